@@ -10,7 +10,7 @@ export interface BarGroup {
   readonly title: string;
   readonly bars: readonly {
     readonly label: string;
-    /** Of the longest bar, from 0 to 1. */
+    /** Length relative to the longest bar, from 0 to 1. */
     readonly share: number;
     /** The label at the end of the bar. */
     readonly shown: string;
@@ -66,7 +66,7 @@ export function writeBars(file: string, heading: Heading, groups: readonly BarGr
   writeSvg(file, y, heading, parts);
 }
 
-/** A group whose longest bar is as long as that of every other group. */
+/** A group, scaled so that the longest bars of all groups have the same length. */
 export function barsOfOneUnit(
   title: string,
   unit: string,
@@ -83,7 +83,7 @@ export function barsOfOneUnit(
   };
 }
 
-/** One line for each reader, both axes logarithmic. */
+/** One line per reader, both axes logarithmic. */
 export function writeLines(file: string, heading: Heading, sizes: readonly number[], lines: readonly Line[]): void {
   const all = lines.flatMap(({ values }) => values);
   const low = Math.log10(Math.min(...all)) - 0.1;
@@ -124,7 +124,7 @@ function writeSvg(file: string, height: number, { title, note }: Heading, parts:
   writeFileSync(file, `${svg.join('\n')}\n`);
 }
 
-/** Moves labels apart so that none covers another. */
+/** Moves overlapping labels apart. */
 function spread(places: readonly number[]): number[] {
   const order = places.map((place, index) => ({ place, index })).sort((a, b) => a.place - b.place);
   const moved: number[] = [];

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:dispatch`: through the whole system in workerd,
- *  - from the last character of a closing tag to the tool being called, and
- *  - the makespan of streamed plans against their lower bound.
+ * `npm run bench:dispatch`: measures through the whole system in workerd
+ *  - the time from the last character of a closing tag to the call of the tool, and
+ *  - the makespan of streamed plans compared with their lower bound.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import { percentile, table, writeSection } from './report.ts';
 
 const SAMPLES = Number(process.env['BENCH_SAMPLES'] ?? 200);
 const WARM_UP = 20;
-/** A model's pace: 60 tokens a second, four characters a token, sent every 50 ms. */
+/** A model's pace: 60 tokens per second, four characters per token, sent every 50 ms. */
 const PACE = { chars: 12, ms: 50 } as const;
 
 const hits: number[] = [];
@@ -128,11 +128,11 @@ async function closingTagLatency(): Promise<{ tool: number[]; started: number[];
 interface Step {
   readonly text: string;
   readonly waitMs?: number;
-  /** Told the time just before the text is handed to the connection. */
+  /** Called just before the text is written to the connection. */
   readonly mark?: (at: number) => void;
 }
 
-/** Posts protocol text piece by piece and reads the events that come back meanwhile. */
+/** Posts protocol text in pieces and reads the events at the same time. */
 async function* stream(steps: readonly Step[]): AsyncGenerator<SessionEvent> {
   const sending = request(`${system.url}/execute/streaming_protocol`, {
     method: 'POST',

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:journal`: what the journal costs. Appends a second; rows and bytes of an action and of
- * 1,000 tokens; what 1,000 runs cost at Cloudflare's list prices, computed from counts; opening and
- * recovering sessions of growing length.
+ * `npm run bench:journal`: the cost of the journal. Appends per second; rows and bytes of an action and of
+ * 1,000 tokens; the cost of 1,000 runs at Cloudflare's list prices, computed from counts; the time to open and
+ * recover sessions of growing length.
  */
 import { join } from 'node:path';
 import type { ModelDelta } from '../src/domain/ports.ts';
@@ -17,7 +17,7 @@ import { ROOT } from '../scripts/system/system.ts';
 import { percentile, table, writeSection } from './report.ts';
 import { barsOfOneUnit, writeBars } from './chart.ts';
 
-/** US dollars, beyond what the paid plan includes: developers.cloudflare.com/durable-objects/platform/pricing, 2026. */
+/** US dollars, beyond the paid plan's included usage: developers.cloudflare.com/durable-objects/platform/pricing, 2026. */
 const PRICES = {
   rowsWritten: 1.0 / 1e6,
   rowsRead: 0.001 / 1e6,
@@ -25,9 +25,9 @@ const PRICES = {
   gbSeconds: 12.5 / 1e6,
   gbMonth: 0.2,
 } as const;
-/** An object is billed for this much memory, whatever it uses. */
+/** The billed memory of an object, whatever it uses. */
 const OBJECT_GB = 0.128;
-/** A model's pace in tokens a second, and characters a token. */
+/** A model's pace in tokens per second, and characters per token. */
 const PACE = { tokens: 60, chars: 4 } as const;
 
 const ANSWER = '<response final="true">done</response>';
@@ -47,14 +47,14 @@ const body = report();
 writeSection('Journal', 'npm run bench:journal', body);
 console.log(body);
 
-/** What has been written so far: rows as they are billed (one each, there is no index beside the tables), and the file. */
+/** Total writes so far: billed rows (one each, because no table has an additional index), and the size of the file. */
 function written(sql: NodeSql): { rows: number; bytes: number } {
   const number = (query: string, column: string): number => Number(sql.exec(query)[0]?.[column] ?? 0);
   const pages = number('PRAGMA page_count', 'page_count') - number('PRAGMA freelist_count', 'freelist_count');
   return { rows: number('SELECT total_changes() AS n', 'n'), bytes: pages * number('PRAGMA page_size', 'page_size') };
 }
 
-/** Appends a second, a turn of so many events at a time, in Node: the code's own share. */
+/** Appends per second, a number of events per turn, in Node: the cost of the code. */
 async function measureAppends(): Promise<{ alone: number; together: number }> {
   const rate = async (turn: number): Promise<number> => {
     const journal = newJournal(openNodeSql());
@@ -80,7 +80,7 @@ async function measureAppends(): Promise<{ alone: number; together: number }> {
   return { alone: percentile(rates.alone, 0.5), together: percentile(rates.together, 0.5) };
 }
 
-/** Lets a run go to its end while the clock moves on. */
+/** Advances the clock until the run has ended. */
 async function finish(kit: SessionKit, run: number): Promise<void> {
   const progress = { ended: false };
   void kit.session.ended(run).then(() => (progress.ended = true));
@@ -113,7 +113,7 @@ interface Counted {
   readonly rowsRead: number;
 }
 
-/** One run of these generations in a session that has had one already. */
+/** A run with these generations, in a session that has had one run before. */
 async function counted(texts: readonly string[]): Promise<Counted> {
   const sql = openNodeSql();
   let rowsRead = 0;
@@ -202,7 +202,7 @@ async function countRuns(): Promise<Priced[]> {
   const priced: Priced[] = [];
   for (const [name, texts] of kinds) {
     const count = await counted(texts);
-    // The watchdog is set when the run begins and with each time that it fires; each setting is billed as a row.
+    // The watchdog is set at the start of the run and each time it fires; each setting is billed as a row.
     const alarms = 1 + Math.floor(count.seconds / 30);
     priced.push({ name, ...count, alarms, requests: 2 + alarms });
   }
@@ -221,7 +221,7 @@ function costOf({ rows, alarms, rowsRead, requests, seconds }: Priced): {
   };
 }
 
-/** From the stored rows to the last page of events, in ms: what the first request after an eviction waits for. */
+/** Time from the stored rows to the last page of events, in ms: the first request after an eviction. */
 function measureOpen(events: number): number {
   const sql = openNodeSql();
   newJournal(sql).setVariable('x', 1);
@@ -238,7 +238,7 @@ function measureOpen(events: number): number {
   return percentile(samples, 0.5);
 }
 
-/** A run of so many actions, cut in its last generation: from the new host's first look to the run going on. */
+/** A run with this number of actions, cut in its last generation: time until a new host continues it. */
 async function measureRecovery(count: number): Promise<{ actions: number; events: number; ms: number }> {
   const disk = openNodeSql();
   const mortal = new MortalSql(disk, null);
@@ -249,7 +249,7 @@ async function measureRecovery(count: number): Promise<{ actions: number; events
   const stream = async function* (): AsyncGenerator<ModelDelta> {
     const text = texts[generation];
     generation += 1;
-    // The last one never ends.
+    // The last generation never ends.
     if (text === undefined) return await new Promise(() => undefined);
     yield { type: 'text', text };
     yield { type: 'finish', reason: 'stop' };

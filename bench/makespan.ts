@@ -1,7 +1,7 @@
 /**
- * `npm run bench:makespan`: how long an agent's work takes from the user's message to the end of the
+ * `npm run bench:makespan`: the duration of an agent's work from the user's message to the end of the
  * answer: this system as a whole in workerd, other systems from their packages, ideal actors and the
- * lower bound, over the same model and the same delays.
+ * lower bound, with the same model and the same delays.
  *
  * BENCH_ROWS=<part of a name> runs only those rows and writes nothing.
  */
@@ -69,7 +69,7 @@ try {
   for (const peer of peers) peer[Symbol.dispose]();
 }
 
-/** Modules loaded and code compiled, for everybody, before anything counts. */
+/** Loads modules and compiles code for all actors before the measurement. */
 async function warmUp(): Promise<void> {
   const [first] = WORKLOADS;
   if (first === undefined) return;
@@ -91,7 +91,7 @@ async function measure(workload: Workload): Promise<Row> {
     for (const peer of peers) peerTimes.push(await peerMs(workload, peer));
   };
   const lanes = [() => ourTurn('full', 'compact', 'one'), () => ourTurn('equal', 'equalOne'), peersTurn];
-  // At a model's pace they hardly touch the processors and share the time; at 50 times the pace they do not.
+  // At a model's pace the actors use little CPU and run concurrently; at 50 times the pace they run one by one.
   if (workload.pace.tokensPerSecond > 100) for (const lane of lanes) await lane();
   else await Promise.all(lanes.map((lane) => lane()));
   const byId = new Map(workload.actions.map((action) => [action.id, action]));
@@ -143,7 +143,7 @@ async function peerMs(workload: Workload, peer: Peer): Promise<number> {
   });
 }
 
-/** The actions whose results stand in the conversation. */
+/** The actions whose results are in the conversation. */
 function answered(messages: Parameters<ModelRun['next']>[0]): Set<string> {
   const results = messages.filter(({ role }) => role === 'tool');
   return new Set(results.map(({ tool_call_id: id }) => String(id).replace('call_', '')));
@@ -155,7 +155,7 @@ function register(run: ModelRun): string {
   return promptOf(`m${runs}`);
 }
 
-/** A time counts only when the work was done: every tool once, and the answer with what they found. */
+/** A time counts only if the work was done: every tool once, and an answer with their results. */
 function check(workload: Workload, actor: string, toolCalls: number, answer: string): void {
   const expected = workload.actions.length;
   if (toolCalls !== expected) throw new Error(`${actor}, ${workload.name}: ${toolCalls} tool calls, not ${expected}`);

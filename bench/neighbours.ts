@@ -1,10 +1,10 @@
 /**
- * `npm run bench:neighbours`: how long one tenant waits while another one sends its worst input. Everything of a local
- * system shares one thread.
+ * `npm run bench:neighbours`: the waiting time of one tenant while another one sends its worst input. All tenants of a
+ * local system share one thread.
  *
- * Each input is sent while another tenant sends short messages one after the other. A bound that does not hold takes its
- * time at every try; a busy machine does not. The least of a few tries is therefore compared with the limit.
- * The exit code is 1 when an input holds up the neighbour for longer, or gets another answer than it should.
+ * Each input is sent while another tenant sends short messages one after the other. An exceeded bound takes the same
+ * time in every attempt; a busy machine does not. Therefore the minimum of a few attempts is compared with the limit.
+ * The exit code is 1 if an input delays the neighbour for longer, or gets an unexpected answer.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { openNodeSql } from '../test/support/node-sql.ts';
 import { LONG_RUNS, WORST_INPUTS } from '../test/support/worst-inputs.ts';
 import type { Tenant, WorstInput } from '../test/support/worst-inputs.ts';
 
-/** The longest that a neighbour's message may take, and how often an input is tried when it took longer. */
+/** The limit of a neighbour's message, and the number of attempts for an input that exceeds it. */
 const LIMIT_MS = 500;
 const TRIES = 8;
 
@@ -47,7 +47,7 @@ try {
   rmSync(stateDir, { recursive: true, force: true });
 }
 
-/** @returns whether every input kept to the limit */
+/** @returns whether every input stayed within the limit */
 async function measure(running: System): Promise<boolean> {
   const mallory = tenant(running, 'mallory-of-the-tests');
   const longSession = await begun(mallory);
@@ -88,7 +88,7 @@ async function begun({ request }: Pick<Tenant, 'request'>): Promise<string> {
   return (JSON.parse(created.text) as { session_id: string }).session_id;
 }
 
-/** Fills a session's database while the Worker is down: 300,000 events, and one run with sixteen megabytes of results. */
+/** Fills a session's database while the Worker is stopped: 300,000 events, and one run with sixteen megabytes of results. */
 async function fill(running: System, session: string): Promise<void> {
   const worker = running.parts.find(({ name }) => name === 'Worker');
   await worker?.stop();
@@ -121,7 +121,7 @@ function tenant(running: System, key: string): Pick<Tenant, 'request'> {
   };
 }
 
-/** @returns the longest message of the neighbour while the input was at work, and the answer to the input */
+/** @returns the neighbour's slowest message while the input was processed, and the answer to the input */
 async function tried(
   input: WorstInput,
   attacker: Tenant,

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:parser`: how fast text becomes events, for chunks of several sizes, beside markup
- * parsers and a bare scan, in Node and in workerd; how long an action takes from its closing tag; what
- * a parser keeps. Every figure of a row comes from rounds in which all readers took turns.
+ * `npm run bench:parser`: parsing speed for several chunk sizes, compared with markup parsers and a bare scan, in
+ * Node and in workerd; the latency of an action after its closing tag; the memory of a parser. All figures of a row
+ * come from rounds in which the readers took turns.
  */
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -16,12 +16,12 @@ import { cut, workloads } from './parser/text.ts';
 import { percentile, table, writeSection } from './report.ts';
 
 const SIZES = [4, 16, 64, 256, 4096];
-/** A long generation: some 12,000 tokens, and fewer actions than one may hold. */
+/** A long generation: about 12,000 tokens, with fewer actions than the limit. */
 const CHARS = 48_000;
 const WARM_UP_MS = 300;
 const ROUNDS = 41;
 const ROUND_MS = 6;
-/** The share of rounds that were faster than what is shown: on a machine that does other things too, most disturbances slow down. */
+/** The share of rounds that were faster than the reported value: on a shared machine, most disturbances only slow down. */
 const QUANTILE = 0.25;
 const LATENCY_PASSES = 400;
 const OWN = 'Cortex Edge';
@@ -103,7 +103,7 @@ ${table(['target', 'met'], targets())}`;
 writeSection('Parser', 'npm run bench:parser', body);
 console.log(body);
 
-/** All readers must find the same text, less white space at the edges of blocks, and the same actions. */
+/** All readers must return the same text, except white space at the edges of blocks, and the same actions. */
 function expectTheSameWork(): void {
   for (const { name, text } of TEXTS) {
     for (const size of SIZES) {
@@ -120,7 +120,7 @@ function expectTheSameWork(): void {
   }
 }
 
-/** What is asked of the parser, and what these figures say of it. */
+/** The goals for the parser, compared with the measured figures. */
 function targets(): string[][] {
   const list = (values: readonly string[]): string => (values.length === 0 ? 'yes' : `no: ${values.join('; ')}`);
   const behind = [...rates].flatMap(([text, rows]) =>
@@ -174,7 +174,7 @@ function measure(text: string, chunks: readonly string[]): Map<string, number> {
   return new Map([...rounds].map(([name, ms]) => [name, text.length / 1_000 / percentile(ms, QUANTILE)]));
 }
 
-/** Milliseconds of processor time a pass: what else the machine does counts as little as possible. */
+/** Milliseconds of CPU time per pass, which other processes affect least. */
 function timed({ read }: Contestant, chunks: readonly string[], passes: number): number {
   const before = process.cpuUsage();
   for (let pass = 0; pass < passes; pass += 1) read(chunks);
@@ -182,7 +182,7 @@ function timed({ read }: Contestant, chunks: readonly string[], passes: number):
   return (user + system) / 1_000 / passes;
 }
 
-/** How much this parser reaches of the fastest of these. */
+/** The speed of this parser relative to the fastest of these. */
 function shares(measured: Rates, of: readonly string[] = BARE): number[] {
   return measured.map((row) => (row.get(OWN) ?? 0) / Math.max(...of.map((name) => row.get(name) ?? 0)));
 }
@@ -260,7 +260,7 @@ function closingTags(chunks: readonly string[]): number[] {
   return samples;
 }
 
-/** KiB that a parser holds on to: near the end of the longest text it may read, and when it was fed more. */
+/** KiB that a parser retains: near the end of the longest text, and when it was fed more. */
 function measureRetained(): { open: number; fed: number } {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -278,7 +278,7 @@ function measureRetained(): { open: number; fed: number } {
     parser.end();
     return kept;
   };
-  // The first times count what the engine learns about the code.
+  // The first times include the engine's compilation.
   const kib = (chars: number): number =>
     Math.round(percentile(Array.from({ length: 9 }, () => held(chars)).slice(2), 0.5) / 1_024);
   return { open: kib(4_000_000), fed: kib(10_000_000) };
@@ -305,7 +305,7 @@ async function measureEdge(): Promise<string> {
     const measured: Map<string, number>[] = [];
     for (const size of SIZES) {
       const rounds = new Map(['', ...names].map((name) => [name, [] as number[]]));
-      // Long enough to be told from the request itself, also for the fastest.
+      // Long enough, even for the fastest reader, to exceed the cost of the request.
       const passes = 40 + Math.min(360, size * 4);
       // HTMLRewriter awaits every chunk.
       const fewPasses = Math.max(1, size >> 6);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:rehearsal`: forty tasks with models that behave from careful to sloppy: how many end
- * with the right result, and what the sloppiness costs.
+ * `npm run bench:rehearsal`: forty tasks with models from careful to sloppy: the number of correct results, and the
+ * additional cost of the errors.
  */
 import { table, writeSection } from './report.ts';
 import { FORTY, rehearse } from './rehearsal/rehearse.ts';

@@ -1,4 +1,4 @@
-/** Writes a benchmark's section of docs/benchmarks.md; the other sections stay as they are. */
+/** Writes one benchmark's section of docs/benchmarks.md; the other sections stay unchanged. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-/** The value below which `share` of the samples lie. */
+/** The quantile of the samples for `share`. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:runner`: from the request that the closing tag of an action sends to the runner, to the first
- * byte of the program's output in the session's event stream; jobs per second; 200 jobs at once; what is left.
+ * `npm run bench:runner`: the time from the request for an action to the first byte of the program's output in the
+ * session's event stream; jobs per second; 200 concurrent jobs; remaining processes and containers.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ const REST_MS = 60_000;
 const PREWARM_LEAD_MS = 600;
 const SECRET = randomUUID().repeat(2);
 type Level = 'docker' | 'bubblewrap' | 'wasm';
-/** `BENCH_LEVELS=docker` measures that one alone. */
+/** `BENCH_LEVELS=docker` measures only that level. */
 const LEVELS = (process.env['BENCH_LEVELS'] ?? 'docker bubblewrap wasm').split(' ') as Level[];
 const TARGETS: Partial<Record<Level, number>> = { docker: 30, bubblewrap: 25 };
 const PROGRAMS = {
@@ -54,7 +54,7 @@ interface SeenEvent {
   readonly data: Record<string, unknown>;
 }
 
-/** A runner of one level, and one session's stream on it. */
+/** A runner of one level, with the stream of one session. */
 class Bench {
   readonly url: string;
   readonly pid: number;
@@ -88,7 +88,7 @@ class Bench {
     });
   }
 
-  /** Opens the stream on which all jobs of the session report. */
+  /** Opens the stream for all jobs of the session. */
   async listen(): Promise<void> {
     const response = await this.ask('GET', `/events?session=${this.session}&after=0`);
     if (response.body === null) throw new Error(`GET /events: ${response.status}`);
@@ -104,7 +104,7 @@ class Bench {
     })().catch(() => undefined);
   }
 
-  /** Runs one job to its end; times in milliseconds from the moment before the request. */
+  /** Runs one job to its end; times in milliseconds since just before the request. */
   async run(body: Record<string, unknown>): Promise<{ readonly firstMs: number; readonly end: string }> {
     const id = randomUUID();
     let firstMs = Number.NaN;
@@ -239,13 +239,13 @@ function programs(): Program[] {
   return Object.keys(PROGRAMS) as Program[];
 }
 
-/** One job after another, each after the pool is full again and at rest. */
+/** One job after another, each after the pool is full and idle again. */
 async function sample(bench: Bench, program: Program, count: number, prewarm = false): Promise<number[]> {
   const samples: number[] = [];
   for (let n = -WARM_UP; n < count; n += 1) {
     await settled(bench);
     if (prewarm) await bench.ask('POST', '/prewarm', { session: bench.session, kind: program });
-    // as long as a model takes for the body of a short action; what waits has loaded its interpreter meanwhile
+    // the time in which a model writes a short action; waiting sandboxes load their interpreter meanwhile
     await new Promise((resolve) => setTimeout(resolve, PREWARM_LEAD_MS));
     const { firstMs, end } = await bench.run(PROGRAMS[program]);
     if (end !== 'exited') throw new Error(`${program} ended with ${end}`);
@@ -270,7 +270,7 @@ async function throughput(bench: Bench, program: Program): Promise<number> {
 
 async function burst(bench: Bench, level: Level): Promise<Burst> {
   await settled(bench);
-  // what was started last has its whole tree of processes only now
+  // the process tree of the most recent start is complete only now
   await new Promise((resolve) => setTimeout(resolve, 2 * PREWARM_LEAD_MS));
   const before = await inventory(bench, level);
   const startedAt = performance.now();
@@ -285,7 +285,7 @@ async function burst(bench: Bench, level: Level): Promise<Burst> {
     .join(', ');
   await settled(bench);
   let left = '';
-  // containers are removed after their program has ended
+  // containers are removed after the end of their program
   for (let attempt = 0; attempt < 50; attempt += 1) {
     const after = await inventory(bench, level);
     left = `${Math.max(0, after.processes - before.processes)} processes, ${Math.max(0, after.containers - before.containers)} containers`;
@@ -295,7 +295,7 @@ async function burst(bench: Bench, level: Level): Promise<Burst> {
   return { level, accepted: AT_ONCE - refused, refused, seconds, ends, left };
 }
 
-/** Waits until every pool that is in use is full and nothing runs. */
+/** Waits until every used pool is full and nothing runs. */
 async function settled(bench: Bench): Promise<void> {
   for (const deadline = Date.now() + REST_MS; Date.now() < deadline;) {
     const health = (await (await fetch(`${bench.url}/health`)).json()) as {
@@ -308,7 +308,7 @@ async function settled(bench: Bench): Promise<void> {
   throw new Error('the runner does not come to rest');
 }
 
-/** What the runner has started: its processes, and its containers in the engine. */
+/** The runner's processes, and its containers in the engine. */
 async function inventory({ pid, owner }: Bench, level: Level): Promise<{ processes: number; containers: number }> {
   const filters = { label: [`cortex-edge.runner=${owner}`] };
   const containers =
@@ -316,7 +316,7 @@ async function inventory({ pid, owner }: Bench, level: Level): Promise<{ process
   return { processes: descendantsOf(pid).length, containers };
 }
 
-/** Null where the level does not work here. */
+/** Null if the level is unavailable on this machine. */
 async function withRunner<T>(level: Level, warm: number, body: (bench: Bench) => Promise<T>): Promise<T | null> {
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-bench-runner-'));
   const port = await freePort();

@@ -1,8 +1,8 @@
 /**
- * What a decision costs: whole runs through `step`, without an engine, in microseconds per action.
+ * The cost of a scheduling decision: whole runs through `step`, without an engine, in microseconds per action.
  *
- * An action's share holds its declaration, its start, its outcome and everything that these decide.
- * Executors take no time; outcomes come back in the order of the starts.
+ * An action's share includes its declaration, its start, its outcome and all resulting commands.
+ * Executors take no time; outcomes are returned in the order of the starts.
  */
 import { percentile, table, writeSection } from './report.ts';
 import { initialState, step } from '../src/scheduler/step.ts';
@@ -12,7 +12,7 @@ import { TEXT, declaration, policy } from '../test/support/scheduler-kit.ts';
 
 const SLOTS = 5;
 const ROUNDS = 15;
-/** So many actions are played before each measurement, for the compiler. */
+/** Number of actions that run before each measurement, to warm up the compiler. */
 const WARM_UP_ACTIONS = 100_000;
 
 interface Workload {
@@ -20,11 +20,11 @@ interface Workload {
   readonly actions: number;
   /** Indexes of the actions that action `at` depends on. */
   readonly dependencies: (at: number, random: () => number) => readonly number[];
-  /** `streamed`: outcomes arrive between the declarations; else after all of them. */
+  /** `streamed`: outcomes arrive between the declarations; otherwise after all of them. */
   readonly streamed: boolean;
 }
 
-/** About one and a half edges an action, to random earlier ones. */
+/** About one and a half edges per action, to random earlier actions. */
 const randomEdges: Workload['dependencies'] = (at, random) => {
   const count = at === 0 ? 0 : random() < 0.5 ? 1 : 2;
   return Array.from({ length: count }, () => Math.floor(random() * at));
@@ -113,7 +113,7 @@ function play({ actions, streamed }: Workload, inputs: readonly Declared[]): num
   return took;
 }
 
-/** A small deterministic generator, so that every round and every machine runs the same graphs. */
+/** A small deterministic generator, so that all rounds and machines run the same graphs. */
 function seeded(seed: number): () => number {
   let value = seed;
   return () => {

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:sessions`: sessions in one workerd, beside a bare object that only relays and the chat
- * agent of Cloudflare's Agents SDK: new ones a second, a chat turn, first words, memory, readers that
- * wait, and bursts of events.
+ * `npm run bench:sessions`: sessions in one workerd, compared with a bare object that only relays and with the chat
+ * agent of Cloudflare's Agents SDK: new sessions per second, a chat turn, time to first text, memory, idle readers,
+ * and bursts of events.
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,7 +23,7 @@ const READERS = 200;
 const AT_ONCE = 8;
 
 installPeer();
-// one word a chunk, each as fast as it is read
+// one word per chunk, sent as fast as the client reads
 const words = Array.from({ length: TOKENS }, (_, n) => [`word${n} `, { pauseMs: 0 }]).flat();
 const model = await startScriptedLlm([{ stream: [...words, { finish: 'stop' }] }]);
 const host = await startHost(model.baseUrl);
@@ -53,7 +53,7 @@ try {
   await model[Symbol.asyncDispose]();
 }
 
-/** Runs `work` so many times, some at once. */
+/** Runs `work` a number of times, some of them concurrently. */
 async function inParallel(count: number, atOnce: number, work: (n: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -62,7 +62,7 @@ async function inParallel(count: number, atOnce: number, work: (n: number) => Pr
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-/** Sessions a second, round by round; all take turns. */
+/** Sessions per second, by round; all systems take turns. */
 async function measureNewSessions(all: readonly Contestant[]): Promise<Map<string, number[]>> {
   const rates = new Map(all.map(({ name }) => [name, [] as number[]]));
   for (let round = -2; round < ROUNDS; round += 1) {
@@ -88,7 +88,7 @@ async function measureTurns(all: readonly Contestant[]): Promise<Map<string, Tur
   return turns;
 }
 
-/** MiB a session, each system in a workerd of its own: with a page connected to each session, and after the pages have gone. */
+/** MiB per session, each system in its own workerd: with a page connected to each session, and after the disconnect. */
 async function measureMemory(all: readonly Contestant[]): Promise<Map<string, { live: number; idle: number }>> {
   const found = new Map<string, { live: number; idle: number }>();
   for (const { name, create, connect } of all) {
@@ -98,14 +98,14 @@ async function measureMemory(all: readonly Contestant[]): Promise<Map<string, { 
       const ends: (() => void)[] = [];
       const open = async (count: number): Promise<void> =>
         await inParallel(count, AT_ONCE, async () => void ends.push(await connect(own.base, await create(own.base))));
-      // What the first ones bring along is not theirs.
+      // The first sessions include one-time costs.
       await open(50);
       await delay(2_000);
       const before = own.usage().memoryMb;
       await open(LIVE);
       const live = (own.usage().memoryMb - before) / LIVE;
       for (const end of ends) end();
-      // Objects that nobody touches are let go after ten seconds.
+      // The platform evicts idle objects after ten seconds.
       await delay(15_000);
       found.set(name, { live, idle: (own.usage().memoryMb - before) / LIVE });
     } finally {
@@ -116,7 +116,7 @@ async function measureMemory(all: readonly Contestant[]): Promise<Map<string, { 
   return found;
 }
 
-/** CPU time that workerd uses in a second: with nobody, and with readers who wait. */
+/** CPU time of workerd per second: without readers, and with idle readers. */
 async function measureReaders(host: Host): Promise<{ none: number; waiting: number }> {
   const second = async (): Promise<number> => {
     const before = host.usage().cpuMs;
@@ -136,7 +136,7 @@ async function measureReaders(host: Host): Promise<{ none: number; waiting: numb
   return { none, waiting };
 }
 
-/** Events a second from the object to the client, in turns of so many. */
+/** Events per second from the object to the client, for a number of events per turn. */
 async function measureBurst(host: Host): Promise<{ turn: number; journaled: number; live: number }[]> {
   const rate = async (turn: number, live: boolean): Promise<number> => {
     const rates: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * What an action costs in tokens (P18): fifty calls of the shipped tools in each form, counted with
- * the tokenizers of real models. Arguments are written as the same compact JSON everywhere.
+ * The cost of an action in tokens (P18): fifty calls of the shipped tools in each form, counted with
+ * the tokenizers of real models. All forms use the same compact JSON for arguments.
  */
 import { table, writeSection } from './report.ts';
 import { CALLS, TURNS } from './tokens/calls.ts';

@@ -1,11 +1,11 @@
 /**
- * `npm run test:mutation [-- room … --mutants=150 --seed=1 --concurrency=2]`: how many small changes of a room's code
- * the tests of the same room notice. Takes a seeded sample of Stryker's mutants, runs the tests that cover each of
- * them, and prints the score of every room and the mutants that survived. Exits with 1 where a room scores below the
+ * `npm run test:mutation [-- room … --mutants=150 --seed=1 --concurrency=2]`: measures how many small changes of a
+ * room's code the tests of the same room detect. Takes a seeded sample of Stryker's mutants, runs the tests that cover
+ * each of them, and prints the score of every room and the surviving mutants. Exits with 1 if a room scores below the
  * goal.
  *
- * Mutants that change nothing that a test could see, only speed, are listed with their reason in
- * test/mutation/equivalent.json and count neither way.
+ * Mutants that change only speed, or nothing that a test could observe, are listed with their reason in
+ * test/mutation/equivalent.json and are not counted.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ interface Position {
   readonly column: number;
 }
 
-/** One change: `original` becomes `replacement`. Lines and columns count from 0. */
+/** A change: `original` becomes `replacement`. Lines and columns start at 0. */
 interface Mutant {
   readonly file: string;
   readonly start: Position;
@@ -39,9 +39,9 @@ interface Equivalent {
 
 const ROOMS = ['scheduler', 'protocol', 'engine', 'journal'];
 const GOAL_PERCENT = 85;
-/** Changes of whole blocks say little: any test that runs the block notices. */
+/** Changes of whole blocks are excluded: any test that runs the block detects them. */
 const EXCLUDED = ['BlockStatement'];
-/** Longer originals hold many mutants of their own. */
+/** Longer originals contain many smaller mutants. */
 const MOST_ORIGINAL_CHARS = 80;
 
 const ignore = (): void => undefined;
@@ -81,7 +81,7 @@ if (unknown.length > 0 || ![wanted, concurrency].every((count) => Number.isInteg
 const equivalents = JSON.parse(
   readFileSync(join(ROOT, 'test/mutation/equivalent.json'), 'utf8'),
 ) as readonly Equivalent[];
-// Random cases repeat for every mutant: a few of them show what many would.
+// Random cases are the same for every mutant, so a few of them are sufficient.
 process.env['SCHEDULER_RUNS'] ??= '25';
 process.env['CORTEX_FUZZ_RUNS'] ??= '15';
 const instrument = Instrumenter.prototype.instrument;
@@ -141,7 +141,7 @@ async function testRoom(room: string): Promise<boolean> {
   return percent >= GOAL_PERCENT;
 }
 
-/** Stryker takes ranges of lines, which hold other mutants too: these are ignored, and so cost no time. */
+/** Stryker accepts ranges of lines, which contain other mutants too: these are ignored and cost no time. */
 function restrictTo(sample: readonly Mutant[]): void {
   const chosen = new Set(sample.map(({ file, start, end, replacement }) => nameOf(file, start, end, replacement)));
   Instrumenter.prototype.instrument = async function (...given) {
@@ -203,12 +203,12 @@ function cut(source: string, start: Position, end: Position): string {
   return lines.join('\n');
 }
 
-/** Stryker's results count lines and columns from 1. */
+/** Stryker's results start lines and columns at 1. */
 function fromOne({ line, column }: Position): Position {
   return { line: line - 1, column: column - 1 };
 }
 
-/** As Stryker's ranges count: lines from 1, columns from 0. */
+/** In Stryker's ranges, lines start at 1 and columns at 0. */
 function place({ line, column }: Position): string {
   return `${line + 1}:${column}`;
 }

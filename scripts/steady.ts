@@ -1,7 +1,7 @@
 /**
- * `npm run test:steady [-- runs]`: runs the whole suite again and again, as CI does, the second half of the runs beside
- * two busy loops. Reports how long each run took, the slowest files, and every failure with the number of its run. The
- * exit code is 1 when a run failed.
+ * `npm run test:steady [-- runs]`: runs the whole suite repeatedly, as CI does, the second half of the runs in parallel
+ * with two busy loops. Reports the duration of each run, the slowest files, and every failure with the number of its run.
+ * The exit code is 1 if a run failed.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -13,7 +13,7 @@ import { ROOT } from './system/system.ts';
 const BUSY_LOOPS = 2;
 const SLOWEST = 10;
 
-/** What is read of vitest's report. */
+/** The used part of vitest's report. */
 interface Report {
   readonly testResults: readonly {
     readonly name: string;
@@ -98,7 +98,7 @@ async function runSuite(reportFile: string): Promise<{ readonly code: number; re
   });
 }
 
-/** Takes up the durations and the failures of a run. @returns how many failures there were */
+/** Adds the durations and the failures of a run. @returns the number of failures */
 function read(run: number, reportFile: string): number {
   let report: Report;
   try {

@@ -1,15 +1,15 @@
-/** What could be reached at best, and what ideal actors of other kinds would reach: computed, in milliseconds. */
+/** Lower bounds and the times of ideal actors of other kinds, computed in milliseconds. */
 import { nativeGeneration, nativeSegment, protocolGenerations, tokenCount } from './generation.ts';
 import type { Generation, Speech } from './generation.ts';
 import type { Pace, WorkAction, Workload } from './workloads.ts';
 
 interface Timeline {
   readonly endMs: number;
-  /** When each action's last character arrives. */
+  /** The arrival time of each action's last character. */
   readonly releases: ReadonlyMap<string, number>;
 }
 
-/** When the tokens of a generation arrive that is asked for at `startMs`. */
+/** The arrival times of the tokens of a generation requested at `startMs`. */
 function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeline {
   const releases = new Map<string, number>();
   let tokens = 0;
@@ -24,8 +24,8 @@ function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeli
 }
 
 /**
- * When each action ends that starts at max(release, end of its dependencies) as soon as a slot is
- * free. With slots for all of them, or durations that are all alike, nothing can be faster.
+ * The end of each action, if it starts at max(release, end of its dependencies) as soon as a slot is
+ * free. With enough slots or equal durations, this is optimal.
  */
 function finishTimes(
   actions: readonly WorkAction[],
@@ -55,7 +55,7 @@ function finishTimes(
   return ends;
 }
 
-/** The end of the answer where every action of this system starts the moment it can. */
+/** The end of the answer if every action of this system starts as soon as possible. */
 export function lowerBound(workload: Workload, speech: Speech): number {
   let now = 0;
   let ends = new Map<string, number>();
@@ -68,7 +68,7 @@ export function lowerBound(workload: Workload, speech: Speech): number {
   return now;
 }
 
-/** One call a generation, one after the other. */
+/** One call per generation, one after the other. */
 export function sequentialReAct(workload: Workload): number {
   const byId = new Map(workload.actions.map((action) => [action.id, action]));
   let now = 0;
@@ -78,7 +78,7 @@ export function sequentialReAct(workload: Workload): number {
   return timeline(nativeGeneration(workload, new Set(byId.keys())), workload.pace, now).endMs;
 }
 
-/** Native parallel calls with an ideal client: each starts as its arguments close; the next round is asked for at once. */
+/** Native parallel calls with an ideal client: each starts when its arguments are complete; the next round is requested at once. */
 export function idealNative(workload: Workload): number {
   let now = 0;
   const done = new Set<string>();
@@ -92,7 +92,7 @@ export function idealNative(workload: Workload): number {
   }
 }
 
-/** The whole plan first, then wave after wave, then the answer. The plan is written in the compact form. */
+/** The whole plan first, then wave by wave, then the answer. The plan is in the compact form. */
 export function planThenWaves(workload: Workload, equalTokens: boolean): number {
   const plans = protocolGenerations(workload, { form: 'compact', oneGeneration: false, equalTokens });
   let now = 0;

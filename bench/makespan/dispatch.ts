@@ -1,4 +1,4 @@
-/** From the model's last character of a call to the tool's server seeing it, for every actor. */
+/** The time from the last character of a call to the request at the tool's server, for every actor. */
 import { percentile } from '../report.ts';
 import { tokensOf } from './generation.ts';
 import type { Generation, Segment } from './generation.ts';
@@ -13,7 +13,7 @@ import { WIDE } from './workloads.ts';
 
 const OWN_SAMPLES = 100;
 const PEER_SAMPLES = 20;
-/** Faster than the workloads', so that many samples take little time; the latency does not depend on it. */
+/** Faster than in the workloads, to get many samples quickly; the latency does not depend on it. */
 const PACE = { firstTokenMs: 40, tokensPerSecond: 250 } as const;
 
 export interface DispatchFigures {
@@ -42,7 +42,7 @@ export async function measureDispatch(options: {
   ) => {
     console.error(`dispatch: ${actor}`);
     const latencies: number[] = [];
-    // The first ones make connections and warm the code.
+    // The first calls open connections and warm up the code.
     for (let n = -5; n < samples; n += 1) {
       const name = `d${figures.length}x${n + 5}`;
       const path = `/${name}`;
@@ -79,7 +79,7 @@ export async function measureDispatch(options: {
   return figures;
 }
 
-/** What the model goes on to say in the same generation. */
+/** The rest of the model's output in the same generation. */
 const REST =
   ' While this is on its way, a few more words about how the result is going to be used, and what it is to be compared with, so that the generation goes on.'.split(
     /(?= )/,

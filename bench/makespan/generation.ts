@@ -1,4 +1,4 @@
-/** What a scripted model says: protocol text in either form, or native calls, cut into tokens. */
+/** The output of a scripted model: protocol text in either form, or native calls, cut into tokens. */
 import { decode, encode } from 'gpt-tokenizer';
 import { renderAction } from '../../src/protocol/prompt/examples.ts';
 import type { WorkAction, Workload } from './workloads.ts';
@@ -13,7 +13,7 @@ export type Segment =
       /** Tokens before the arguments: the marker and the name. */
       readonly headTokens: number;
       readonly pieces: readonly string[];
-      /** Tokens behind the arguments: the end marker. */
+      /** Tokens after the arguments: the end marker. */
       readonly tailTokens: number;
     };
 
@@ -23,12 +23,12 @@ export interface Generation {
 
 export type Form = 'full' | 'compact';
 
-/** How this system's model speaks. */
+/** Output options of this system's model. */
 export interface Speech {
   readonly form: Form;
-  /** Answers in the generation that plans, with references to the results. */
+  /** Answers in the generation with the plan, with references to the results. */
   readonly oneGeneration: boolean;
-  /** Every action and the answer are given as many tokens as they have natively, whatever their text. */
+  /** Every action and the answer get as many tokens as in native calls, whatever their text. */
   readonly equalTokens: boolean;
 }
 
@@ -41,20 +41,20 @@ export function tokenCount(segment: Segment): number {
   return segment.pieces.length + (segment.type === 'call' ? segment.headTokens + segment.tailTokens : 0);
 }
 
-/** The action in protocol text, as the system's prompt teaches it: the compact form has an id only where something refers to it. */
+/** The action in protocol text, as the prompt teaches it: in the compact form it has an id only if something refers to it. */
 export function actionText(action: WorkAction, form: Form, referred: ReadonlySet<string>): string {
   const parameters = parametersOf(action, (id) => `$${id}.q`);
   const id = form === 'full' || referred.has(action.id) ? { id: action.id } : {};
   return `${renderAction({ name: action.tool, mode: 'async', parameters, ...id }, form)}\n`;
 }
 
-/** The actions that another one or the answer refers to. */
+/** The actions that another action or the answer refers to. */
 export function referredTo(workload: Workload, oneGeneration: boolean): Set<string> {
   const inputs = workload.actions.flatMap(({ after }) => after);
   return new Set([...inputs, ...(oneGeneration ? told(workload).map(({ id }) => id) : [])]);
 }
 
-/** The action as models write it natively; the inputs are written out, since they are known by then. */
+/** The action as a native call, with its inputs written out, because they are known by then. */
 export function nativeSegment(action: WorkAction, actions: ReadonlyMap<string, WorkAction>): Segment {
   const pieces = tokensOf(JSON.stringify(parametersOf(action, (id) => actions.get(id)?.q ?? '')));
   return {
@@ -101,7 +101,7 @@ export function protocolGenerations(workload: Workload, speech: Speech): Generat
   return generations.map((segments) => ({ segments }));
 }
 
-/** What a model with native calls says next: the calls whose inputs are there, together, or the answer. */
+/** The next output of a model with native calls: all calls whose inputs are known, or the answer. */
 export function nativeGeneration(workload: Workload, done: ReadonlySet<string>): Generation & { calls: WorkAction[] } {
   const byId = new Map(workload.actions.map((action) => [action.id, action]));
   const calls = workload.actions
@@ -113,13 +113,13 @@ export function nativeGeneration(workload: Workload, done: ReadonlySet<string>):
   return { segments, calls };
 }
 
-/** About forty tokens that tell the first results at the ends of the plan. */
+/** About forty tokens with the first results of the plan's last actions. */
 function answerOf(workload: Workload, value: (id: string) => string): string {
   const results = told(workload).map(({ id }) => value(id));
   return `This is what I found: ${results.join(', ')}. The sources agree on the main points; figures are rounded, and the notes are kept for later.`;
 }
 
-/** What nothing else takes, up to four of it. */
+/** Up to four actions whose results no other action uses. */
 function told({ actions }: Workload): WorkAction[] {
   const needed = new Set(actions.flatMap(({ after }) => after));
   return actions.filter(({ id }) => !needed.has(id)).slice(0, 4);

@@ -1,7 +1,7 @@
 /**
- * An OpenAI-compatible model that says what it is told to, token by token, at an exact pace: every
- * token is due at a time counted from the arrival of the request, so that delays do not add up.
- * What it says is chosen by the run's name in the conversation, and by what has been answered so far.
+ * An OpenAI-compatible model with scripted output, token by token at an exact pace: every token has a
+ * time relative to the arrival of the request, so that delays do not accumulate. The run's name in the
+ * conversation and the number of answered requests select the output.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -17,12 +17,12 @@ export interface ChatTurn {
   readonly tool_call_id?: string;
 }
 
-/** One conversation that the server knows by the name in its messages. */
+/** A conversation, identified by the name in its messages. */
 export interface ModelRun {
   readonly pace: Pace;
-  /** What comes next, by the conversation so far. */
+  /** The next output for the conversation so far. */
   readonly next: (messages: readonly ChatTurn[]) => Generation;
-  /** Told when an action's last character is about to be written. */
+  /** Called when the last character of an action is about to be written. */
   readonly closed?: (actionId: string, at: number) => void;
 }
 
@@ -33,7 +33,7 @@ export interface ModelServer extends AsyncDisposable {
   register(name: string, run: ModelRun): void;
 }
 
-/** How a user's message names the run. */
+/** The name of the run in a user's message. */
 export function promptOf(name: string): string {
   return `Please carry out run:${name}.`;
 }
@@ -79,11 +79,11 @@ export async function startModelServer(): Promise<ModelServer> {
 
 interface Delta {
   readonly delta: Record<string, unknown>;
-  /** The action that is complete with this token. */
+  /** The action that this token completes. */
   readonly closes: string | null;
 }
 
-/** What each token puts on the wire; null for tokens that carry nothing for the client. */
+/** The chunk for each token; null for tokens without content for the client. */
 function* tokens(segments: readonly Segment[]): Generator<Delta | null> {
   let index = 0;
   for (const segment of segments) {
@@ -114,7 +114,7 @@ async function stream(
 ): Promise<void> {
   outgoing.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   outgoing.flushHeaders();
-  // Clients tell messages apart by it.
+  // Clients distinguish messages by it.
   const id = randomUUID();
   let count = 0;
   let waiting = '';
@@ -138,7 +138,7 @@ async function stream(
     if (token === null) continue;
     waiting += line(id, { delta: token.delta, finish_reason: null });
     if (token.closes !== null) closing.push(token.closes);
-    // What is due is sent at once; only a pace beyond the timer's puts several tokens into one write.
+    // Due tokens are sent at once; only a pace above the timer's resolution combines several tokens in one write.
     if (dueAt + 1_000 / pace.tokensPerSecond > performance.now()) send();
   }
   send();
@@ -146,7 +146,7 @@ async function stream(
   outgoing.end(`data: ${JSON.stringify({ id, ...HEAD, choices: [], usage: usage(count) })}\n\ndata: [DONE]\n\n`);
 }
 
-/** The answer for a client that does not stream: the same text, when all of it is there. */
+/** The answer for a client without streaming: the same text, sent when it is complete. */
 async function whole(
   generation: Generation,
   { pace, closed }: ModelRun,
@@ -201,7 +201,7 @@ function finishOf({ segments }: Generation): string {
   return segments.some(({ type }) => type === 'call') ? 'tool_calls' : 'stop';
 }
 
-/** Timers fire up to a millisecond late or early; the rest is waited for in turns of the loop. */
+/** Timers can fire up to a millisecond late or early; the rest is waited for in turns of the event loop. */
 async function waitUntil(at: number): Promise<void> {
   for (let left = at - performance.now(); left > 0; left = at - performance.now()) {
     if (left > 1.5) await delay(left - 1);

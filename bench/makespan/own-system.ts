@@ -1,4 +1,4 @@
-/** Runs of this system, from the user's message to the end of the answer, through its HTTP interface. */
+/** Runs of this system, from the user's message to the end of the answer, through its HTTP API. */
 import { readEvents } from '../../scripts/terminal/event-client.ts';
 
 export interface OwnResult {
@@ -8,7 +8,7 @@ export interface OwnResult {
   readonly answer: string;
 }
 
-/** @throws Error when the run does not complete */
+/** @throws Error if the run does not complete */
 export async function runOwn(url: string, agent: string, prompt: string): Promise<OwnResult> {
   const json = { 'content-type': 'application/json' };
   const created = await fetch(`${url}/agent/${agent}/session`, { method: 'POST', headers: json, body: '{}' });

@@ -1,4 +1,4 @@
-/** Other systems, each in a process of its own under bench/peers, driven over its messages. */
+/** Other systems, each in a separate process under bench/peers, driven by messages. */
 import { fork, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -36,7 +36,7 @@ const TITLES: Readonly<Record<PeerName, readonly [title: string, packageName: st
   'openai-agents': ['Agents SDK', '@openai/agents'],
 };
 
-/** Installs the peers' packages, once; they are no part of the project's own dependencies. */
+/** Installs the peers' packages once; they are not dependencies of the project. */
 export function installPeers(): void {
   const marker = join(PEERS, 'node_modules/.package-lock.json');
   if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(join(PEERS, 'package.json')).mtimeMs) return;
@@ -66,7 +66,7 @@ function versionOf(packageName: string): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-/** Nothing of the user's settings, and no telemetry. */
+/** Without the user's settings and telemetry. */
 function peerEnvironment(): NodeJS.ProcessEnv {
   return {
     PATH: process.env['PATH'],

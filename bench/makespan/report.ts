@@ -1,4 +1,4 @@
-/** The tables, the words and the chart. */
+/** The tables, the text and the chart. */
 import { table, writeSection } from '../report.ts';
 import { writeBars } from '../chart.ts';
 import type { BarGroup } from '../chart.ts';
@@ -27,11 +27,11 @@ interface Findings {
   readonly dispatch: readonly DispatchFigures[] | null;
   readonly peers: readonly string[];
   readonly minutes: number;
-  /** Where the chart goes; null for a trial run, which writes nothing. */
+  /** Path of the chart; null for a trial run, which writes nothing. */
   readonly chart: string | null;
 }
 
-/** @returns the section's text; written to docs/benchmarks.md unless it was a trial run */
+/** @returns the section's text, which is written to docs/benchmarks.md unless this is a trial run */
 export function report(findings: Findings): string {
   const { rows, dispatch, peers, minutes, chart } = findings;
   const body = [
@@ -141,7 +141,7 @@ function equalTokens(rows: readonly Row[], peers: readonly string[]): string {
   );
 }
 
-/** The ways in which this system answers, as the columns call them. */
+/** The modes of this system, with the names of their columns. */
 const NAMES = {
   full: 'full',
   compact: 'compact',
@@ -150,7 +150,7 @@ const NAMES = {
   equalOne: 'equal, one generation',
 } as const;
 const OWN = ['full', 'compact', 'one', 'equal', 'equalOne'] as const;
-/** Those that are compared with the peers. */
+/** The modes that are compared with the peers. */
 const RIVALS = ['compact', 'one', 'equal', 'equalOne'] as const;
 
 function namesOf(ways: readonly (keyof typeof NAMES)[]): string[] {
@@ -231,7 +231,7 @@ function notMeasured(minutes: number): string {
   the last table. Rows below 7 s are medians of three runs, the others single runs. The whole took ${minutes.toFixed(0)} minutes.`;
 }
 
-/** `share` is in multiples of the bound. */
+/** `share` is a multiple of the bound. */
 function barsOf({ workload, nativeMs, wavesMs, peersMs, own }: Row, peers: readonly string[]): BarGroup {
   const bar = (label: string, ms: number, colour: string): BarGroup['bars'][number] => ({
     label,

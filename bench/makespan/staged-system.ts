@@ -1,5 +1,5 @@
 /**
- * The system with the benchmark's own agents and tools in its catalogue: the built-in delay under
+ * The system with the benchmark's own agents and tools in its catalog: the built-in delay under
  * three names, and slots for all actions or for eight.
  */
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export interface StagedSystem extends AsyncDisposable {
   readonly url: string;
 }
 
-/** The agent with at least so many slots. */
+/** The agent with at least this number of slots. */
 export function agentFor(slots: number): string {
   return `bench_${slots}`;
 }

@@ -1,4 +1,4 @@
-/** An HTTP tool that notes when it was called, by path. */
+/** An HTTP tool that records its calls by path. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -6,7 +6,7 @@ export interface ToolServer extends AsyncDisposable {
   /** host:port, for the list of allowed hosts. */
   readonly host: string;
   readonly url: string;
-  /** When the first call of this path arrived, and how many there were. */
+  /** Time of the first call of this path, and number of calls. */
   seen(path: string): { readonly at: number; readonly calls: number } | null;
 }
 

@@ -1,4 +1,4 @@
-/** What is measured, as data: actions with durations and dependencies, and how the model speaks. */
+/** The workloads as data: actions with durations and dependencies, and the model's pace. */
 
 export type ToolName = 'search' | 'math' | 'work';
 
@@ -6,9 +6,9 @@ export interface WorkAction {
   readonly id: string;
   readonly tool: ToolName;
   readonly ms: number;
-  /** Ids of earlier actions whose results this one takes. */
+  /** Ids of earlier actions whose results this action uses. */
   readonly after: readonly string[];
-  /** The parameter that says what to do; it also comes back as the result. */
+  /** The parameter with the task's text, which is also the result. */
   readonly q: string;
 }
 
@@ -20,24 +20,24 @@ export interface Pace {
 export interface Workload {
   readonly name: string;
   readonly actions: readonly WorkAction[];
-  /** Tools at work at the same time, for every actor alike. */
+  /** Maximum number of concurrent tool calls, the same for every actor. */
   readonly slots: number;
-  /** Tokens that the model thinks after its first calls, in the same generation. */
+  /** Tokens of thinking after the first calls, in the same generation. */
   readonly thinkingTokens: number;
   readonly pace: Pace;
-  /** Actions of one generation at most; more come in further generations. */
+  /** Maximum number of actions per generation; the remaining ones follow in later generations. */
   readonly batch: number;
   /** Runs of each actor; the median counts. */
   readonly repeats: number;
-  /** By how much this system is to be ahead of the best other actor; 1 = never slower. */
+  /** Required speed relative to the best other actor; 1 = at least equal. */
   readonly targetLead: number;
-  /** How far above the bound this system may end, as a share. */
+  /** Maximum excess over the bound, as a share. */
   readonly targetOver: number;
 }
 
-/** First token after 600 ms, then 60 a second. */
+/** First token after 600 ms, then 60 per second. */
 const PACE: Pace = { firstTokenMs: 600, tokensPerSecond: 60 };
-/** No limit that these workloads reach. */
+/** Above all limits that these workloads can reach. */
 export const WIDE = 256;
 
 const SUBJECTS = ['copper', 'zinc', 'nickel', 'cobalt', 'lithium', 'silver', 'tin', 'lead'] as const;
@@ -128,7 +128,7 @@ function skewedChains(): WorkAction[] {
     ['y', [8_000, 1_000, 1_000]],
     ['z', [1_000, 1_000, 8_000]],
   ] as const;
-  // Declared step by step, as a plan is usually written.
+  // Declared step by step, as in a typical plan.
   return [0, 1, 2].flatMap((step) =>
     chains.map(([chain, ms]) =>
       action(`${chain}${step}`, 'work', ms[step] ?? 0, `${chain} step`, ...(step === 0 ? [] : [`${chain}${step - 1}`])),
@@ -136,7 +136,7 @@ function skewedChains(): WorkAction[] {
   );
 }
 
-/** Each action takes up to two of the six before it; the same graph on every machine. */
+/** Each action uses up to two of the six previous ones; the same graph on every machine. */
 function randomGraph(size: number, seed: number): WorkAction[] {
   let value = seed;
   const random = (): number => {

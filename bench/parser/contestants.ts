@@ -1,6 +1,6 @@
 /**
- * What is measured against each other. Every one reads the same chunks and hands out the same: the text of
- * the blocks as it comes, the tags with what they say, and the parsed bodies of actions.
+ * The readers that are compared. All read the same chunks and return the same: the text of the blocks as it arrives,
+ * the tags with their attributes, and the parsed bodies of actions.
  */
 import { Parser as HtmlParser } from 'htmlparser2';
 import sax from 'sax';
@@ -10,7 +10,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { ProtocolEvent } from '../../src/domain/protocol-event.ts';
 import { createParser } from '../../src/protocol/parser/parser.ts';
 
-/** What came out, so that no work can be left out. */
+/** The output, so that no work can be optimised away. */
 export interface Tally {
   text: number;
   actions: number;
@@ -45,8 +45,8 @@ function count(reader: { feed(chunk: string): readonly ProtocolEvent[] }, chunks
 }
 
 /**
- * What the bare scans hand out: the text of each block as it comes, the opening tags to the letter, and
- * actions with their parsed bodies. Less would be of no use to whoever reads.
+ * The output of the bare scans: the text of each block as it arrives, the opening tags unchanged, and
+ * actions with their parsed bodies. This is the minimum that a consumer needs.
  */
 type Scanned =
   | { readonly type: 'thought' | 'response' | 'text'; readonly delta: string }
@@ -68,7 +68,7 @@ const CLOSE = '</action>';
 const TAGS = ['<thought', '</thought>', '<response', '</response>', '<action'] as const;
 const LONGEST = Math.max(...TAGS.map((tag) => tag.length));
 
-/** The tag that begins at `at`; null for none; undefined while it may yet become one. */
+/** The tag that begins at `at`; null for none; undefined if the text is too short to decide. */
 function tagAt(text: string, at: number): (typeof TAGS)[number] | null | undefined {
   for (const tag of TAGS) if (text.startsWith(tag, at)) return tag;
   if (text.length - at >= LONGEST) return null;
@@ -86,7 +86,7 @@ function blockAfter(tag: (typeof TAGS)[number], written: string, events: Scanned
   return tag === '<thought' ? 'thought' : 'response';
 }
 
-/** No rule of the protocol but its three tags. Looks at each chunk by itself and keeps the tail that may be a tag. */
+/** Knows only the protocol's three tags. Scans each chunk separately and keeps a tail that may be a tag. */
 class BareScan {
   #held = '';
   #block: Block = 'text';
@@ -145,9 +145,9 @@ class BareScan {
 }
 
 /**
- * The scan by chunk once more, and what an engine needs of it: opening tags with their attributes, actions as
- * declarations, references apart. Nothing is checked, mended, counted or refused: what this costs is the price
- * of the same objects, not of any rule.
+ * The scan by chunk with the output that an engine needs: opening tags with their attributes, actions as
+ * declarations, references apart. Checks, repairs, counts and refuses nothing: its cost is the price of the
+ * same objects, without any rule.
  */
 class DeclaringScan {
   readonly #scan = new BareScan();
@@ -244,7 +244,7 @@ function splitReferences(text: string, events: ProtocolEvent[]): void {
   if (from < text.length) events.push({ type: 'response', delta: from === 0 ? text : text.slice(from) });
 }
 
-/** The same on a buffer: text leaves it as it comes, an action's body stays until `</action>` is in it. */
+/** The scan of a buffer: text is returned as it arrives, an action's body when its `</action>` has arrived. */
 class BufferedScan {
   #buffer = '';
   #at = 0;
@@ -310,7 +310,7 @@ function scan(make: () => { feed(chunk: string): Scanned[] }): Contestant['read'
   };
 }
 
-/** Collects what a markup parser calls back. */
+/** Collects the callbacks of a markup parser. */
 class MarkupSink {
   readonly tally: Tally = { text: 0, actions: 0 };
   #body: string | null = null;
@@ -365,7 +365,7 @@ function saxJs(chunks: readonly string[]): Tally {
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a callback field of the parser, which is not an EventTarget
   parser.ontext = (text) => sink.text(text);
   parser.onclosetag = (name) => sink.close(name);
-  // Behind the end of its root, this parser takes every tag for text.
+  // After the end of its root element, this parser reads every tag as text.
   parser.write('<root>');
   for (const chunk of chunks) parser.write(chunk);
   parser.write('</root>');

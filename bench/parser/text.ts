@@ -1,4 +1,4 @@
-/** The texts of the parser benchmark: generations as models write them, ASCII and well-formed, so that markup parsers can read them too. */
+/** The texts of the parser benchmark: typical model output, ASCII and well-formed, so that markup parsers can read them too. */
 
 const WORDS =
   'the model reads every result before it decides what to do next and keeps short notes about open questions so that nothing is looked up twice while independent work goes on in parallel'.split(
@@ -108,7 +108,7 @@ ${source.paragraphs(1)}
 </response>`;
 }
 
-/** Flat strings, as a text decoder gives them. */
+/** Flat strings, as from a text decoder. */
 export function cut(text: string, chars: number): string[] {
   const chunks: string[] = [];
   for (let at = 0; at < text.length; at += chars) chunks.push(flat(text.slice(at, at + chars)));

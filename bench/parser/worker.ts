@@ -1,4 +1,4 @@
-/** The same readers in workerd, and HTMLRewriter beside them. Its clock stands still while code runs, so whoever asks takes the time. */
+/** The same readers in workerd, and HTMLRewriter. workerd's clock stops while code runs, so the caller measures the time. */
 import { CONTESTANTS } from './contestants.ts';
 import { cut, workloads } from './text.ts';
 
@@ -13,7 +13,7 @@ function chunksOf(workload: string, chars: number, size: number): readonly strin
   return chunks;
 }
 
-/** What this file uses of the platform's HTMLRewriter; the benchmark is checked with Node's types. */
+/** The used part of the platform's HTMLRewriter; the benchmark is type-checked with Node's types. */
 interface TextPiece {
   readonly text: string;
   readonly lastInTextNode: boolean;

@@ -1,4 +1,4 @@
-/** One peer in a process of its own: takes tasks as messages, answers each with how long it took. */
+/** Runs one peer in a separate process: receives tasks as messages, answers each with its duration. */
 import type { RunTask, Task } from './tools.ts';
 import { Tools } from './tools.ts';
 

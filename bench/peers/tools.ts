@@ -1,4 +1,4 @@
-/** The tools that every peer gets: a delay under three names, and one that fetches an address. */
+/** The tools of every peer: a delay under three names, and one that fetches a URL. */
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Task {
@@ -19,10 +19,10 @@ export type RunTask = (task: Task, tools: Tools) => Promise<string>;
 export const DELAY_TOOLS = ['search', 'math', 'work'] as const;
 export const DELAY_DESCRIPTION = 'Waits delay_ms and returns its parameters.';
 export const FETCH_DESCRIPTION = 'Fetches an address and returns its text.';
-/** Steps, turns or graph steps that no task needs. */
+/** A limit of steps, turns or graph steps that no task reaches. */
 export const MANY = 200;
 
-/** At most `slots` of them work at the same time; the others wait for their turn. */
+/** At most `slots` calls run at the same time; the others wait. */
 export class Tools {
   calls = 0;
   #free: number;

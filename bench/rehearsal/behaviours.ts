@@ -1,10 +1,10 @@
 /**
- * How models go about a task, from careful to sloppy. Each behaviour is a script that reacts only to
- * what the runtime has told: where it is not told what was wrong, it gives up, and the task fails.
+ * Behaviours of models, from careful to sloppy. Each behaviour is a script that reacts only to the runtime's
+ * feedback: if the feedback does not name the error, it gives up, and the task fails.
  */
 import type { Task } from './tasks.ts';
 
-/** What the model says in one generation. */
+/** The output of the model in one generation. */
 export interface Saying {
   readonly text?: string;
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
@@ -14,11 +14,11 @@ export interface Saying {
 export interface Behaviour {
   readonly name: string;
   readonly sloppy: boolean;
-  /** Generations that a careful model needs for the same way of working. */
+  /** Generations that a careful model needs for the same approach. */
   readonly careful: number;
-  /** Of the agent's manifest. */
+  /** Fields of the agent's manifest. */
   readonly bareText?: 'reject';
-  /** @param told what came since the model spoke last */
+  /** @param told everything since the model's last output */
   readonly say: (task: Task, generation: number, told: string) => Saying;
 }
 
@@ -39,7 +39,7 @@ function final(text: string): string {
 const whole = (task: Task): Saying => ({ text: `${plan(task)}\n${final(task.answer)}` });
 const giveUp: Saying = { text: final('I do not know.') };
 
-/** A model that mends its first attempt when it is told what was wrong with it. */
+/** A model that corrects its first attempt when the feedback names the error. */
 function mends(first: (task: Task) => Saying, sign: string): Behaviour['say'] {
   return (task, generation, told) => {
     if (generation === 1) return first(task);
@@ -53,7 +53,7 @@ function withFirst(task: Task, change: (first: Action) => string): Saying {
   return { text: `${changed}\n${others.map((one) => action(one)).join('\n')}\n${final(task.answer)}` };
 }
 
-/** As Python prints a dict, with a comma too many. */
+/** As Python prints a dict, with a superfluous comma. */
 function pythonDict(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(pythonDict).join(', ')},]`;
   if (typeof value === 'object' && value !== null) {
@@ -64,7 +64,7 @@ function pythonDict(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : JSON.stringify(value);
 }
 
-/** What the runtime reports of the last action, so that an answer in plain words can only come from there. */
+/** The reported output of the last action; an answer in plain words can contain it only from there. */
 function lastResult(task: Task, told: string): string | null {
   const id = task.actions.at(-1)?.id ?? '';
   return new RegExp(`<action_result id="${id}"[^>]*>\\n([\\s\\S]*?)\\n</action_result>`).exec(told)?.[1] ?? null;

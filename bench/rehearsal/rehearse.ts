@@ -1,4 +1,4 @@
-/** Plays a task with a model that behaves in a certain way: the real engine and tools, a real endpoint over HTTP. */
+/** Runs a task with a model of a given behaviour: the real engine and tools, a real endpoint over HTTP. */
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { createModel } from '../../src/llm/routing/select.ts';
@@ -16,7 +16,7 @@ import type { Task } from './tasks.ts';
 export interface Part {
   readonly task: Task;
   readonly behaviour: Behaviour;
-  /** Whose chunks the endpoint sends. */
+  /** The provider whose chunk format the endpoint uses. */
   readonly shape: (typeof SHAPE_NAMES)[number];
 }
 
@@ -28,7 +28,7 @@ export interface Performance {
   readonly tokens: number;
 }
 
-/** Short waits pass at once; time-outs never come. */
+/** Short waits pass at once; timeouts never fire. */
 class HastyClock extends FakeClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs >= limits.actionTimeoutMs || delayMs === limits.usageGraceMs) return () => {};
@@ -37,13 +37,13 @@ class HastyClock extends FakeClock {
   }
 }
 
-/** Eight tasks by careful models, four ways each of two; the other thirty-two by sloppy ones, each way about twice. */
+/** Eight tasks with careful models, in four ways twice each; the other thirty-two with sloppy ones, about twice per way. */
 export const FORTY: readonly Part[] = (() => {
   const careful = BEHAVIOURS.filter(({ sloppy }) => !sloppy);
   const sloppy = BEHAVIOURS.filter((behaviour) => behaviour.sloppy);
   return Array.from({ length: 40 }, (_, index): Part => {
     const [ways, place] = index < 8 ? [careful, index] : [sloppy, index - 8];
-    // Shifted by one with each round, so that a way of behaving meets other tasks.
+    // Shifted by one in each round, so that a behaviour is combined with other tasks.
     const task = TASKS[(place + Math.floor(place / TASKS.length)) % TASKS.length];
     const behaviour = ways[place % ways.length];
     const shape = SHAPE_NAMES[index % SHAPE_NAMES.length];
@@ -90,7 +90,7 @@ export async function rehearse(part: Part): Promise<Performance> {
   };
 }
 
-/** What came since the assistant spoke last. */
+/** Everything since the last message of the assistant. */
 function toldIn({ body }: SeenRequest): string {
   const messages = Array.isArray(body['messages']) ? (body['messages'] as { role: string; content: unknown }[]) : [];
   const spoke = messages.findLastIndex(({ role, content }) => role === 'assistant' && content !== 'Noted.');

@@ -1,4 +1,4 @@
-/** The tasks of the rehearsal: what is asked, the plan that a careful model would write, what must come out. */
+/** The tasks of the rehearsal: the request, the plan of a careful model, and the expected result. */
 
 interface PlannedAction {
   readonly id: string;
@@ -10,9 +10,9 @@ export interface Task {
   readonly name: string;
   readonly ask: string;
   readonly actions: readonly PlannedAction[];
-  /** With references, as a model writes it before it knows the values. */
+  /** With references, because a model writes it before it knows the values. */
   readonly answer: string;
-  /** What the user must read in the end. */
+  /** A text that the final answer must contain. */
   readonly expect: string;
 }
 

@@ -1,17 +1,17 @@
-/** The same two things done by each system: a new session, and a chat turn. */
+/** Two operations of each system: a new session, and a chat turn. */
 
 export interface Turn {
-  /** From the request to the first piece of text at the client, and to the end. */
+  /** From the request to the first text at the client, and to the end. */
   readonly firstMs: number;
   readonly totalMs: number;
 }
 
 export interface Contestant {
   readonly name: string;
-  /** Makes a session and returns its name. */
+  /** Creates a session and returns its name. */
   create(base: string): Promise<string>;
   turn(base: string, session: string): Promise<Turn>;
-  /** A connection that a page of the session would hold open; resolves when it stands, with its end. Null where it would be the same as another's. */
+  /** The connection of a page to the session; resolves with a function that closes it. Null if it is the same as another contestant's. */
   readonly connect: ((base: string, session: string) => Promise<() => void>) | null;
 }
 
@@ -47,7 +47,7 @@ async function relay(url: string, last: string): Promise<Turn> {
   return await read(startedAt, await fetch(url, init), last);
 }
 
-/** @param last what the end of a whole answer holds */
+/** @param last text at the end of a complete answer */
 export function contestants(last: string): Contestant[] {
   return [
     {
@@ -114,7 +114,7 @@ async function open(base: string, session: string): Promise<WebSocket> {
   return socket;
 }
 
-/** A turn by the agent's own protocol, on a connection that stands already. */
+/** A turn in the agent's own protocol, on an existing connection. */
 async function chat(socket: WebSocket, last: string): Promise<Turn> {
   const id = crypto.randomUUID();
   const message = { id: crypto.randomUUID(), role: 'user', parts: [{ type: 'text', text: 'go' }] };

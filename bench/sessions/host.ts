@@ -1,4 +1,4 @@
-/** The workerd that everything runs in, and what the system says of its process. */
+/** The workerd of all contestants, and the operating system's statistics of its process. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ const PEER = join(HERE, 'peer');
 
 export interface Host {
   readonly base: string;
-  /** Resident memory of workerd in MiB, and the CPU time that it has used in ms. */
+  /** Resident memory of workerd in MiB, and its CPU time in ms. */
   usage(): { readonly memoryMb: number; readonly cpuMs: number };
   stop(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export function peerVersion(): string {
   return version;
 }
 
-/** Installs the SDK, once; it is no part of the project's own dependencies. */
+/** Installs the SDK once; it is not a dependency of the project. */
 export function installPeer(): void {
   const marker = join(PEER, 'node_modules/.package-lock.json');
   if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(join(PEER, 'package.json')).mtimeMs) return;
@@ -39,7 +39,7 @@ export function installPeer(): void {
 
 export async function startHost(modelUrl: string): Promise<Host> {
   const state = mkdtempSync(join(tmpdir(), 'cortex-bench-'));
-  // Apart from the state: what lies beside the Worker is watched.
+  // Separate from the state, because files beside the Worker are watched.
   const built = join(state, 'built');
   build(built);
   const port = await freePort();
@@ -60,7 +60,7 @@ export async function startHost(modelUrl: string): Promise<Host> {
       '--log-level=warn',
     ],
     {
-      // No local tracing: a copy of every request and statement in a file, which no deployment makes.
+      // Without local tracing, which writes every request and statement to a file. Deployments do not have it.
       env: { ...process.env, CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false', X_LOCAL_OBSERVABILITY: 'false' },
       cwd: built,
       echo: () => false,
@@ -81,7 +81,7 @@ export async function startHost(modelUrl: string): Promise<Host> {
   return { base, usage: () => usageOf(workerd), stop };
 }
 
-/** Bundled once, so that nothing is built anew while it is measured. */
+/** Bundled once, so that no build runs during the measurement. */
 function build(to: string): void {
   execFileSync(process.execPath, ['scripts/bundle-manifests.ts'], { cwd: ROOT, stdio: 'ignore' });
   const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
@@ -91,7 +91,7 @@ function build(to: string): void {
   writeFileSync(join(to, 'wrangler.json'), JSON.stringify({ ...settings, main: 'worker.js', no_bundle: true }));
 }
 
-/** All processes below this one. */
+/** All descendants of this process. */
 function descendants(pid: number): number[] {
   const listed = execFileSync('ps', ['-eo', 'pid=,ppid=,comm=']).toString().trim().split('\n');
   const rows = listed.map((line) => line.trim().split(/\s+/));
@@ -107,7 +107,7 @@ function descendants(pid: number): number[] {
   return found;
 }
 
-/** Of several workerds the one that holds our Worker is by far the largest. */
+/** If there are several workerds, the largest one runs our Worker. */
 function largest(pids: readonly number[]): number {
   const sorted = pids.toSorted((a, b) => usageOf(b).memoryMb - usageOf(a).memoryMb);
   const [pid] = sorted;
@@ -121,7 +121,7 @@ function usageOf(pid: number): { memoryMb: number; cpuMs: number } {
     .trim()
     .split(/\s+/);
   const stat = existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : null;
-  // User and system time in hundredths of a second; the name before them may hold spaces.
+  // User and system time in hundredths of a second; the name before them can contain spaces.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   const cpuMs = fields === undefined ? Number(time) * 1_000 : (Number(fields[11]) + Number(fields[12])) * 10;
   return { memoryMb: Number(rss) / 1_024, cpuMs };

@@ -1,9 +1,9 @@
 /**
- * Fifty calls of the shipped tools, in the turns in which a model would write them.
+ * Fifty calls of the shipped tools, grouped in turns as a model would write them.
  *
- * Each carries the attributes that its place asks for, as the prompt teaches them: an id where
- * something refers to the action, `async` where it runs beside others of its turn, `depends_on` where
- * it waits without a reference.
+ * Each has the attributes that the prompt teaches for its position: an id if something refers to the
+ * action, `async` if it runs in parallel with others of its turn, `depends_on` if it waits without a
+ * reference.
  */
 import type { ShownAction } from '../../src/protocol/prompt/examples.ts';
 

@@ -1,4 +1,4 @@
-/** What a call costs in tokens, in the forms of the protocol and as models write it natively. */
+/** The cost of a call in tokens, in the forms of the protocol and as a native call. */
 import { encode as encodeCl100k } from 'gpt-tokenizer/encoding/cl100k_base';
 import { encode as encodeO200k } from 'gpt-tokenizer/encoding/o200k_base';
 import { renderAction } from '../../src/protocol/prompt/examples.ts';
@@ -28,7 +28,7 @@ export function native({ name = '', parameters }: ShownAction): string {
   return `<tool_call>${nativeBody(name, parameters)}</tool_call>`;
 }
 
-/** Native where the tokenizer has the two tags as special tokens of their own. */
+/** A native call, if the tokenizer has special tokens for the two tags. */
 export function tokensWithSpecialTags(count: (text: string) => number, { name = '', parameters }: ShownAction): number {
   return 2 + count(nativeBody(name, parameters));
 }

@@ -1,4 +1,4 @@
-/** The Agents SDK's chat agent, as its own introduction writes it, on the same model server. */
+/** The Agents SDK's chat agent, as in its introduction, with the same model server. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { AIChatAgent } from '@cloudflare/ai-chat';
 import { convertToModelMessages, streamText } from 'ai';

@@ -1,4 +1,4 @@
-/** What the benchmark runs in one workerd: our Worker, the bare objects, and the SDK's agent. */
+/** The contestants in one workerd: our Worker, the bare objects, and the SDK's agent. */
 export * from '../workerd/worker.ts';
 export { default } from '../workerd/worker.ts';
 export { ChatAgent } from './chat-agent.ts';

@@ -1,4 +1,4 @@
-/** The least that a session can be: an object with one row, which passes the model's words on as they come and keeps nothing of them. */
+/** A minimal session: an object with one row, which forwards the model's output and stores nothing of it. */
 import { DurableObject } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
 
@@ -9,8 +9,8 @@ export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }>
   }
 
   /**
-   * A chat turn: the model's words as events of one's own, each sent as it comes. `?piped`: the model's
-   * bytes as they are, which no code of the object's sees.
+   * A chat turn: the model's text as separate events, each sent as it arrives. `?piped`: the model's bytes
+   * unchanged, without any code of the object.
    */
   override async fetch(request: Request): Promise<Response> {
     const { content } = await request.json<{ content: string }>();

@@ -1,4 +1,4 @@
-/** Bursts of events through the session's own journal, hub and stream: appended, synced, sent, a turn at a time. */
+/** Bursts of events through the session's own journal, broadcaster and stream: appended, synced and sent, one turn at a time. */
 import { DurableObject } from 'cloudflare:workers';
 import { durableSql } from '../../../src/durable/sql-storage.ts';
 import { platformClock } from '../../../src/durable/platform.ts';
@@ -12,7 +12,7 @@ import { runIdOf } from '../../../src/journal/run-id.ts';
 const SESSION = `ses_${'b'.repeat(32)}`;
 
 export class BurstObject extends DurableObject {
-  /** `?turns=…&events=…`: so many turns of so many events, journaled and sent; the stream ends behind the last. `?live=1`: not journaled. */
+  /** `?turns=…&events=…`: number of turns and of events per turn, journaled and sent; then the stream ends. `?live=1`: not journaled. */
   override async fetch(request: Request): Promise<Response> {
     const { searchParams } = new URL(request.url);
     const [turns, events] = [Number(searchParams.get('turns')), Number(searchParams.get('events'))];
@@ -63,7 +63,7 @@ export class BurstObject extends DurableObject {
         }
         await journal.sync();
         hub.publish(batch);
-        // The next turn of the event loop: what was sent can leave.
+        // The next turn of the event loop, so that the data is sent.
         await new Promise((resolve) => setTimeout(resolve, 0));
       }
       const usage = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0, estimated: false };

@@ -1,4 +1,4 @@
-/** Our Worker as it is, with the objects that it is compared with beside it. */
+/** Our Worker unchanged, together with the objects of the comparison. */
 import { edge } from '../../../src/durable/edge.ts';
 import type { Env } from '../../../src/durable/env.ts';
 import type { BareObject } from './bare-object.ts';
@@ -14,7 +14,7 @@ interface BenchEnv extends Env {
   readonly AGENT: DurableObjectNamespace;
 }
 
-/** `/bare/new`, `/bare/{id}`, `/burst`, `/sdk/{name}/…`; everything else is ours. */
+/** `/bare/new`, `/bare/{id}`, `/burst`, `/sdk/{name}/…`; all other paths are ours. */
 export default {
   async fetch(request, env, context): Promise<Response> {
     const url = new URL(request.url);
