@@ -26,10 +26,7 @@ export function endAbandonedRun(
   journal: Journal,
   run: RunRecord,
   at: number,
-  error: { readonly code: string; readonly message: string } = {
-    code: 'interrupted',
-    message: 'The session was restarted during this run',
-  },
+  error: { readonly code: string; readonly message: string },
 ): SessionEvent[] {
   const open = new Map<string, { readonly event: SessionEvent; started: boolean; readonly state: JsonObject }>();
   let iteration = 0;

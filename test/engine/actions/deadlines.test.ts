@@ -53,6 +53,59 @@ describe('[S8] deadlines on one timer', () => {
     );
   });
 
+  test('a platform timer is set exactly while a deadline is pending, and not for later than the next one', () => {
+    fc.assert(
+      fc.property(acts, (script) => {
+        const own = new FakeClock(50);
+        const shared = new FakeClock(50);
+        const deadlines = new Deadlines(shared);
+        const cancels: (() => void)[] = [];
+        for (const act of script) {
+          if ('wait' in act) for (const clock of [own, shared]) clock.advance(act.wait);
+          else if ('cancel' in act) cancels[act.cancel]?.();
+          else {
+            const each = [own, deadlines].map((timers) => timers.schedule(act.set, () => undefined));
+            cancels.push(() => {
+              for (const cancel of each) cancel();
+            });
+          }
+          expect(shared.next === null).toBe(own.next === null);
+          expect(shared.next ?? 0).toBeLessThanOrEqual(own.next ?? 0);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('deadlines at one time need one timer, and a cancelled deadline is not waited for', () => {
+    const clock = new CountingClock(0);
+    const deadlines = new Deadlines(clock);
+    const fired: string[] = [];
+    for (const name of ['a', 'b']) deadlines.schedule(10, () => fired.push(name));
+    const cancel = deadlines.schedule(20, () => fired.push('cancelled'));
+    deadlines.schedule(30, () => fired.push('c'));
+    cancel();
+    expect(clock.asked).toBe(1);
+    clock.advance(10);
+    expect([fired, clock.asked, clock.next]).toEqual([['a', 'b'], 2, 30]);
+    clock.advance(20);
+    expect([fired, clock.asked, clock.next]).toEqual([['a', 'b', 'c'], 2, null]);
+  });
+
+  test('the order holds when most of very many deadlines are cancelled', () => {
+    const clock = new FakeClock(0);
+    const deadlines = new Deadlines(clock);
+    const fired: number[] = [];
+    const times = Array.from({ length: 500 }, (_, at) => (at * 7_919) % 1_009);
+    const cancels = times.map((at) => deadlines.schedule(at, () => fired.push(at)));
+    const isKept = (index: number): boolean => index % 9 === 0;
+    for (const [index, cancel] of cancels.entries()) if (!isKept(index)) cancel();
+    deadlines.schedule(500, () => fired.push(500));
+    clock.advance(2_000);
+    expect(fired).toEqual([...times.filter((_, index) => isKept(index)), 500].toSorted((a, b) => a - b));
+    expect(clock.next).toBeNull();
+  });
+
   test('a callback may set and cancel others', () => {
     const clock = new FakeClock(0);
     const deadlines = new Deadlines(clock);

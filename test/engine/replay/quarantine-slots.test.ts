@@ -75,6 +75,36 @@ test.each<[string, [number, number][], number[]]>([
     ],
     [0, ALONE, 2 * ALONE],
   ],
+  [
+    'no notes, just long enough before one that is alone, and a moment too late for that',
+    [
+      [0, 0],
+      [0, 2],
+      [0, 0],
+      [1, 0],
+    ],
+    [0, ALONE, 0, 2 * ALONE],
+  ],
+  [
+    'one note each, after the interval of one that was alone',
+    [
+      [0, 2],
+      [10, 1],
+      [20, 1],
+      [ALONE, 1],
+    ],
+    [0, ALONE, ALONE + 1_000, ALONE + 2_000],
+  ],
+  [
+    'several that are alone: the last one before the first gap counts',
+    [
+      [0, 2],
+      [0, 2],
+      [5, 0],
+      [5, 2],
+    ],
+    [0, ALONE, 2 * ALONE, 3 * ALONE],
+  ],
 ])('[J2] %s', (_name, asked, expected) => {
   expect(given(...asked)).toEqual(expected);
 });

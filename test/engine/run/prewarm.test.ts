@@ -1,8 +1,15 @@
 /** A sandbox is asked for as soon as an action's opening tag says what it needs (R2). */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
-import type { RunnerNeeds } from '../../../src/domain/manifest.ts';
+import { bundled } from '../../../src/catalog/bundled.ts';
+import { plainDeclaration } from '../../../src/domain/action.ts';
+import type { ActionType } from '../../../src/domain/action.ts';
+import type { ResolvedAgent, RunnerNeeds } from '../../../src/domain/manifest.ts';
 import type { ModelDelta, PrewarmHint, RunnerClient } from '../../../src/domain/ports.ts';
+import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
+import { prewarmHint } from '../../../src/engine/actions/prewarm-hint.ts';
+import { SESSION_ID } from '../../journal/journal-kit.ts';
+import { toolOf } from '../../support/definitions.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 
 function spyingRunner(hints: PrewarmHint[]): RunnerClient {
@@ -43,6 +50,7 @@ async function hintsOf(
     },
   });
   await say(kit, 'go');
+  expect(hints.every(({ session }) => session === SESSION_ID)).toBe(true);
   return hints.map(({ kind, runtime, sandbox, labels }) => ({
     kind,
     runtime,
@@ -90,4 +98,60 @@ test('[R2] a script tool is prewarmed with its interpreter once its name is know
   expect(await hintsOf(call('text_stats'))).toEqual([{ kind: 'tool', runtime: 'python3' }]);
   expect(await hintsOf(call('calculator'))).toEqual([]);
   expect(await hintsOf(call('nobody'))).toEqual([]);
+});
+
+describe('[R2] the hint of an opening tag', () => {
+  const script = { type: 'script', runtime: 'node', source: '', memoryMb: null, cpus: null } as const;
+  const needs = { sandbox: 'docker', labels: ['gpu'] } as const;
+  const found = bundled.agent('assistant');
+  if (found === null) throw new Error('the bundled catalogue has no assistant');
+  const agent: ResolvedAgent = {
+    ...found,
+    agent: { ...found.agent, capabilities: ['python', 'shell', 'docker'], runner: needs },
+    tools: new Map([
+      ['plain', toolOf(script)],
+      ['needy', toolOf({ ...script, runtime: 'shell', ...needs })],
+    ]),
+  };
+  const opened = (actionType: ActionType | null, name: string | null): ProtocolEvent => ({
+    type: 'action_opened',
+    actionType,
+    name,
+    mode: null,
+  });
+  const action = plainDeclaration({ id: 'a', type: 'shell', mode: 'async', name: 'shell' });
+  const declared: ProtocolEvent = { type: 'action_declared', action };
+  const rejected: ProtocolEvent = {
+    type: 'action_rejected',
+    rejection: { ...action, code: 'unclosed', message: '', line: 1, column: 1, excerpt: '' },
+  };
+  const shell = opened('shell', null);
+  const text: ProtocolEvent = { type: 'text', delta: 'x' };
+
+  test.each<[string, ProtocolEvent, ReturnType<typeof prewarmHint>]>([
+    ['python, with the needs of the agent', opened('python', null), { kind: 'python', runtime: null, ...needs }],
+    ['shell, with the needs of the agent', shell, { kind: 'shell', runtime: null, ...needs }],
+    ['docker, which runs in its own container', opened('docker', null), { kind: 'docker', runtime: null }],
+    ['a tool, with its own needs', opened('tool', 'needy'), { kind: 'tool', runtime: 'shell', ...needs }],
+    ['a tool without needs', opened('tool', 'plain'), { kind: 'tool', runtime: 'node' }],
+    ['a tool without a type', opened(null, 'plain'), { kind: 'tool', runtime: 'node' }],
+    ['a tag without a name', opened('tool', null), null],
+    ['a tag without a type and a name', opened(null, null), null],
+    ['another type with the name of a tool', opened('agent', 'plain'), null],
+    ['a name that the agent does not have', opened('tool', 'other'), null],
+  ])('%s', (_name, event, hint) => {
+    expect(prewarmHint([event], agent)).toEqual(hint);
+  });
+
+  test.each<[string, ProtocolEvent[], boolean]>([
+    ['no event', [], false],
+    ['no action', [text], false],
+    ['text after the tag', [shell, text], true],
+    ['an action that is complete', [shell, declared], false],
+    ['an action that was rejected', [shell, rejected], false],
+    ['another one after a complete one', [shell, declared, shell], true],
+    ['another one after a rejected one', [rejected, shell], true],
+  ])('is given while the action is open: %s', (_name, events, given) => {
+    expect(prewarmHint(events, agent) !== null).toBe(given);
+  });
 });

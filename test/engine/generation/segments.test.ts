@@ -1,0 +1,361 @@
+/** Text blocks as readers get them (J4, P12, P13). */
+import { describe, expect, test } from 'vitest';
+import type { EventData, SessionEvent } from '../../../src/domain/event.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { Reference } from '../../../src/domain/protocol-event.ts';
+import { Segments } from '../../../src/engine/generation/segments.ts';
+import type { NameValue } from '../../../src/engine/run/results.ts';
+import { eventsOf } from '../../support/events.ts';
+import { logKit } from '../../support/run-log.ts';
+import type { LogKit } from '../../support/run-log.ts';
+
+interface Scene extends LogKit {
+  readonly segments: Segments;
+  /** The values of names; a name without one is unknown. */
+  readonly values: Map<string, NameValue>;
+  refer(name: string): void;
+}
+
+const value = (text: string): NameValue => ({ type: 'value', value: text });
+const RUNNING: NameValue = { type: 'running' };
+
+/** Blocks of a run in its first iteration. A value is shown as it is; anything else as `[name]`, with a warning. */
+function scene(streamThoughts = true): Scene {
+  const kit = logKit();
+  const values = new Map<string, NameValue>();
+  const render = (reference: Reference, found: NameValue): { text: string; warning: string | null } =>
+    found.type === 'value' && found.value !== 'incomplete'
+      ? { text: String(found.value), warning: null }
+      : { text: `[${reference.name}]`, warning: `$${reference.name} is ${found.type}` };
+  const segments = new Segments(kit.log, { render, streamThoughts });
+  kit.log.enterIteration(1);
+  return {
+    ...kit,
+    segments,
+    values,
+    refer: (name) => segments.refer({ name, path: [], raw: `$${name}` }, () => values.get(name) ?? { type: 'unknown' }),
+  };
+}
+
+/** Type, seq and data of each event. */
+const told = (events: readonly SessionEvent[]): unknown[] => events.map(({ type, seq, data }) => [type, seq, data]);
+const completed = async ({ sent }: Scene): Promise<readonly EventData['response_completed'][]> =>
+  eventsOf(await sent(), 'response_completed').map(({ data }) => data);
+const warnings = async ({ sent }: Scene): Promise<readonly EventData['warning'][]> =>
+  eventsOf(await sent(), 'warning').map(({ data }) => data);
+
+describe('[J4] a block', () => {
+  test('opens and closes with an event; its patches go on where the one before ended', async () => {
+    const stage = scene();
+    const { segments, sent } = stage;
+    segments.open('thought', null, { reasoning: true });
+    segments.write('hm');
+    await sent();
+    segments.write(', yes');
+    segments.close(true);
+    segments.open('text');
+    segments.write('words');
+    segments.close(false);
+    segments.open('response', true);
+    segments.write('an');
+    segments.write('swer');
+    segments.close(false, true);
+    expect(told(await sent())).toEqual([
+      ['thought_started', 1, { reasoning: true }],
+      ['thought', null, { segment: 1, offset: 0, delta: 'hm' }],
+      ['thought', null, { segment: 1, offset: 2, delta: ', yes' }],
+      ['thought_completed', 2, { segment: 1, content: 'hm, yes', unclosed: true }],
+      ['text_started', 3, {}],
+      ['text', null, { segment: 3, offset: 0, delta: 'words' }],
+      ['text_completed', 4, { segment: 3, content: 'words' }],
+      ['response_started', 5, { final: true }],
+      ['response', null, { segment: 5, offset: 0, delta: 'answer' }],
+      ['response_completed', 6, { segment: 5, content: 'answer', final: true, cut: true }],
+    ]);
+    expect([2, 4, 6].map((seq) => stage.stateOf(seq))).toEqual([null, null, null]);
+  });
+
+  test('of thoughts is streamed only if the manifest says so; its text is complete in any case', async () => {
+    const { segments, sent } = scene(false);
+    segments.open('text');
+    segments.write('a');
+    segments.open('thought');
+    segments.write('hidden');
+    expect(segments.catchUp().map(({ type }) => type)).toEqual(['text']);
+    segments.close(false);
+    segments.close(false);
+    expect((await sent()).map(({ type }) => type)).toEqual([
+      'text_started',
+      'text',
+      'thought_started',
+      'thought_completed',
+      'text_completed',
+    ]);
+    expect(eventsOf(await sent(), 'thought_completed')[0]?.data.content).toBe('hidden');
+  });
+
+  test('goes on after another one inside it', async () => {
+    const { segments, sent } = scene();
+    segments.open('text');
+    segments.write('before ');
+    segments.open('thought');
+    segments.write('hm');
+    segments.close(false);
+    segments.write('after');
+    segments.close(false);
+    expect(told(await sent()).slice(-3)).toEqual([
+      ['thought_completed', 3, { segment: 2, content: 'hm' }],
+      ['text', null, { segment: 1, offset: 7, delta: 'after' }],
+      ['text_completed', 4, { segment: 1, content: 'before after' }],
+    ]);
+  });
+
+  test('belongs to the iteration in which it began', async () => {
+    const stage = scene();
+    stage.values.set('a', RUNNING);
+    stage.segments.open('response');
+    stage.refer('a');
+    stage.segments.close(false);
+    stage.log.enterIteration(2);
+    stage.values.set('a', value('x'));
+    stage.segments.advance();
+    expect(eventsOf(await stage.sent(), 'response_completed')).toMatchObject([
+      { iteration: 1, data: { content: 'x' } },
+    ]);
+  });
+
+  test('is needed for text: without one, text, references and ends are nothing', async () => {
+    const stage = scene();
+    stage.segments.write('x');
+    stage.refer('a');
+    stage.segments.close(false);
+    stage.segments.advance();
+    stage.segments.finishPending();
+    expect(await stage.sent()).toEqual([]);
+  });
+});
+
+describe('[P13] a response with references', () => {
+  test('waits at the first one that is running; the rest and its end wait, later blocks do not', async () => {
+    const stage = scene();
+    const { segments, values, refer, sent } = stage;
+    values.set('slow', RUNNING);
+    segments.open('response');
+    segments.write('got ');
+    refer('slow');
+    segments.write(' and ');
+    refer('late');
+    segments.close(true);
+    segments.open('response', true);
+    segments.write('meanwhile');
+    segments.close(false);
+    expect(await completed(stage)).toEqual([{ segment: 2, content: 'meanwhile', final: true }]);
+    segments.advance();
+    expect(segments.responses).toEqual([{ content: 'meanwhile', final: true }]);
+    values.set('slow', value('it'));
+    values.set('late', RUNNING);
+    segments.advance();
+    expect(await completed(stage)).toHaveLength(1);
+    values.set('late', value('more'));
+    segments.advance();
+    segments.advance();
+    expect((await completed(stage)).slice(1)).toEqual([
+      { segment: 1, content: 'got it and more', final: null, unclosed: true },
+    ]);
+    expect(segments.responses).toEqual([
+      { content: 'meanwhile', final: true },
+      { content: 'got it and more', final: null },
+    ]);
+    const patches = eventsOf(await sent(), 'response').filter(({ data }) => data.segment === 1);
+    expect(patches.map(({ data }) => [data.offset, data.delta])).toEqual([
+      [0, 'got '],
+      [4, 'it and '],
+      [11, 'more'],
+    ]);
+  });
+
+  test('that is still open goes on when its value is there, and ends only when it is closed', async () => {
+    const stage = scene();
+    stage.values.set('a', RUNNING);
+    stage.segments.open('response');
+    stage.refer('a');
+    stage.refer('a');
+    stage.segments.write('!');
+    stage.values.set('a', value('x'));
+    stage.segments.advance();
+    expect(stage.segments.catchUp()).toMatchObject([
+      { type: 'response', data: { segment: 1, offset: 0, delta: 'xx!' } },
+    ]);
+    expect(await completed(stage)).toEqual([]);
+    stage.segments.write('?');
+    stage.segments.close(false);
+    expect(await completed(stage)).toMatchObject([{ content: 'xx!?' }]);
+  });
+
+  test('[M8] is kept as written, too, from its beginning', async () => {
+    const stage = scene();
+    stage.values.set('a', value('7'));
+    stage.segments.open('response');
+    stage.segments.write('It is ');
+    stage.refer('a');
+    stage.segments.write(', I ');
+    stage.segments.write('think');
+    stage.segments.close(false);
+    const [event] = eventsOf(await stage.sent(), 'response_completed');
+    expect(event?.data.content).toBe('It is 7, I think');
+    expect(stage.stateOf(event?.seq ?? 0)).toEqual({ written: 'It is $a, I think' });
+  });
+
+  test('[S10] that still waits when the run ends is completed, with what is missing', async () => {
+    const stage = scene();
+    stage.values.set('a', RUNNING);
+    stage.segments.open('response', false);
+    stage.segments.write('one ');
+    stage.refer('a');
+    stage.segments.write(' two');
+    stage.segments.close(false);
+    stage.segments.open('text');
+    stage.segments.write('cut o');
+    stage.segments.open('thought');
+    stage.segments.finishPending();
+    expect(told((await stage.sent()).filter(({ type }) => type.endsWith('_completed')))).toEqual([
+      ['thought_completed', 4, { segment: 3, content: '', unclosed: true }],
+      ['text_completed', 5, { segment: 2, content: 'cut o', unclosed: true }],
+      ['response_completed', 6, { segment: 1, content: 'one [a: pending] two', final: false }],
+    ]);
+    stage.segments.finishPending();
+    stage.segments.advance();
+    expect(await completed(stage)).toHaveLength(1);
+  });
+
+  test('[J4] a reader who connects late gets the text of every open block, once', () => {
+    const stage = scene();
+    const { segments } = stage;
+    stage.values.set('a', RUNNING);
+    segments.open('response');
+    segments.write('waits ');
+    stage.refer('a');
+    segments.close(false);
+    segments.open('text');
+    segments.open('thought');
+    segments.write('hm');
+    expect(told(segments.catchUp())).toEqual([
+      ['response', null, { segment: 1, offset: 0, delta: 'waits ' }],
+      ['thought', null, { segment: 3, offset: 0, delta: 'hm' }],
+    ]);
+    segments.close(false);
+    segments.write('words');
+    segments.close(false);
+    segments.open('response');
+    segments.write('this ');
+    stage.refer('a');
+    expect(told(segments.catchUp())).toEqual([
+      ['response', null, { segment: 1, offset: 0, delta: 'waits ' }],
+      ['response', null, { segment: 6, offset: 0, delta: 'this ' }],
+    ]);
+    segments.finishPending();
+    expect(segments.catchUp()).toEqual([]);
+  });
+
+  test('[P12] warns about each reference once, by what is wrong with it', async () => {
+    const stage = scene();
+    stage.values.set('b', value('incomplete'));
+    stage.values.set('c', { type: 'absent', why: 'failed' });
+    stage.segments.open('response');
+    for (const name of ['a', 'b', 'a', 'c', 'b']) stage.refer(name);
+    stage.segments.close(false);
+    expect(await warnings(stage)).toEqual([
+      { code: 'unknown_reference', message: '$a is unknown' },
+      { code: 'missing_path', message: '$b is value' },
+      { code: 'missing_path', message: '$c is absent' },
+    ]);
+  });
+
+  test('[P16] warns a limited number of times', async () => {
+    const stage = scene();
+    stage.segments.open('response');
+    for (let at = 0; at <= limits.warningsPerGeneration; at += 1) stage.refer(`u${at}`);
+    expect(await warnings(stage)).toHaveLength(limits.warningsPerGeneration);
+  });
+});
+
+describe('[P11] the bare text of a run', () => {
+  test('is that of the last generation that had any', () => {
+    const { segments, log } = scene();
+    expect(segments.bareText).toBe('');
+    const say = (type: 'text' | 'thought' | 'response', text: string): void => {
+      segments.open(type);
+      segments.write(text);
+      segments.close(false);
+    };
+    say('text', 'early');
+    log.enterIteration(2);
+    say('text', 'one');
+    say('thought', 'hm');
+    say('text', 'two');
+    log.enterIteration(3);
+    say('response', 'no bare text');
+    expect(segments.bareText).toBe('one\n\ntwo');
+    expect(segments.responses).toEqual([{ content: 'no bare text', final: null }]);
+  });
+});
+
+describe('[P13] a response is cut', () => {
+  const mark = `\n[response cut at ${limits.responseBytes} bytes]`;
+  const whole = 'x'.repeat(limits.responseBytes);
+
+  test.each([
+    ['that just fits', [whole], whole, 0],
+    ['in its text', [`${whole}y`], `${whole}${mark}`, 1],
+    ['in a later piece', [whole.slice(1), 'yz', 'more'], `${whole.slice(1)}y${mark}`, 1],
+    ['behind its last byte', [whole, 'y', 'z'], `${whole}${mark}`, 1],
+    ['before a character that does not fit', [whole.slice(3), '😀'], `${whole.slice(3)}${mark}`, 1],
+    ['behind a character that fits', [whole.slice(4), '😀y'], `${whole.slice(4)}😀${mark}`, 1],
+  ])('at its limit: %s', async (_name, pieces, content, warned) => {
+    const stage = scene();
+    stage.segments.open('response');
+    for (const piece of pieces) stage.segments.write(piece);
+    stage.segments.close(false);
+    const [found] = await completed(stage);
+    // A failed comparison of megabytes would be printed.
+    expect(found?.content === content, found?.content.slice(-60)).toBe(true);
+    const message = `A response is longer than ${limits.responseBytes} bytes; the rest was left out`;
+    expect(await warnings(stage)).toEqual(Array.from({ length: warned }, () => ({ code: 'truncated', message })));
+    const patches = eventsOf(await stage.sent(), 'response').map(({ data }) => data.delta);
+    expect(patches.join('') === content).toBe(true);
+  });
+
+  test('bare text and thoughts have no such limit', async () => {
+    const stage = scene();
+    stage.segments.open('text');
+    stage.segments.write(`${whole}y`);
+    stage.segments.close(false);
+    expect(stage.segments.bareText).toHaveLength(whole.length + 1);
+    expect(await warnings(stage)).toEqual([]);
+  });
+
+  test('where the references of the run have rendered too much', async () => {
+    const stage = scene();
+    const share = limits.runResponseChars / 8;
+    stage.values.set('a', value('v'.repeat(share)));
+    stage.values.set('b', value('w'));
+    for (let at = 0; at < 8; at += 1) {
+      stage.segments.open('response');
+      stage.refer('a');
+      stage.segments.close(false);
+    }
+    expect(await warnings(stage)).toEqual([]);
+    stage.segments.open('response');
+    stage.segments.write('so ');
+    for (const name of ['b', 'unknown', 'b']) stage.refer(name);
+    stage.segments.write(' gone');
+    stage.segments.close(false);
+    const why = `the references of this run have rendered ${limits.runResponseChars} characters`;
+    const found = await completed(stage);
+    expect(found[7]?.content).toHaveLength(share);
+    expect(found[8]?.content).toBe(`so \n[response cut: ${why}]`);
+    expect(await warnings(stage)).toEqual([
+      { code: 'truncated', message: `A response was cut: ${why}; the rest was left out` },
+    ]);
+  });
+});

@@ -1,0 +1,228 @@
+/** What the record of a run says (J2, J9). */
+import { describe, expect, test } from 'vitest';
+import type { EventData, EventOf, JournaledEventType } from '../../../src/domain/event.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { RunRecord } from '../../../src/domain/session.ts';
+import { isRepeated, Replay } from '../../../src/engine/replay/replay.ts';
+import type { Journal } from '../../../src/journal/journal.ts';
+import { newJournal } from '../../journal/journal-kit.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
+
+const START = { is: 'start', at: 1, policy: {} };
+const FAILURE = { code: 'x', message: 'y', retryable: false };
+const REQUEST = { approval_id: 'apr_1', type: 'tool', sha256: '0', bytes: 1, complete: true } as const;
+const CALL = { type: 'tool', mode: 'async', depends_on: [], output_key: null, parameters: {} } as const;
+
+interface Recording {
+  readonly journal: Journal;
+  readonly run: RunRecord;
+  /** Writes an event of the run; returns its seq. */
+  write<T extends JournaledEventType>(type: T, data: EventData[T], state?: JsonObject, actionId?: string): number;
+  replay(): Replay;
+}
+
+/** A run whose record begins with its start, unless told otherwise. */
+function recording(start: JsonObject | null = START): Recording {
+  const journal = newJournal(openNodeSql());
+  const run = journal.runs.create({ content: 'x' }, 1, 'running');
+  const write: Recording['write'] = (type, data, state, actionId) =>
+    journal.append({
+      type,
+      runId: run.runId,
+      iteration: 1,
+      at: 1,
+      data,
+      ...(actionId === undefined ? {} : { actionId }),
+      ...(state === undefined ? {} : { state }),
+    }).seq;
+  if (start !== null) write('iteration_started', { iteration: 1 }, { in: [start] });
+  return { journal, run, write, replay: () => new Replay(journal, run) };
+}
+
+describe('[J9] the inputs of a run', () => {
+  test('come in the order in which it took them: those of events, and those between events', () => {
+    const { journal, run, write, replay } = recording();
+    journal.runs.addInputs(run.run, [
+      { is: 'text', at: 2, text: 'one' },
+      { is: 'text', at: 3, text: 'two' },
+    ]);
+    journal.runs.addInputs(run.run, [{ is: 'text', at: 4, text: 'three' }]);
+    write('thought_started', {}, { in: [{ is: 'text', at: 5, text: 'four' }] });
+    journal.runs.addInputs(run.run, [{ is: 'text', at: 6, text: 'five' }]);
+    write('thought_completed', { segment: 2, content: '' });
+    journal.runs.addInputs(run.run, [{ is: 'text', at: 7, text: 'six' }]);
+    const { inputs } = replay();
+    expect(inputs.map(({ type, at }) => [type, at])).toEqual([
+      ['run_started', 1],
+      ['text', 2],
+      ['text', 3],
+      ['text', 4],
+      ['text', 5],
+      ['text', 6],
+      ['text', 7],
+    ]);
+  });
+
+  test('begin with its start; a record without it is of a version without records', () => {
+    const { run, write, replay } = recording({ is: 'text', at: 1, text: 'x' });
+    write('thought_started', {});
+    expect(replay).toThrow(
+      expect.objectContaining({
+        code: 'not_recoverable',
+        message: `Run ${run.runId} has no record to continue from`,
+      }),
+    );
+    const bare = recording(null);
+    bare.write('iteration_started', { iteration: 1 });
+    expect(bare.replay).toThrow(expect.objectContaining({ code: 'not_recoverable' }));
+  });
+
+  test('are none for a run that has not begun', () => {
+    const { replay } = recording(null);
+    expect(replay()).toMatchObject({ inputs: [], empty: true, active: true, recoveries: 0 });
+    expect(replay().contains(1)).toBe(false);
+    expect(replay().match('iteration_started', null)).toBeNull();
+  });
+
+  test('tell what came of conditions, and why an approval could not be requested', () => {
+    const { write, replay } = recording();
+    write(
+      'thought_started',
+      {},
+      {
+        in: [
+          { is: 'condition', at: 2, key: '1/0', result: { ok: true, value: false } },
+          { is: 'unasked', at: 2, key: '1/1', error: FAILURE },
+        ],
+      },
+    );
+    const record = replay();
+    expect(record.conditionOf('1/0')).toEqual({ ok: true, value: false });
+    expect(record.approvalErrorOf('1/1')).toEqual(FAILURE);
+    expect([record.conditionOf('1/1'), record.approvalErrorOf('1/0')]).toEqual([null, null]);
+  });
+});
+
+describe('[J2] the actions of a record', () => {
+  test('have their first start, their request, their estimate and their output', () => {
+    const { write, replay } = recording();
+    write('action_queued', CALL, { key: '1/0', estimate: 700 }, 'a');
+    const asked = write('approval_requested', REQUEST, { key: '1/0' }, 'a');
+    const started = write('action_started', { attempt: 1 }, { key: '1/0' }, 'a');
+    write('action_retrying', { attempt: 1, delay_ms: 1, error: FAILURE }, { key: '1/0' }, 'a');
+    write('action_started', { attempt: 2 }, { key: '1/0' }, 'a');
+    write('action_completed', { output: { n: 1 }, ms: 1, attempt: 2 }, { key: '1/0' }, 'a');
+    const record = replay();
+    expect(record.estimateOf('1/0')).toBe(700);
+    expect(record.approvalRequestOf('1/0')).toMatchObject({ seq: asked, data: REQUEST });
+    expect(record.startedAt('1/0')).toBe(started);
+    expect(record.outputOf('1/0')).toEqual({ n: 1 });
+  });
+
+  test('have none of these without an event that says so', () => {
+    const { write, replay } = recording();
+    write('action_queued', CALL, { key: '1/0' }, 'a');
+    write('action_started', { attempt: 1 }, undefined, 'b');
+    write('action_failed', { error: FAILURE }, { key: '1/0' }, 'a');
+    const record = replay();
+    expect(record.estimateOf('1/0')).toBe(0);
+    expect([record.approvalRequestOf('1/0'), record.startedAt('1/0'), record.outputOf('1/0')]).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    expect(record.estimateOf('1/1')).toBeNull();
+  });
+});
+
+describe('[J2] events that a run produces again', () => {
+  test.each<[JournaledEventType, boolean]>([
+    ['warning', false],
+    ['variable_changed', false],
+    ['context_feed_updated', false],
+    ['action_started', true],
+    ['usage', true],
+  ])('%s: %s', (type, repeated) => {
+    expect(isRepeated(type)).toBe(repeated);
+  });
+
+  test('are those of the record, in order; an output is not among them', () => {
+    const { write, replay } = recording();
+    write('warning', { code: 'x', message: 'y' });
+    write('variable_changed', { key: 'k', value: 1 });
+    write('context_feed_updated', { id: 'f', value: 1 });
+    const queued = write('action_queued', CALL, { key: '1/0', estimate: 1 }, 'a');
+    const completed = write('action_completed', { output: 'long', ms: 5, attempt: 2 }, { key: '1/0' }, 'a');
+    const record = replay();
+    expect(record.match('iteration_started', null)).toMatchObject({ seq: 1, data: { iteration: 1 } });
+    expect(record.match('action_queued', 'a')).toMatchObject({ seq: queued, data: CALL });
+    expect(record.match('action_completed', 'a')).toEqual(
+      expect.objectContaining({ seq: completed, data: { output: null, ms: 0, attempt: 0 } }),
+    );
+    expect(record.match('action_failed', 'a')).toBeNull();
+    expect([record.contains(completed), record.contains(completed + 1)]).toEqual([true, false]);
+    expect(record.empty).toBe(false);
+  });
+
+  const made: readonly (readonly [string, JournaledEventType, string | null, string])[] = [
+    [
+      'another event',
+      'action_skipped',
+      'a',
+      'action_queued of "a" at 2, but this version would write action_skipped of "a"',
+    ],
+    [
+      'another action',
+      'action_queued',
+      'b',
+      'action_queued of "a" at 2, but this version would write action_queued of "b"',
+    ],
+    [
+      'no action',
+      'iteration_started',
+      null,
+      'action_queued of "a" at 2, but this version would write iteration_started',
+    ],
+  ];
+  test.each(made)('[J9] a version that would write %s does not continue the run', (_name, type, actionId, words) => {
+    const { run, write, replay } = recording();
+    write('action_queued', CALL, { key: '1/0', estimate: 1 }, 'a');
+    const record = replay();
+    record.match('iteration_started', null);
+    expect(() => record.match(type, actionId)).toThrow(
+      expect.objectContaining({ code: 'not_recoverable', message: `The record of run ${run.runId} has ${words}` }),
+    );
+    // The recorded event is still the next one.
+    expect(record.match('action_queued', 'a')).toMatchObject({ seq: 2 });
+  });
+
+  test('[J9] an action in place of an event of the run is a divergence, too', () => {
+    const { run, replay } = recording();
+    expect(() => replay().match('iteration_started', 'a')).toThrow(
+      `The record of run ${run.runId} has iteration_started at 1, but this version would write iteration_started of "a"`,
+    );
+  });
+
+  test('[J9] a version that would write less does not continue the run', () => {
+    const { run, replay } = recording();
+    const record = replay();
+    expect(() => record.finish()).toThrow(
+      `The record of run ${run.runId} has iteration_started at 1, but this version would write nothing`,
+    );
+    const whole = replay();
+    whole.match('iteration_started', null);
+    expect(whole.active).toBe(true);
+    whole.finish();
+    expect(whole.active).toBe(false);
+  });
+
+  test('the recoveries of the run are counted by their warnings', () => {
+    const { write, replay } = recording();
+    const recovered: EventOf<'warning'>['data'] = { code: 'run_recovered', message: 'y' };
+    expect(replay().recoveries).toBe(0);
+    write('warning', recovered);
+    write('warning', { code: 'unknown_reference', message: 'run_recovered' });
+    write('warning', recovered);
+    expect(replay().recoveries).toBe(2);
+  });
+});
