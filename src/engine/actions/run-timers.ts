@@ -11,21 +11,26 @@
 import type { Clock } from '../../domain/ports.ts';
 import type { TimerId } from '../../scheduler/types.ts';
 import type { InputQueue } from '../run/input-queue.ts';
+import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
-import type { ActionScope } from './action-scope.ts';
 import { Deadlines } from './deadlines.ts';
 
 export class RunTimers {
   readonly #clock: Clock;
-  readonly #log: RunLog;
-  readonly #inputQueue: InputQueue;
+  readonly #log: Pick<RunLog, 'replaying'>;
+  readonly #inputQueue: Pick<InputQueue, 'put'>;
   readonly #deadlines: Deadlines;
   /** `cancel` is null while the timer is suspended. `at`: epoch milliseconds. */
   readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
   /** Timers that were set in a record and have not fired there. */
   readonly #recorded = new Map<TimerId, { readonly since: number; readonly delayMs: number }>();
 
-  constructor({ context, log, inputQueue }: Pick<ActionScope, 'context' | 'log' | 'inputQueue'>) {
+  constructor(scope: {
+    readonly context: Pick<RunContext, 'clock'>;
+    readonly log: Pick<RunLog, 'replaying'>;
+    readonly inputQueue: Pick<InputQueue, 'put'>;
+  }) {
+    const { context, log, inputQueue } = scope;
     this.#clock = context.clock;
     this.#log = log;
     this.#inputQueue = inputQueue;

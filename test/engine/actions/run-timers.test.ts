@@ -1,21 +1,18 @@
 /** The timers of a run, live, suspended and after a crash (S7, S8, J2, J8). */
 import { describe, expect, test } from 'vitest';
 import { RunTimers } from '../../../src/engine/actions/run-timers.ts';
-import { InputQueue } from '../../../src/engine/run/input-queue.ts';
-import type { RunContext } from '../../../src/engine/run/run-context.ts';
+import type { RunInput } from '../../../src/engine/run/run-input.ts';
 import { logKit } from '../../support/run-log.ts';
 import type { LogKit } from '../../support/run-log.ts';
 
 /** Timers of a run, and the names of those that have fired, with the time since the start. */
 function timersOf(kit: LogKit): { readonly timers: RunTimers; readonly fired: string[] } {
   const fired: string[] = [];
-  const inputQueue = new InputQueue();
   const start = kit.clock.now();
-  inputQueue.put = (input) => {
+  const put = (input: RunInput): void => {
     if (input.type === 'timer_fired') fired.push(`${input.timer}@${kit.clock.now() - start}`);
   };
-  const context = { clock: kit.clock } as RunContext;
-  return { timers: new RunTimers({ context, log: kit.log, inputQueue }), fired };
+  return { timers: new RunTimers({ context: { clock: kit.clock }, log: kit.log, inputQueue: { put } }), fired };
 }
 
 describe('[S8] timers', () => {

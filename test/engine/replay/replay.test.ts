@@ -11,7 +11,13 @@ import { openNodeSql } from '../../support/node-sql.ts';
 const START = { is: 'start', at: 1, policy: {} };
 const FAILURE = { code: 'x', message: 'y', retryable: false };
 const REQUEST = { approval_id: 'apr_1', type: 'tool', sha256: '0', bytes: 1, complete: true } as const;
-const CALL = { type: 'tool', mode: 'async', depends_on: [], output_key: null, parameters: {} } as const;
+const CALL: EventData['action_queued'] = {
+  type: 'tool',
+  mode: 'async',
+  depends_on: [],
+  output_key: null,
+  parameters: {},
+};
 
 interface Recording {
   readonly journal: Journal;
