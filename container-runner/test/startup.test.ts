@@ -1,16 +1,13 @@
-/** The answers of a runner during its start (R1, R2). */
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
-import { once } from 'node:events';
-
+/** What a runner says while it starts (R1, R2). */
 import { afterEach, expect, test, vi } from 'vitest';
 
+import { freePort } from '../../scripts/system/services.ts';
 import { everywhere, type Sandbox } from '../sandbox/sandbox.ts';
 import { Startup } from '../startup.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
 
-/** A sandbox whose probe takes as long as the test requires, like one that builds its images. */
+/** A sandbox whose probe takes as long as the test wants, as one whose images are not built yet. */
 class SlowSandbox extends FakeSandbox {
   readonly found = Promise.withResolvers<void>();
 
@@ -26,15 +23,7 @@ afterEach(async () => {
   runner = null;
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-test('[R1] while it probes its sandboxes it answers "starting" and refuses jobs', async () => {
+test('[R1] while its sandboxes are tried it answers: it is starting, and takes no jobs', async () => {
   const sandbox = new SlowSandbox();
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -55,7 +44,7 @@ test('[R1] while it probes its sandboxes it answers "starting" and refuses jobs'
   expect(sandbox.started).toEqual([]);
 });
 
-test('[R3] its health lists the images that it builds, with the elapsed time', async () => {
+test('[R3] its health names the images that it makes, and for how long', async () => {
   let now = 1_000;
   const startup = new Startup(() => now);
   const images = async (): Promise<unknown> => {

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { clearAway, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
@@ -59,7 +59,7 @@ test('[J2] a run in progress at three frozen starts is quarantined by name; othe
   await expect.poll(async () => (await result(first, innocent)).actions[0]?.status ?? '', LATER).toBe('running');
   // This first stop is not evidence against the run.
   first.process.kill('SIGKILL');
-  await first.exited;
+  await exitOf(first);
   const system = await start(env);
   for (let freeze = 1; freeze <= limits.frozenStarts; freeze += 1) {
     await expect

@@ -7,7 +7,7 @@ import type { ProcessRef } from '../../container-runner/test/support/processes.t
 import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { clearAway, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
@@ -70,7 +70,7 @@ describe('the starter is killed', () => {
       if (whom === null) first.process.kill('SIGKILL');
       else kill(withCommand(all, whom).slice(-1));
       await expect.poll(() => all.filter(isAlive), LATER).toEqual([]);
-      await first.exited;
+      await exitOf(first);
       const second = await begin(next);
       expect(second.output()).not.toContain('left');
     },
@@ -86,7 +86,7 @@ describe('the starter is killed', () => {
       first.process.kill('SIGKILL');
       kill(all.filter((other) => !workerd.includes(other)));
       expect(workerd.filter(isAlive)).toHaveLength(2);
-      await first.exited;
+      await exitOf(first);
       const second = await begin();
       expect(second.output()).toMatch(/An earlier start was killed and left \d+ processes running \(worker\): ended\./);
       expect(workerd.filter(isAlive)).toEqual([]);

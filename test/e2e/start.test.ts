@@ -8,7 +8,7 @@ import { readEvents } from '../../scripts/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
+import { clearAway, exitOf, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
@@ -146,7 +146,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
 
   test('a state folder in use is reported', async () => {
     const second = launch({ ...state, PORT: String(await freePort()), RUNNER_PORT: String(await freePort()) });
-    expect(await second.exited).toBe(1);
+    expect(await exitOf(second)).toBe(1);
     expect(second.output()).toContain(`${state.CORTEX_STATE_DIR} is in use by another npm start`);
   });
 
@@ -158,7 +158,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
       system.process.stderr?.destroy();
     }
     system.process.kill(signal);
-    expect(await system.exited).toBe(0);
+    expect(await exitOf(system)).toBe(0);
     await expect.poll(() => children.filter(isAlive)).toEqual([]);
     await expect(fetch(`${system.url}/health`)).rejects.toThrow();
   });
@@ -237,7 +237,7 @@ test('a port in use is reported, with advice', async () => {
   const address = blocker.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   const started = launch({ PORT: String(port), CORTEX_STATE_DIR: stateFolder() });
-  expect(await started.exited).toBe(1);
+  expect(await exitOf(started)).toBe(1);
   expect(started.output()).toContain(`Port ${port} is in use`);
   expect(started.output()).toMatch(/PORT=\d+ npm start/);
   blocker.close();

@@ -2,10 +2,9 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, vi } from 'vitest';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { treeOf } from '../../container-runner/test/support/processes.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
@@ -18,6 +17,9 @@ export interface Started {
   readonly process: ChildProcess;
   readonly exited: Promise<number | null>;
 }
+
+/** Longest time of a start or of an end. Only a process that hangs takes so long. */
+const MOST_MS = 200_000;
 
 const folders: string[] = [];
 const launched: ChildProcess[] = [];
@@ -49,24 +51,62 @@ export function launch(
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)));
+  const exited = new Promise<number | null>((resolve, reject) => child.on('exit', resolve).on('error', reject));
+  exited.catch(() => undefined);
   return { output: () => output, process: child, exited };
 }
 
-/** Resolves when the output reports that the system is ready. */
+/** Resolves when the output reports that the system is ready. @throws Error with the output if it ends or hangs */
 export async function start(env: Record<string, string> = {}, command?: readonly string[]): Promise<Started> {
   const port = Number(env['PORT'] ?? (await freePort()));
   const started = launch(
     { PORT: String(port), RUNNER_PORT: String(await freePort()), CORTEX_STATE_DIR: stateFolder(), ...env },
     command,
   );
-  await vi.waitFor(() => expect(started.output()).toContain('is ready'), { timeout: 200_000, interval: 50 });
+  const ready = Promise.withResolvers<void>();
+  started.process.stdout?.on('data', () => {
+    if (started.output().includes('is ready')) ready.resolve();
+  });
+  const ended = started.exited.then((code) => {
+    throw new Error(`npm start ended with ${code} before it was ready:\n${started.output()}`);
+  });
+  await within(started, Promise.race([ready.promise, ended]));
   return { ...started, url: `http://127.0.0.1:${port}` };
+}
+
+/** Waits for the exit code. @throws Error with the output if the process hangs */
+export async function exitOf(started: Omit<Started, 'url'>): Promise<number | null> {
+  return await within(started, started.exited);
+}
+
+/** Rejects after `MOST_MS` with the output, and with what each process of the system waits for. */
+async function within<T>({ process: { pid = 0 }, output }: Omit<Started, 'url'>, expected: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const processes = [{ pid, command: 'npm start' }, ...treeOf(pid)].map(
+      (each) => `${each.pid} ${each.command}\n  ${stateOf(each.pid)}`,
+    );
+    reject(new Error(`npm start hangs. Output:\n${output()}\nProcesses:\n${processes.join('\n')}`));
+  }, MOST_MS);
+  try {
+    return await Promise.race([expected, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stateOf(pid: number): string {
+  try {
+    const [state, waitsIn] = ['status', 'wchan'].map((name) => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
+    return `${/^State:.*$/m.exec(state ?? '')?.[0] ?? ''}, waits in ${waitsIn}`;
+  } catch {
+    return 'has ended';
+  }
 }
 
 export async function stop(started: Omit<Started, 'url'>): Promise<void> {
   started.process.kill('SIGTERM');
-  await started.exited;
+  await exitOf(started);
 }
 
 export async function post<T>(url: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
