@@ -21,7 +21,7 @@ const resolved = catalog.agent('keeper');
 const policy = (type: 'relic' | 'agent' | 'workflow', name: string, parameters = {}): ReturnType<typeof policyOf> =>
   policyOf({ type, name, parameters, timeoutMs: null, cacheTtlMs: null, idempotencyKey: null }, resolved, new Map());
 
-test('[S7] a relic action has the effects and the time of its endpoint', () => {
+test('[S7] a relic action has the effects and the timeout of its endpoint', () => {
   expect(policy('relic', 'notes.get')).toMatchObject({ effects: 'idempotent', timeoutMs: 3_000, refusal: null });
   expect(policy('relic', 'notes.increment')).toMatchObject({ effects: 'unsafe', refusal: null });
   expect(policy('relic', 'notes', { endpoint: 'get', key: 'a' })).toMatchObject({ effects: 'idempotent' });
@@ -43,7 +43,7 @@ test.each([
   ['relic', 'notes.get'],
   ['agent', 'helper'],
   ['workflow', 'nightly'],
-] as const)('[X4] %s %s is imported and may run', (type, name) => {
+] as const)('[X4] %s %s is imported and can run', (type, name) => {
   expect(policy(type, name).refusal).toBeNull();
 });
 

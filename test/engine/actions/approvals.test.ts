@@ -1,4 +1,4 @@
-/** What a person is asked is what runs (J8, P12, S7, J2). */
+/** The call that is executed is the call that was approved (J8, P12, S7, J2). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
@@ -25,7 +25,7 @@ function tool(fields: Partial<ToolDefinition> & { readonly name: string }): Tool
 }
 
 const PAY = tool({ name: 'pay' });
-/** The same, without a question. */
+/** The same, without approval. */
 const FREE = tool({ name: 'free', approval: 'never' });
 const CACHED = tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 });
 
@@ -40,12 +40,12 @@ const idOf = (event: Asked | undefined): string => event?.data.approval_id ?? ''
 const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
   createHash('sha256').update(JSON.stringify({ parameters, inputs })).digest('hex');
 
-/** What outlives hosts: the disk, the clock, and every call that was executed. */
+/** State that survives hosts: the disk, the clock, and every executed call. */
 class Scene {
   readonly disk = openNodeSql();
   readonly clock = new FakeClock();
   readonly calls: ActionCall[] = [];
-  /** Ends of attempts that the test decides about, in order; without one, the attempt never ends. */
+  /** Outcomes of attempts in order; without one, the attempt never ends. */
   readonly ends: ActionOutcome[] = [];
   readonly events: SessionEvent[] = [];
   #host: { readonly sql: MortalSql; readonly kit: SessionKit } | null = null;
@@ -65,7 +65,7 @@ class Scene {
     return this.#host.kit;
   }
 
-  /** A host comes up; the one before vanishes. */
+  /** Starts a new host; the previous one is lost. */
   async start(crash: CrashPoint | null = null): Promise<SessionKit> {
     this.#host?.sql.kill();
     const sql = new MortalSql(this.disk, crash);
@@ -84,7 +84,7 @@ class Scene {
     return kit;
   }
 
-  /** Starts the text, and lets everything happen that needs no time. */
+  /** Starts the text, and runs everything that needs no time. */
   async run(...pieces: string[]): Promise<void> {
     const chunks = async function* (): AsyncGenerator<string> {
       yield* pieces;
@@ -93,13 +93,13 @@ class Scene {
     await settle();
   }
 
-  /** Until the latest run has answered, or waits: digests take real time. */
+  /** Until the latest run has ended or waits: digests take real time. */
   async ended(): Promise<void> {
     await this.kit.session.ended(this.kit.session.runCount);
     await settle();
   }
 
-  /** Passes time until nothing is due any more. */
+  /** Advances the clock until no timer is due. */
   async pass(): Promise<void> {
     for (let turn = 0; turn < 50; turn += 1) {
       await settle();
@@ -130,8 +130,8 @@ async function scene(options: KitOptions = {}): Promise<Scene> {
   return made;
 }
 
-describe('[J8] [P12] what a person sees', () => {
-  test('[P14] are the values that the action gets, their size and their digest', async () => {
+describe('[J8] [P12] the content of an approval', () => {
+  test('[P14] contains the values that the action gets, their size and their digest', async () => {
     const stage = await scene({ agent: supervised });
     stage.ends.push({ ok: true, output: { total: 700, who: 'Ann' } });
     const pay = { code: 'print(inputs)', inputs: { sum: '$bill.total', note: 'for $bill.who' } };
@@ -150,7 +150,7 @@ describe('[J8] [P12] what a person sees', () => {
     expect(stage.kit.session.approval(idOf(asked))).toMatchObject({ status: 'open', parameters: pay, inputs });
   });
 
-  test('are all of them or none: what is too long for the event is read by itself, to the last character', async () => {
+  test('is complete or empty: content too long for the event is read separately and completely', async () => {
     const stage = await scene();
     const hidden = `${'harmless '.repeat(limits.approvalChars / 8)}; rm -rf /`;
     await stage.run(ACTION('a', 'pay', { to: 'Ann', text: hidden }));
@@ -163,7 +163,7 @@ describe('[J8] [P12] what a person sees', () => {
     expect(stage.kit.session.approval(idOf(asked)).parameters).toEqual({ to: 'Ann', text: hidden });
   });
 
-  test('is nothing where the action could not run anyway', async () => {
+  test('is not requested if the action could not run anyway', async () => {
     const strict = tool({ name: 'strict', parameters: { type: 'object', required: ['sum'] } });
     const kit = await sessionKit({ tools: [strict] });
     const result = await runText(kit, ACTION('a', 'strict', {}));
@@ -172,7 +172,7 @@ describe('[J8] [P12] what a person sees', () => {
     expect(result).toMatchObject({ status: 'completed', actions: [{ error: { code: 'invalid_parameters' } }] });
   });
 
-  test('[J6] the calls of one run have a bound, and what passes it fails by name, also after a restart', async () => {
+  test('[J6] the size of the calls of one run is limited; an action past the limit fails, after a restart too', async () => {
     const stage = await scene();
     const big = 'x'.repeat(limits.approvalBytesPerRun / 4);
     stage.ends.push({ ok: true, output: big });
@@ -191,7 +191,7 @@ describe('[J8] [P12] what a person sees', () => {
     expect(stage.calls.at(-1)?.parameters).toEqual({ text: big });
   });
 
-  test('[J6] what is looked at for questions has a bound as well: then nothing is looked at any more', async () => {
+  test('[J6] the size of the values read for approvals is limited; past the limit nothing is read', async () => {
     const stage = await scene({ agent: supervised });
     const bytes = 5_000_000;
     stage.ends.push({ ok: true, output: 'x'.repeat(bytes) });
@@ -209,8 +209,8 @@ describe('[J8] [P12] what a person sees', () => {
   });
 });
 
-describe('[J8] what was approved is what runs', () => {
-  test('whatever variables say by then', async () => {
+describe('[J8] the approved call is executed', () => {
+  test('even if variables have changed', async () => {
     const stage = await scene();
     stage.ends.push(OK);
     await stage.run(SET('s1', 'Ann'), '<response final="false">$s1.value</response>');
@@ -221,7 +221,7 @@ describe('[J8] what was approved is what runs', () => {
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann', text: 'for Ann' }]);
   });
 
-  test('also a name that meant nothing when it was asked about', async () => {
+  test('even if an unknown name has a value by now', async () => {
     const stage = await scene();
     stage.ends.push(OK);
     await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s', 'Mallory'));
@@ -245,7 +245,7 @@ describe('[J8] what was approved is what runs', () => {
     expect(stage.kit.faults).toEqual([]);
   });
 
-  test('[P14] with the inputs of code as they were, whatever dependencies come to in the meantime', async () => {
+  test('[P14] with the original inputs of code, even if dependencies have changed', async () => {
     const stage = await scene({ agent: supervised });
     stage.ends.push({ ok: true, output: 'early' });
     const code = { code: 'x', inputs: { to: '$to' } };
@@ -262,7 +262,7 @@ describe('[J8] what was approved is what runs', () => {
     expect(stage.calls.at(-1)?.inputs).toEqual(inputs);
   });
 
-  test('[P6] also where an earlier outcome could stand for it: what is looked up is what was approved', async () => {
+  test('[P6] and looked up in the cache with the approved parameters', async () => {
     const stage = await scene();
     stage.ends.push({ ok: true, output: 'for Ann' }, { ok: true, output: 'for Mallory' });
     await stage.run(SET('s1', 'Ann'));
@@ -284,7 +284,7 @@ describe('[J8] what was approved is what runs', () => {
     ]);
   });
 
-  test('[I] also when the context was cleared in between', async () => {
+  test('[I] even if the context was cleared in between', async () => {
     const stage = await scene();
     stage.ends.push({ ok: true, output: 'Ann' });
     await stage.run(
@@ -298,7 +298,7 @@ describe('[J8] what was approved is what runs', () => {
   });
 
   test.each(['torn', 'unsynced'] as const)(
-    '[J2] wherever the host vanishes (%s), it is what the journal says was asked',
+    '[J2] as the journal recorded it, wherever the host is lost (%s)',
     async (leaves) => {
       let crashes = 0;
       for (let atAppend = 1; atAppend < 60; atAppend += 1) {
@@ -324,7 +324,7 @@ describe('[J8] what was approved is what runs', () => {
         await Promise.race([begun, settle()]);
         if (stage.crashed) crashes += 1;
         stage.ends.push(OK, OK, OK, OK);
-        // A client that got no answer sends again.
+        // A client without an answer repeats its request.
         const kit = await stage.start();
         if (kit.session.runCount < 2) await stage.run(...text);
         for (let turn = 0; turn < 20; turn += 1) {
@@ -346,7 +346,7 @@ describe('[J8] what was approved is what runs', () => {
     },
   );
 
-  test('a question of a version that kept no call is not executed', async () => {
+  test('an approval from a version that stored no call is not executed', async () => {
     const stage = await scene();
     await stage.run(ACTION('a', 'pay', { to: 'Ann' }));
     stage.disk.exec(`UPDATE events SET state = json_remove(state, '$.call') WHERE type = 'approval_requested'`);
@@ -358,8 +358,8 @@ describe('[J8] what was approved is what runs', () => {
   });
 });
 
-describe('[P12] [S7] parameters are resolved once, without a question as well', () => {
-  test('every attempt gets what the first one got', async () => {
+describe('[P12] [S7] parameters are resolved once, without approval too', () => {
+  test('every attempt gets the parameters of the first one', async () => {
     const stage = await scene();
     await stage.run(SET('s1', 'Ann'));
     stage.ends.push(FLAKY, FLAKY, OK);
@@ -370,7 +370,7 @@ describe('[P12] [S7] parameters are resolved once, without a question as well', 
     );
   });
 
-  test('also a value that was not there yet (wait_for_all: false)', async () => {
+  test('including a value that did not exist yet (wait_for_all: false)', async () => {
     const stage = await scene();
     stage.ends.push({ ok: true, output: 1 });
     await stage.run(
@@ -384,7 +384,7 @@ describe('[P12] [S7] parameters are resolved once, without a question as well', 
     expect(again?.parameters).toEqual({ f: 1, s: null });
   });
 
-  test('[J2] an attempt that a crash cut runs again with the same parameters, host after host', async () => {
+  test('[J2] an attempt interrupted by crashes runs again with the same parameters on every host', async () => {
     const stage = await scene();
     await stage.run(SET('s1', { name: 'Ann' }));
     await stage.run(
@@ -401,7 +401,7 @@ describe('[P12] [S7] parameters are resolved once, without a question as well', 
     expect(stage.kit.faults).toEqual([]);
   });
 
-  test('[J6] a value from outside is in the journal once, however many actions refer to it', async () => {
+  test('[J6] an external value is stored once in the journal, for any number of references', async () => {
     const stage = await scene({ agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxParallelActions: 20 } }) });
     const value = 'v'.repeat(50_000);
     await stage.run(SET('s1', value));
@@ -417,14 +417,14 @@ describe('[P12] [S7] parameters are resolved once, without a question as well', 
   });
 });
 
-describe('[J8] one decision counts', () => {
+describe('[J8] only one decision counts', () => {
   const status = async (decision: Promise<void>): Promise<unknown> =>
     await decision.then(
       () => 'counts',
       (fault: { code: string; details: JsonObject }) => fault.details['approval_status'] ?? fault.code,
     );
 
-  test('of those that come at once, whichever they are', async () => {
+  test('of concurrent ones the first, whatever it is', async () => {
     const stage = await scene();
     stage.ends.push(OK);
     await stage.run(ACTION('a', 'pay', {}));
@@ -440,13 +440,13 @@ describe('[J8] one decision counts', () => {
     expect(session.approval(id)).toMatchObject({ status: 'denied', decided_at: stage.clock.now() });
   });
 
-  test('and none that comes behind the end of the question', async () => {
+  test('and none after the end of the approval', async () => {
     const stage = await scene();
     await stage.run(ACTION('a', 'pay', {}));
     const id = idOf(askedOf(stage.events)[0]);
     const { session } = stage.kit;
     const cancelled = session.cancel('enough');
-    // The cancel is in the inputQueue: the question is still open, and is not when the decision is taken.
+    // The cancel is in the inputQueue: the approval is still open now, but not when the decision is processed.
     await Promise.resolve();
     await Promise.resolve();
     const late = status(session.resolveApproval(id, true, null));
@@ -457,7 +457,7 @@ describe('[J8] one decision counts', () => {
     expect(stage.events.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
   });
 
-  test('[H1] a message instead of an answer cancels the question, whatever it says', async () => {
+  test('[H1] a message instead of a decision cancels the approval, whatever its content', async () => {
     const stage = await scene({
       script: [ACTION('a', 'pay', {}), '<response final="true">well</response>'],
     });
@@ -473,7 +473,7 @@ describe('[J8] one decision counts', () => {
     expect(stage.calls).toEqual([]);
   });
 
-  test('an id that was never given is unknown, whatever it looks like', async () => {
+  test('an id that was never issued is unknown, whatever its form', async () => {
     const stage = await scene();
     await stage.run(ACTION('a', 'pay', {}));
     for (const id of ['apr_1', `apr_${'f'.repeat(32)}`, "' OR 1=1 --", 'x'.repeat(10_000)]) {

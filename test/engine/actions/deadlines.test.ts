@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/domain/ports.ts';
 import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-/** Counts the timers that the platform is asked for. */
+/** Counts the timers of the platform. */
 class CountingClock extends FakeClock {
   asked = 0;
   override schedule(delayMs: number, callback: () => void): () => void {
@@ -24,7 +24,7 @@ const acts = fc.array(
   { maxLength: 120 },
 );
 
-/** What fires, and when, by either of them. */
+/** The callbacks and their times, with deadlines or with separate timers. */
 function play(script: readonly Act[], timersOf: (clock: FakeClock) => Pick<Clock, 'schedule'>): string[] {
   const clock = new FakeClock(0);
   const timers = timersOf(clock);
@@ -44,7 +44,7 @@ function play(script: readonly Act[], timersOf: (clock: FakeClock) => Pick<Clock
 }
 
 describe('[S8] deadlines on one timer', () => {
-  test('fire when, and in the order in which, timers of their own would', () => {
+  test('fire at the same times and in the same order as separate timers', () => {
     fc.assert(
       fc.property(acts, (script) => {
         expect(play(script, (clock) => new Deadlines(clock))).toEqual(play(script, (clock) => clock));
@@ -106,7 +106,7 @@ describe('[S8] deadlines on one timer', () => {
     expect(clock.next).toBeNull();
   });
 
-  test('a callback may set and cancel others', () => {
+  test('a callback can set and cancel other deadlines', () => {
     const clock = new FakeClock(0);
     const deadlines = new Deadlines(clock);
     const fired: string[] = [];
@@ -125,7 +125,7 @@ describe('[S8] deadlines on one timer', () => {
     expect(clock.next).toBeNull();
   });
 
-  test('a thousand short actions ask the platform for one timer, and leave none', () => {
+  test('a thousand short actions use one timer of the platform, and leave none', () => {
     const clock = new CountingClock(0);
     const deadlines = new Deadlines(clock);
     const budget = deadlines.schedule(3_600_000, () => undefined);
@@ -139,7 +139,7 @@ describe('[S8] deadlines on one timer', () => {
     expect(clock.next).toBeNull();
   });
 
-  test('a clock that is put back delays nothing', () => {
+  test('a clock that is set back delays no deadline', () => {
     const clock = new FakeClock(0);
     let putBack = 0;
     const deadlines = new Deadlines({

@@ -8,12 +8,12 @@ import { eventsOf, membersOf } from '../../support/events.ts';
 const act = (id: string, delayMs: number, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { delay_ms: delayMs }, ...more })}</action>`;
 
-/** Until the tool waits out its four seconds: the timer that is due next may be another one's. */
+/** Waits until the tool has started its four-second wait: the next timer can be another one. */
 async function asleep({ clock }: SessionKit): Promise<void> {
   while (clock.next !== clock.now() + 4_000) await settle();
 }
 
-test('[S5] the first duration counts whole, later ones move the average towards them', () => {
+test('[S5] the first duration is the initial average, and later ones move the average', () => {
   const learned = new LearnedDurations();
   expect(learned.get('tool/x')).toBeUndefined();
   const seen = [1_000, 2_000, 2_000, 2_000].map((ms) => {
@@ -23,7 +23,7 @@ test('[S5] the first duration counts whole, later ones move the average towards 
   expect(seen).toEqual([1_000, 1_300, 1_510, 1_657]);
 });
 
-test('[S5] the target that was not heard of for longest makes room', () => {
+test('[S5] the target that was unused for the longest time is dropped at the limit', () => {
   const learned = new LearnedDurations();
   for (let at = 0; at <= limits.learnedDurations; at += 1) {
     learned.learn(`tool/t${at}`, at);
@@ -35,7 +35,7 @@ test('[S5] the target that was not heard of for longest makes room', () => {
   expect(learned.get('tool/kept')).toBe(1);
 });
 
-test('[S13] what a run has learned is in the plan of the next one, and of the session’s next instance', async () => {
+test('[S13] learned durations are used in the plan of the next run, and by the next instance of the session', async () => {
   const kit = await sessionKit();
   const estimate = (events: typeof kit.events): unknown => eventsOf(events, 'plan_generated').at(-1)?.data.estimates;
   const first = runText(kit, act('a', 4_000));
@@ -48,7 +48,7 @@ test('[S13] what a run has learned is in the plan of the next one, and of the se
   expect(estimate(next.events)).toMatchObject({ sequential_ms: 8_000, critical_path_ms: 4_000 });
 });
 
-test('[S5] what was recalled is not what it takes', async () => {
+test('[S5] the duration of a cached outcome is not learned', async () => {
   const kit = await sessionKit();
   const cached = { cache_ttl: 600 };
   const first = runText(kit, act('a', 4_000, cached));

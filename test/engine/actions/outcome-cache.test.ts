@@ -13,7 +13,7 @@ import { eventsOf } from '../../support/events.ts';
 const act = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
 
-/** A session whose tools count their runs; `run` says what comes of one. */
+/** A session whose tools count their executions; `run` returns the outcome. */
 async function counting(
   run: (call: ActionCall, count: number) => Promise<ActionOutcome> | ActionOutcome = (_call, count) => ({
     ok: true,
@@ -34,7 +34,7 @@ async function counting(
   return { kit, ran };
 }
 
-/** Lets things happen until `done`: digests are made by other threads, at their own time. */
+/** Runs until `done`: digests are computed by other threads, at any time. */
 async function until(done: () => boolean): Promise<void> {
   await vi.waitFor(() => expect(done()).toBe(true), { timeout: 60_000, interval: 1 });
 }
@@ -42,7 +42,7 @@ async function until(done: () => boolean): Promise<void> {
 const outputs = (result: Awaited<ReturnType<typeof runText>>): unknown[] => result.actions.map(({ output }) => output);
 
 describe('[P6] cache_ttl', () => {
-  test('an equal action is answered at once, without an attempt', async () => {
+  test('an equal action completes at once, without an attempt', async () => {
     const { kit, ran } = await counting();
     const cached = { cache_ttl: 60 };
     await runText(kit, act('a', { x: 1, y: [{ p: 1, q: 2 }] }, cached));
@@ -57,12 +57,12 @@ describe('[P6] cache_ttl', () => {
   const misses: readonly (readonly [title: string, second: string, afterMs: number])[] = [
     ['other parameters', act('b', { x: 2 }, { cache_ttl: 60 }), 0],
     ['another name', act('b', { x: 1 }, { cache_ttl: 60 }).replace('"echo"', '"calculator"'), 0],
-    ['no cache_ttl of its own', act('b', { x: 1 }), 0],
+    ['no cache_ttl', act('b', { x: 1 }), 0],
     ['a cache_ttl of 0', act('b', { x: 1 }, { cache_ttl: 0 }), 0],
     ['a result that has expired', act('b', { x: 1 }, { cache_ttl: 3_600 }), 60_000],
-    ['a result that is too old for the one who asks', act('b', { x: 1 }, { cache_ttl: 5 }), 5_000],
+    ['a result older than the action’s own cache_ttl', act('b', { x: 1 }, { cache_ttl: 5 }), 5_000],
   ];
-  test.each(misses)('%s runs', async (_title, second, afterMs) => {
+  test.each(misses)('an action with %s runs', async (_title, second, afterMs) => {
     const { kit, ran } = await counting();
     await runText(kit, act('a', { x: 1 }, { cache_ttl: 60 }));
     kit.clock.advance(afterMs);
@@ -82,12 +82,12 @@ describe('[P6] cache_ttl', () => {
     ['pure', null, null, null],
     ['idempotent', 60_000, 30_000, null],
     ['unsafe', 60_000, 30_000, null],
-  ] as const)('%s, the action says %s ms and the tool %s: %s', (effects, own, tools, expected) => {
+  ] as const)('%s, cache_ttl of the action %s ms and of the tool %s: %s', (effects, own, tools, expected) => {
     const tool = { cacheTtlMs: tools } as Parameters<typeof cacheTtlOf>[2];
     expect(cacheTtlOf({ cacheTtlMs: own }, effects, tool)).toBe(expected);
   });
 
-  test('where it has no effect, that is said', async () => {
+  test('an ignored cache_ttl gives a warning', async () => {
     const kit = await sessionKit({ executors: { python: async () => ({ ok: true, output: 1 }) } });
     const text = '<action type="python" id="p">{"code":"1","cache_ttl":60}</action>';
     const results = [await runText(kit, text), await runText(kit, text)];
@@ -95,7 +95,7 @@ describe('[P6] cache_ttl', () => {
     expect(results[0]?.warnings).toMatchObject([{ code: 'cache_ignored' }]);
   });
 
-  test('references are resolved before they are compared', async () => {
+  test('references are resolved before the comparison', async () => {
     const { kit, ran } = await counting((call) => ({ ok: true, output: call.parameters['v'] ?? 'none' }));
     const cached = { cache_ttl: 60 };
     const text = `${act('one', { v: 7 })}${act('two', { v: 7 })}${act('a', { v: '$one' }, cached)}`;
@@ -108,7 +108,7 @@ describe('[P6] cache_ttl', () => {
     expect(outputs(result)).toEqual([7, 7, 8, 8]);
   });
 
-  test('it needs no slot: a hit completes while every slot is taken', async () => {
+  test('a hit needs no slot and completes while every slot is in use', async () => {
     const never = new Promise<ActionOutcome>(() => undefined);
     const { kit } = await counting((call) => (call.action.id.startsWith('busy') ? never : { ok: true, output: 1 }));
     await runText(kit, act('a', { x: 1 }, { cache_ttl: 60 }));
@@ -119,7 +119,7 @@ describe('[P6] cache_ttl', () => {
     await kit.session.cancel('enough');
   });
 
-  test('the next instance of the session still knows', async () => {
+  test('the next instance of the session uses the cache', async () => {
     const first = await counting();
     await runText(first.kit, act('a', { x: 1 }, { cache_ttl: 60 }));
     const next = await counting(undefined, first.kit.sql);
@@ -127,7 +127,7 @@ describe('[P6] cache_ttl', () => {
     expect(next.ran).toEqual([]);
   });
 
-  test('equal actions that come together run once', async () => {
+  test('equal concurrent actions run once', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const { kit, ran } = await counting(() => release.promise);
     const running = runText(kit, ['a', 'b', 'c'].map((id) => act(id, { x: 1 }, { cache_ttl: 60 })).join(''));
@@ -137,7 +137,7 @@ describe('[P6] cache_ttl', () => {
     expect(ran).toEqual(['a']);
   });
 
-  test('when the first one fails, the next one runs; a cancelled one is not waited for', async () => {
+  test('if the first one fails, the next one runs; a cancelled one is not waited for', async () => {
     const { kit, ran } = await counting((call) =>
       call.action.id === 'a'
         ? { ok: false, error: { code: 'boom', message: 'no', retryable: false } }
@@ -157,7 +157,7 @@ describe('[P6] cache_ttl', () => {
     await hanging.kit.session.cancel('stop');
   });
 
-  test('calls are resolved one after the other, and not for one that has gone', async () => {
+  test('calls are resolved one after the other, and not for cancelled actions', async () => {
     const { kit } = await counting();
     const earlier = new OutcomeCache(new Journal(kit.sql), kit.clock);
     const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
@@ -178,7 +178,7 @@ describe('[P6] cache_ttl', () => {
     expect(log).toEqual(['resolve a', 'answer a', 'resolve c', 'answer c']);
   });
 
-  test('one that goes before its look-up is done holds nobody back', async () => {
+  test('an action cancelled during its lookup blocks no other', async () => {
     const { kit } = await counting();
     const earlier = new OutcomeCache(new Journal(kit.sql), kit.clock);
     const action = { id: 'a', type: 'tool', name: 'echo', idempotencyKey: null } as const;
@@ -194,7 +194,7 @@ describe('[P6] cache_ttl', () => {
     expect(answers).toEqual([['next', 'nothing']]);
   });
 
-  test('failures and long results are not kept', async () => {
+  test('failures and long results are not cached', async () => {
     const { kit, ran } = await counting((call) =>
       call.action.id === 'a'
         ? { ok: false, error: { code: 'boom', message: 'no', retryable: false } }
@@ -204,7 +204,7 @@ describe('[P6] cache_ttl', () => {
     expect(ran).toEqual(['a', 'b', 'c']);
   });
 
-  test('a hit lives no longer than what it was taken from', async () => {
+  test('a hit expires with the original result', async () => {
     const { kit, ran } = await counting();
     await runText(kit, act('a', {}, { cache_ttl: 60 }));
     kit.clock.advance(40_000);
@@ -219,7 +219,7 @@ describe('[P6] idempotency_key', () => {
   const shell = (id: string, command: string, key = 'once'): string =>
     `<action type="shell" id="${id}">${JSON.stringify({ command, idempotency_key: key })}</action>`;
 
-  test('the same key joins the outcome of the completed action, whatever its effects', async () => {
+  test('the same key reuses the outcome of the completed action, for any effects', async () => {
     const ran: string[] = [];
     const options = {
       executors: {
@@ -239,7 +239,7 @@ describe('[P6] idempotency_key', () => {
     expect(ran).toEqual(['a', 'd']);
   });
 
-  test('with other parameters, or for another action, the key is refused', async () => {
+  test('the key is refused with other parameters, or for another action', async () => {
     const { kit, ran } = await counting();
     await runText(kit, act('a', { to: 'x' }, { idempotency_key: 'k' }));
     const result = await runText(
@@ -253,7 +253,7 @@ describe('[P6] idempotency_key', () => {
     expect(ran).toEqual(['a']);
   });
 
-  test('a failed action does not use the key up', async () => {
+  test('a failed action does not use up the key', async () => {
     const { kit, ran } = await counting((_call, count) =>
       count === 1
         ? { ok: false, error: { code: 'boom', message: 'no', retryable: false } }
@@ -264,7 +264,7 @@ describe('[P6] idempotency_key', () => {
     expect(ran).toEqual(['a', 'b']);
   });
 
-  test('while the first one is at work the second waits for it, also from a later run', async () => {
+  test('the second action waits while the first one runs, including from a later run', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const { kit, ran } = await counting(() => release.promise);
     await runText(kit, act('a', {}, { idempotency_key: 'k' }).replace('"async"', '"fire_and_forget"'));

@@ -1,4 +1,4 @@
-/** What feeds show of the session itself (F5), and why a source is refused. */
+/** The session's own feed sources (F5), and the reasons to refuse a source. */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
@@ -23,7 +23,7 @@ const assistant = (): ResolvedAgent => {
   return resolved;
 };
 
-/** 2026-03-29T00:30:00.500Z, half an hour before the clocks of Berlin change. */
+/** 2026-03-29T00:30:00.500Z, half an hour before daylight saving time begins in Berlin. */
 const NOW = Date.UTC(2026, 2, 29, 0, 30, 0, 500);
 
 function feed(source: Partial<FeedSource>): FeedDefinition {
@@ -57,7 +57,7 @@ function ports(moment: FeedPorts['moment'] = null, now = NOW): FeedPorts {
 const value = async (name: string, params: JsonObject = {}, given: FeedPorts = ports()): Promise<Json> =>
   await fetchFeed(feed({ name, params }), given, new AbortController().signal);
 
-/** Platforms write UTC as an offset or as Z, and dates with a comma or without. */
+/** Platforms differ in writing UTC as an offset or as Z, and dates with a comma or without. */
 const normal = (text: Json): Json =>
   typeof text === 'string' ? text.replace(/\+00:00$/, 'Z').replace(/^(\w+day),/, '$1') : text;
 
@@ -72,27 +72,27 @@ describe('[F5] the clock', () => {
     [{ format: 'human' }, 'Sunday 29 March 2026 at 00:30:00 UTC'],
     [{ format: 'human', timezone: 'Europe/Berlin' }, 'Sunday 29 March 2026 at 01:30:00 CET'],
   ];
-  test.each(texts)('%j is %j', async (params, text) => {
+  test.each(texts)('%j gives %j', async (params, text) => {
     expect(normal(await value('system_clock', params))).toBe(text);
   });
 
-  test('midnight is the hour 00', async () => {
+  test('shows midnight as hour 00', async () => {
     expect(normal(await value('system_clock', {}, ports(null, Date.UTC(2026, 0, 1))))).toBe('2026-01-01T00:00:00Z');
   });
 });
 
-describe('[F5] the session', () => {
+describe('[F5] session sources', () => {
   test.each<[JsonObject, number]>([
     [{}, 0.75],
     [{ min: 10, max: 20 }, 17.5],
     [{ min: 10, max: 20, integer: true }, 17],
     [{ max: 4, integer: false }, 3],
     [{ min: -4 }, -0.25],
-  ])('a random number of %j is %d', async (params, number) => {
+  ])('a random number with %j is %d', async (params, number) => {
     expect(await value('random', params)).toBe(number);
   });
 
-  test('what it is, and how many runs it has had', async () => {
+  test('the session with its number of runs', async () => {
     const given = ports();
     given.journal.runs.create({}, 1, 'running');
     expect(await value('session_info', {}, given)).toEqual({
@@ -104,18 +104,18 @@ describe('[F5] the session', () => {
     });
   });
 
-  test('its agent', async () => {
+  test('the agent of the session', async () => {
     const { name, version, summary, tags } = assistant().agent;
     expect(await value('agent_metadata')).toEqual({ name, version, summary, tags: [...tags] });
   });
 
-  test('the run that asks; between runs nothing', async () => {
+  test('the current run; null between runs', async () => {
     const moment = { iteration: 3, usage: { tokens: 7 } };
     expect([await value('iteration', {}, ports(moment)), await value('iteration')]).toEqual([3, null]);
     expect([await value('usage', {}, ports(moment)), await value('usage')]).toEqual([{ tokens: 7 }, null]);
   });
 
-  test('its latest actions, newest first, at most so many, and its variables', async () => {
+  test('the latest actions, newest first, up to a limit, and the variables', async () => {
     const given = ports();
     const head = { runId: runIdOf(SESSION_ID, 1), iteration: 1, at: 86_400_000 };
     for (let n = 0; n < limits.recentActions; n += 1) {
@@ -140,7 +140,7 @@ describe('[F5] the session', () => {
     expect(await value('variables', {}, given)).toEqual({ x: [1] });
   });
 
-  test('what is no source of it is refused by name', async () => {
+  test('an unknown source is refused by name', async () => {
     await expect(value('weather')).rejects.toThrow('"weather" is not an internal source');
   });
 });

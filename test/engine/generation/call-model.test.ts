@@ -24,18 +24,15 @@ async function call(reason: FinishReason): Promise<{ answer: string | null; faul
   }
 }
 
-test.each(['stop', 'length', 'tool_calls'] as const)(
-  '[P15] what a model said before %s is its answer',
-  async (reason) => {
-    expect(await call(reason)).toEqual({ answer: 'half an answer', fault: null, used: [USED] });
-  },
-);
+test.each(['stop', 'length', 'tool_calls'] as const)('[P15] text that ends with %s is the answer', async (reason) => {
+  expect(await call(reason)).toEqual({ answer: 'half an answer', fault: null, used: [USED] });
+});
 
 test.each([
   ['content_filter', 'model_rejected'],
   ['error', 'model_unavailable'],
   ['abort', 'model_unavailable'],
-] as const)('[P15] an answer that ended by %s is none (%s), and was paid for', async (reason, code) => {
+] as const)('[P15] text that ends with %s is an error (%s), and its usage counts', async (reason, code) => {
   const { fault, used } = await call(reason);
   expect(fault).toMatchObject({ code });
   expect(used).toEqual([USED]);

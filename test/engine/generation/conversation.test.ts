@@ -1,4 +1,4 @@
-/** What a session's earlier turns may cost the next message (L5). */
+/** The share of earlier turns in the prompt of the next message (L5). */
 import { expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
@@ -12,7 +12,7 @@ function prompt(kit: Awaited<ReturnType<typeof sessionKit>>): string {
     .join('\n');
 }
 
-test('[L5] the latest turns that fit in the limit are shown; older ones are left out', async () => {
+test('[L5] the latest turns within the limit are in the prompt; older ones are omitted', async () => {
   const kit = await sessionKit({ script: Array.from({ length: 6 }, () => answer) });
   for (let turn = 0; turn < 5; turn += 1) await say(kit, `turn ${turn} ${'x'.repeat(600_000)}`);
   await say(kit, 'now');
@@ -21,7 +21,7 @@ test('[L5] the latest turns that fit in the limit are shown; older ones are left
   expect([0, 1, 2, 3, 4].filter((turn) => shown.includes(`turn ${turn} `))).toEqual([2, 3, 4]);
 });
 
-test('[L5] a turn that does not fit hides the turns before it as well', async () => {
+test('[L5] a turn that does not fit is omitted together with all earlier ones', async () => {
   const kit = await sessionKit({ script: Array.from({ length: 5 }, () => answer) });
   await say(kit, 'first');
   for (let turn = 0; turn < 3; turn += 1) await say(kit, `turn ${turn} ${'x'.repeat(1_000_000)}`);
@@ -32,7 +32,7 @@ test('[L5] a turn that does not fit hides the turns before it as well', async ()
 test.each([
   ['text', { text: `${'a"\\\n'.repeat(60_000)}` }, '$a.text'],
   ['an object', { list: Array.from({ length: 20_000 }, (_, at) => ({ at })) }, '$a'],
-])('[L5] of a large result of an earlier turn, %s, the model sees the beginning', async (_kind, value, reference) => {
+])('[L5] the model sees the beginning of a large result of an earlier turn, %s', async (_kind, value, reference) => {
   const declared = JSON.stringify({ name: 'echo', parameters: value, output_key: 'a' });
   const kit = await sessionKit({
     script: [`<action type="tool" id="a">${declared}</action>${answer}`, answer, answer],

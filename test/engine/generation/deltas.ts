@@ -1,4 +1,4 @@
-/** What a scripted model streams: text, native calls, an end. */
+/** The stream of a scripted model: text, native calls, an end. */
 import type { ModelDelta } from '../../../src/domain/ports.ts';
 
 export const text = (words: string): ModelDelta => ({ type: 'text', text: words });

@@ -13,7 +13,7 @@ const speaking =
 const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
 describe('[P17] a model that calls functions natively', () => {
-  test('its calls run, are answered by tool messages, and its text is the answer', async () => {
+  test('gets tool messages with the results of its calls, and its text is the answer', async () => {
     const kit = await sessionKit({
       agent: speaking({ dialect: 'tool_calls' }),
       script: [
@@ -44,7 +44,7 @@ describe('[P17] a model that calls functions natively', () => {
       ],
     });
     expect(messages[3]).toEqual({ role: 'tool', toolCallId: 'call_a', content: '{"found":42}' });
-    // Nothing is lost on the way through the journal.
+    // The journal preserves all parts of the calls.
     await say(kit, 'and now?');
     expect(kit.requests[2]?.messages.slice(0, 5)).toEqual(messages);
     expect(kit.requests[2]?.messages.slice(5)).toEqual([
@@ -53,7 +53,7 @@ describe('[P17] a model that calls functions natively', () => {
     ]);
   });
 
-  test('a call starts while the model is still speaking', async () => {
+  test('a call starts while the model is still streaming', async () => {
     const started: string[] = [];
     const gate = Promise.withResolvers<void>();
     const kit = await sessionKit({
@@ -81,7 +81,7 @@ describe('[P17] a model that calls functions natively', () => {
     await kit.session.cancel('enough');
   });
 
-  test('capabilities and internal actions are called by name; what the agent has not is an unknown tool', async () => {
+  test('capabilities and internal actions are called by name; a function that the agent does not have is an unknown tool', async () => {
     const kit = await sessionKit({
       agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), capabilities: ['python'] }),
       executors: { python: async () => ({ ok: true, output: 1 }) },
@@ -108,7 +108,7 @@ describe('[P17] a model that calls functions natively', () => {
     expect(kit.requests[1]?.messages.at(-1)?.content).toMatch(/^\[rejected\] unknown_name: /);
   });
 
-  test('calls and protocol text go together: one count, one graph', async () => {
+  test('calls and protocol text share the action limit and the graph', async () => {
     const kit = await sessionKit({
       script: [
         [
@@ -125,7 +125,7 @@ describe('[P17] a model that calls functions natively', () => {
     expect(result.actions.map(({ id }) => id)).toEqual(['native', 'auto_1', 'auto_2']);
   });
 
-  test('[P6] auto ids count on in the next generation', async () => {
+  test('[P6] auto ids continue in the next generation', async () => {
     const kit = await sessionKit({
       script: [[call('echo', '{}'), finish()], [call('echo', '{}'), finish()], '<response final="true">ok</response>'],
     });
@@ -136,12 +136,12 @@ describe('[P17] a model that calls functions natively', () => {
   });
 });
 
-describe('[P11] text beside calls', () => {
+describe('[P11] text in addition to calls', () => {
   test.each([
     ['a call that is accepted', call('echo', '{}', 'a'), finish(), 'completed'],
     ['a call that is rejected', call('nosuch', '{}', 'a'), finish(), 'rejected'],
     ['a call that was cut', call('echo', '{"q', 'a'), finish('length'), 'rejected'],
-  ] as const)('is no answer: %s', async (_name, delta, end, status) => {
+  ] as const)('does not count as the answer: %s', async (_name, delta, end, status) => {
     const kit = await sessionKit({
       agent: speaking({ dialect: 'tool_calls' }),
       script: [
@@ -154,14 +154,14 @@ describe('[P11] text beside calls', () => {
     expect(result.actions).toMatchObject([{ status }]);
   });
 
-  test('a rejected action in the text keeps bare text from being the answer as well', async () => {
+  test('does not count as the answer after a rejected action in the text', async () => {
     const kit = await sessionKit({
       script: ['I will look. <action>{broken</action>', '<response final="true">Sorry.</response>'],
     });
     expect(await say(kit, 'go')).toMatchObject({ response: 'Sorry.', iterations: 2 });
   });
 
-  test('reasoning before a call is a thought, and ends where the text begins', async () => {
+  test('a thought made of reasoning ends where the text begins', async () => {
     const kit = await sessionKit({
       agent: speaking({ dialect: 'tool_calls' }),
       script: [
@@ -190,7 +190,7 @@ describe('[P11] text beside calls', () => {
 describe('[P17] dialects', () => {
   const script: Script = [[call('echo', '{}', 'a'), finish()], '<response final="true">ok</response>'];
 
-  test('protocol: native calls are ignored, with one warning a generation', async () => {
+  test('protocol: native calls are ignored, with one warning per generation', async () => {
     const kit = await sessionKit({
       agent: speaking({ dialect: 'protocol' }),
       script: [
@@ -204,7 +204,7 @@ describe('[P17] dialects', () => {
     expect(kit.requests[0]?.tools).toBeUndefined();
   });
 
-  test('auto: functions are declared only once the model has called one', async () => {
+  test('auto: functions are declared after the first native call of the model', async () => {
     const kit = await sessionKit({ script });
     await say(kit, 'go');
     expect(kit.requests[0]?.tools).toBeUndefined();
@@ -212,7 +212,7 @@ describe('[P17] dialects', () => {
     expect(kit.requests[1]?.tools?.map(({ name }) => name)).toContain('echo');
   });
 
-  test('tool_calls: functions are declared, and the prompt teaches no second way', async () => {
+  test('tool_calls: functions are declared, and the prompt does not teach tags', async () => {
     const kit = await sessionKit({ agent: speaking({ dialect: 'tool_calls' }), script });
     await say(kit, 'go');
     const [request] = kit.requests;
@@ -225,7 +225,7 @@ describe('[P17] dialects', () => {
     expect(request?.answerOnly).toBe(false);
   });
 
-  test('[S11] in the last generation functions are declared but may not be called', async () => {
+  test('[S11] in the last generation functions are declared but cannot be called', async () => {
     const kit = await sessionKit({
       agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), loop: { ...agent.loop, maxIterations: 1 } }),
       script: [

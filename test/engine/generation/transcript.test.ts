@@ -18,7 +18,7 @@ const examples = async (kit: SessionKit): Promise<(readonly TrainingMessage[])[]
   });
 
 describe('a session as training examples', () => {
-  test('a run is one line: what the model was shown and what it said, to the letter', async () => {
+  test('a run is one line with the model’s input and output, unchanged', async () => {
     const first = '<action id="a">{"name":"echo","parameters":{"n":1}}</action>';
     const second = '<response final="true">It is $a.n</response>';
     const kit = await sessionKit({ script: [first, second] });
@@ -30,7 +30,7 @@ describe('a session as training examples', () => {
     expect(messages?.[4]).toEqual({ role: 'assistant', content: second });
   });
 
-  test('earlier runs are context of later ones, and not learned twice', async () => {
+  test('earlier runs are context of later ones, and are not trained twice', async () => {
     const kit = await sessionKit({
       script: ['<response final="true">one</response>', '<response final="true">two</response>'],
     });
@@ -47,7 +47,7 @@ describe('a session as training examples', () => {
     ]);
   });
 
-  test('runs that did not complete, and executions without a model, are no examples', async () => {
+  test('runs that did not complete, and executions without a model, are omitted', async () => {
     const kit = await sessionKit({
       script: ['nothing <action>{', 'still <action>{', '<response final="true">ok</response>'],
     });
@@ -99,12 +99,12 @@ describe('a session as training examples', () => {
     expect(messages?.[3]?.content).not.toContain('call_d');
   });
 
-  test('a session in which nothing was said has none, whoever its agent is', async () => {
+  test('a session without messages has no examples, whatever its agent is', async () => {
     const kit = await sessionKit({ gone: () => true });
     expect(await linesOf(kit)).toEqual([]);
   });
 
-  test('[X3] secrets of the environment are taken out, wherever they came from', async () => {
+  test('[X3] secrets of the environment are redacted, whatever their source', async () => {
     const secret = 'sk-"quoted"\\-1234';
     const kit = await sessionKit({
       secrets: [secret, 'hunter2hunter2', 'abc'],

@@ -1,4 +1,4 @@
-/** Work that freezes its host is set aside; work that was under way beside it goes on (J2, J3). */
+/** Work that freezes its host is quarantined; other work in progress continues (J2, J3). */
 import { describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
@@ -17,16 +17,16 @@ const act = (id: string, say: string): string =>
 const FREEZES = `${act('a', 'freeze')}<response final="true">$a</response>`;
 const SLOW = `${act('a', 'slow').replace('id=', 'timeout="3600" id=')}<response final="true">done</response>`;
 
-/** One host after the other on the databases of some sessions, as `npm start` or the platform starts them. */
+/** Successive hosts on the databases of several sessions, as `npm start` or the platform starts them. */
 class World {
   readonly disks: NodeSql[];
   readonly isWatched: boolean;
   now = 1_000_000;
-  /** Until then what freezes a host, and what is slow, only never answers. */
+  /** Until then freezing and slow tools only never answer. */
   isArmed = true;
   life = 0;
   readonly frozen: number[] = [];
-  /** What one host left behind: the databases that it writes, and whether it froze. */
+  /** The remains of a host: the databases that it writes, and whether it froze. */
   host: {
     readonly sqls: MortalSql[];
     readonly kits: SessionKit[];
@@ -40,7 +40,7 @@ class World {
   }
 
   /**
-   * A host of all sessions. `freeze`, said to a tool, stops it for good; `slow` never answers; the rest does at once.
+   * A host of all sessions. A tool called with `freeze` stops it forever; `slow` never answers; all others answer at once.
    */
   async start(options: KitOptions = {}): Promise<SessionKit[]> {
     this.life += 1;
@@ -73,7 +73,7 @@ class World {
     return host.kits;
   }
 
-  /** The host answers nothing any more, and nothing of it goes on. */
+  /** The host answers nothing any more, and all its work stops. */
   freeze(): void {
     if (this.host === null || this.host.isFrozen) return;
     this.host.isFrozen = true;
@@ -81,7 +81,7 @@ class World {
     this.end();
   }
 
-  /** The host ends now, whatever it was doing. */
+  /** The host ends now, whatever it is doing. */
   end(): void {
     for (const sql of this.host?.sqls ?? []) sql.kill();
   }
@@ -96,7 +96,7 @@ class World {
     throw new Error('no host serves');
   }
 
-  /** The alarms of all sessions, in an order; then time passes, until the host freezes or `ms` are over. */
+  /** Fires the alarms of all sessions in the given order, then advances the clock until the host freezes or `ms` have passed. */
   async live(ms: number, order: readonly number[] = this.disks.map((_, at) => at)): Promise<void> {
     const { host } = this;
     if (host === null) throw new Error('nothing runs');
@@ -133,7 +133,7 @@ const statuses = async ({ session }: SessionKit): Promise<unknown[]> =>
     }),
   );
 
-/** A world whose first host has frozen by the first message of its first session. */
+/** A world whose first host was frozen by the first message of its first session. */
 async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
   const world = new World(sessions, isWatched);
   const [first, ...others] = await world.start();
@@ -147,7 +147,7 @@ async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
 }
 
 describe('[J2] a run that freezes its host', () => {
-  test('is set aside after three starts that froze, by name, and the fourth serves', async () => {
+  test('is quarantined by name after three frozen starts, and the fourth start serves', async () => {
     const world = await frozenWorld();
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       const [kit] = await world.start();
@@ -169,7 +169,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(await statuses(one(kit))).toContain('completed');
   });
 
-  test('messages that waited behind it are answered', async () => {
+  test('does not block the messages that wait behind it', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -181,7 +181,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('a message that waited, and freezes each host that comes to it, is the one that is set aside', async () => {
+  test('a waiting message that freezes each host when it starts is quarantined itself', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -194,7 +194,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('left-overs of a run that has answered are set aside as well, and the answer stands', async () => {
+  test('the remaining actions of an answered run are quarantined too, and the answer stays', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -211,7 +211,7 @@ describe('[J2] a run that freezes its host', () => {
     expect((await resultOf(kit.session, kit.session.run(runOf(kit)))).actions).toMatchObject([{ status: 'failed' }]);
   });
 
-  test('it is on disk that it is taken up before anything of it begins', async () => {
+  test('the record of its start is on disk before any of its work begins', async () => {
     const world = await frozenWorld();
     const [kit] = await world.start();
     const synced = Promise.withResolvers<void>();
@@ -226,13 +226,13 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.host?.isFrozen).toBe(true);
   });
 
-  test('the alarm comes for it, although the host that set the alarm had not taken it up yet', async () => {
+  test('the alarm resumes it, even if the previous host had only set the alarm', async () => {
     const world = await frozenWorld();
     const [kit] = await world.start();
     expect(kit?.session.nextWake()).toBe(world.now + limits.watchdogMs);
   });
 
-  test('after the fourth start nothing is left to note: other runs are not held to it', async () => {
+  test('after the fourth start no record is left, and other runs are not suspected', async () => {
     const world = await frozenWorld();
     await world.untilServing();
     const kit = one(world.host?.kits[0]);
@@ -242,8 +242,8 @@ describe('[J2] a run that freezes its host', () => {
   });
 });
 
-describe('[J2] innocent work', () => {
-  test('is never set aside by hosts that are killed, however soon and however often', async () => {
+describe('[J2] harmless work', () => {
+  test('is never quarantined because hosts are killed, however soon and often', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -255,7 +255,7 @@ describe('[J2] innocent work', () => {
     }
   });
 
-  test('is not set aside by hosts that freeze later than it takes to prove it harmless', async () => {
+  test('is not quarantined by hosts that freeze after its proving time', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -269,7 +269,7 @@ describe('[J2] innocent work', () => {
     }
   });
 
-  test.each([1, 2, 7, 30])('of %i other sessions goes on, in whatever order they wake', async (others) => {
+  test.each([1, 2, 7, 30])('of %i other sessions continues, whatever the order of their alarms', async (others) => {
     const world = await frozenWorld(others + 1);
     let at = 7;
     const shuffled = (): number[] =>
@@ -285,7 +285,7 @@ describe('[J2] innocent work', () => {
     expect(rest).toEqual(rest.map(() => ['running']));
   });
 
-  test('who only reads does not wait for a suspect to have its turn', async () => {
+  test('a reader does not wait for suspected work', async () => {
     const world = await frozenWorld(3);
     await world.start();
     await world.live(30_000);
@@ -300,8 +300,8 @@ describe('[J2] innocent work', () => {
   });
 });
 
-describe('[J2] a host that nobody watches', () => {
-  test('ends with its object: three ends in a row, shortly after it was taken up, speak against the run', async () => {
+describe('[J2] a host without a supervisor', () => {
+  test('counts the ends of its object: three in a row, shortly after the start of the work, quarantine the run', async () => {
     const world = await frozenWorld(1, false);
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       await world.start();
@@ -313,7 +313,7 @@ describe('[J2] a host that nobody watches', () => {
     expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted']);
   });
 
-  test('ends now and then: what ran for a while in between is innocent', async () => {
+  test('with occasional ends: work that ran long enough in between is harmless', async () => {
     const world = new World(1, false);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -343,7 +343,7 @@ describe('[F3] a periodic feed that freezes its host', () => {
     feeds: [feed, { ...feed, id: 'good', source: { ...feed.source, params: { say: 'fine' } } }],
   });
 
-  test('is set aside by name, the others are refreshed, and a message gives it another chance', async () => {
+  test('is quarantined by name, the others are refreshed, and a message gives it another attempt', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start({ agent, script: [answer('hi')] });

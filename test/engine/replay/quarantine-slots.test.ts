@@ -1,4 +1,4 @@
-/** When work that is suspected of freezing its host begins (J2). */
+/** Start times of work that is suspected of freezing its host (J2). */
 import { expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
@@ -6,7 +6,7 @@ import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts'
 
 const ALONE = limits.provenMs + limits.quarantineMarginMs;
 
-/** Times given, from 0, to work with these notes against it that asks at these times. */
+/** The start times, from 0, for work with these numbers of records at these request times. */
 function given(...asked: readonly (readonly [at: number, notes: number])[]): number[] {
   const slots = new QuarantineSlots();
   return asked.map(([at, notes]) => at + slots.delayOf(notes, at));
@@ -14,7 +14,7 @@ function given(...asked: readonly (readonly [at: number, notes: number])[]): num
 
 test.each<[string, [number, number][], number[]]>([
   [
-    'without notes: at once',
+    'without records: at once',
     [
       [0, 0],
       [0, 0],
@@ -23,7 +23,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, 0, 5],
   ],
   [
-    'one note each: one after the other',
+    'one record each: one after the other',
     [
       [0, 1],
       [0, 1],
@@ -33,7 +33,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, 1_000, 2_000, 60_000],
   ],
   [
-    'two notes: each alone',
+    'two records: each alone',
     [
       [0, 2],
       [0, 2],
@@ -42,7 +42,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, 2 * ALONE],
   ],
   [
-    'two notes, after those that were quicker',
+    'two records, after earlier work without records',
     [
       [0, 0],
       [10, 2],
@@ -50,7 +50,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE],
   ],
   [
-    'two notes, after one with one note that may still freeze',
+    'two records, after work with one record that may still freeze',
     [
       [0, 1],
       [5_000, 2],
@@ -58,7 +58,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE],
   ],
   [
-    'no notes, while another one is alone',
+    'no records, while other work runs alone',
     [
       [0, 2],
       [10, 0],
@@ -67,7 +67,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, ALONE],
   ],
   [
-    'two notes behind one that waits for its turn',
+    'two records, behind work that waits for its turn',
     [
       [0, 2],
       [10, 0],
@@ -109,7 +109,7 @@ test.each<[string, [number, number][], number[]]>([
   expect(given(...asked)).toEqual(expected);
 });
 
-test('[J2] whatever comes when: who is alone is alone, until its note is gone', () => {
+test('[J2] work with two records runs alone until it is proven, for any order of requests', () => {
   let seed = 1;
   const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
   for (let round = 0; round < 200; round += 1) {

@@ -1,4 +1,4 @@
-/** A session whose host vanishes at any moment goes on where its record ends (J1-J3, J9, S7, S10). */
+/** A session whose host is lost at any moment continues from its journal (J1-J3, J9, S7, S10). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json } from '../../../src/domain/json.ts';
@@ -14,22 +14,22 @@ import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
 
-/** What outlives the hosts: the disk, the time, the world that actions change, and what was sent to readers. */
+/** State that survives the hosts: the disk, the time, the effects of actions, and the events sent to readers. */
 class World {
   readonly disk = openNodeSql();
   readonly clock = new FakeClock();
-  /** `runtime key/attempt` of everything that was executed, in order. */
+  /** `runtime key/attempt` of every execution, in order. */
   readonly executed: string[] = [];
   readonly #ends = new Map<string, ActionOutcome>();
   readonly #remembers: boolean;
-  /** What the hosts' readers were sent, journaled events only. */
+  /** The journaled events that the hosts' readers received. */
   readonly sent: SessionEvent[] = [];
 
   constructor(remembers: boolean) {
     this.#remembers = remembers;
   }
 
-  /** Takes `latency_ms` (or the time of the id's place) and gives the parameters back; fails as it is told. */
+  /** Takes `latency_ms` (or the default for the id) and returns the parameters; fails as requested. */
   execute = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
     const job = `${call.runtimeKey}/${call.attempt}`;
     this.executed.push(job);
@@ -42,7 +42,7 @@ class World {
     return await this.#after(Number(ms), end, signal);
   };
 
-  /** As a runner that knows its jobs. */
+  /** Like a runner that knows its jobs. */
   recover = async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome | null> => {
     const end = this.#ends.get(`${call.runtimeKey}/${call.attempt}`);
     return end === undefined || !this.#remembers ? null : await this.#after(5, end, signal);
@@ -80,7 +80,7 @@ async function host(world: World, crash: CrashPoint | null, options: KitOptions 
 const allEnded = ({ kit }: Host): boolean =>
   kit.session.runs().every(({ run }) => kit.session.hasEnded(`run_${'a'.repeat(32)}_${run}`));
 
-/** Lets time pass until every run has ended or the host is gone. */
+/** Advances the clock until every run has ended or the host is lost. */
 async function live(world: World, one: Host): Promise<void> {
   for (let turn = 0; turn < 500; turn += 1) {
     await settle();
@@ -92,7 +92,7 @@ async function live(world: World, one: Host): Promise<void> {
   throw new Error('the runs do not end');
 }
 
-/** One piece of work: posted text, or messages to a model. */
+/** One workload: posted text, or messages to a model. */
 interface Work {
   readonly name: string;
   readonly text?: string;
@@ -134,7 +134,7 @@ function optionsOf(work: Work): KitOptions {
   };
 }
 
-/** Runs the work through hosts that crash at the given points, and one that does not. */
+/** Runs the work through hosts that crash at the given points, and a last one that does not. */
 async function through(
   work: Work,
   crashes: readonly CrashPoint[],
@@ -146,7 +146,7 @@ async function through(
     const one = await host(world, crash, optionsOf(work));
     const begun = async (): Promise<void> => {
       await one.kit.session.recover();
-      // A client that got no answer sends again; it cannot know whether the first one was taken (J7).
+      // A client without an answer repeats its request, because it cannot know whether it was accepted (J7).
       if (one.kit.session.runs().length === 0) await begin(one, work);
     };
     const [outcome] = await Promise.allSettled([Promise.race([begun(), gone(one)])]);
@@ -221,7 +221,7 @@ const WORK: readonly Work[] = [
   },
 ];
 
-/** What must be the same, whatever crashed: not how often a model was asked or how long it took. */
+/** Everything that must be the same for any crash: not the number of model calls, nor their durations. */
 function essence(result: RunResult): unknown {
   const byId = new Map(result.actions.map(({ id, status, output }) => [id, { status, output }]));
   return { status: result.status, response: result.response, actions: Object.fromEntries([...byId].sort()) };
@@ -239,7 +239,7 @@ function checkJournal({ world, last }: { world: World; last: Host }): void {
     events.map(({ seq }) => seq),
     'ids without a gap',
   ).toEqual(events.map((_, index) => index + 1));
-  // What readers were sent is what the journal holds: nothing was unsaid.
+  // Readers have received exactly the events of the journal: no event was lost.
   for (const event of world.sent) expect(event).toEqual(events[(event.seq ?? 0) - 1]);
   const queued = events.filter(({ type }) => type === 'action_queued');
   for (const { iteration, action_id: id } of queued) {
@@ -263,23 +263,20 @@ function checkJournal({ world, last }: { world: World; last: Host }): void {
 const atMostOnce = (executed: readonly string[]): void => expect(new Set(executed).size).toBe(executed.length);
 
 describe.each(WORK)('[J2] [J3] [S10] $name', (work) => {
-  test.each(['torn', 'unsynced'] as const)(
-    'ends the same when the host vanishes at any append (%s)',
-    async (leaves) => {
-      const whole = await through(work, [], true);
-      checkJournal(whole);
-      const expected = essence(await lastResult(whole.last));
-      expect(expected).toMatchObject({ status: 'completed' });
-      for (let atAppend = 1; atAppend <= whole.appends; atAppend += 1) {
-        const survived = await through(work, [{ atAppend, leaves }], true);
-        checkJournal(survived);
-        expect(essence(await lastResult(survived.last)), `crash at append ${atAppend}`).toEqual(expected);
-        if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
-      }
-    },
-  );
+  test.each(['torn', 'unsynced'] as const)('ends the same if the host is lost at any append (%s)', async (leaves) => {
+    const whole = await through(work, [], true);
+    checkJournal(whole);
+    const expected = essence(await lastResult(whole.last));
+    expect(expected).toMatchObject({ status: 'completed' });
+    for (let atAppend = 1; atAppend <= whole.appends; atAppend += 1) {
+      const survived = await through(work, [{ atAppend, leaves }], true);
+      checkJournal(survived);
+      expect(essence(await lastResult(survived.last)), `crash at append ${atAppend}`).toEqual(expected);
+      if (work.name.includes('unsafe')) atMostOnce(survived.world.executed);
+    }
+  });
 
-  test('ends the same when host after host vanishes', async () => {
+  test('ends the same if several hosts are lost in a row', async () => {
     const expected = essence(await lastResult((await through(work, [], true)).last));
     for (const [first, second, third] of [
       [3, 2, 4],
@@ -296,7 +293,7 @@ describe.each(WORK)('[J2] [J3] [S10] $name', (work) => {
   });
 });
 
-/** A host that vanishes between two turns, and the next one over the same disk. */
+/** A host that is lost between two turns, and the next one on the same disk. */
 async function hostsOf(
   options: KitOptions = {},
   remembers = false,
@@ -321,7 +318,7 @@ async function hostsOf(
 const send = async ({ kit }: Host, content: string): Promise<void> =>
   void (await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null }));
 
-/** A model that says `texts`, one generation each; null: the stream stays silent after what came before it. */
+/** A model with one text per generation; null: the stream stays silent after its previous parts. */
 function speaking(
   ...generations: readonly (readonly (string | null)[])[]
 ): KitOptions & { readonly asked: ModelRequest[] } {
@@ -340,8 +337,8 @@ function speaking(
   };
 }
 
-describe('[J2] a model run goes on with another generation', () => {
-  test('what an unsafe action came to is not known, and the model is told', async () => {
+describe('[J2] a model run continues with another generation', () => {
+  test('the outcome of an unsafe action is unknown, and the model is informed', async () => {
     const model = speaking([ACTION('risky', {}, { ms: 1_000 }, 'python')], ['<response final="true">I see</response>']);
     const { world, first, next } = await hostsOf(model);
     await send(first, 'do it');
@@ -354,7 +351,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(world.executed).toHaveLength(1);
   });
 
-  test('[S12] what children had spent before the crash is spent after it', async () => {
+  test('[S12] the expenses of children before the crash count after it', async () => {
     const helper = (id: string): string =>
       `<action type="agent" id="${id}" mode="async">{"name": "helper", "parameters": {"message": "hi"}}</action>`;
     const spent = { modelCalls: 7, tokens: 0, cost: 0, actions: 0, children: 1 };
@@ -383,7 +380,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(children).toBe(1);
     const second = await next();
     await live(world, second);
-    // 10 calls: 7 of the child, 2 of generations, and one is kept for the answer.
+    // 10 calls: 7 of the child, 2 of generations, and one is reserved for the answer.
     expect((await lastResult(second)).actions).toMatchObject([
       { id: 'a', status: 'completed' },
       { id: 'slow', status: 'completed' },
@@ -392,7 +389,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(children).toBe(1);
   });
 
-  test('a pure action runs again, as the same attempt', async () => {
+  test('a pure action runs again as the same attempt', async () => {
     const { world, first, next } = await hostsOf(
       speaking([ACTION('x', {}, { ms: 1_000 }), '<response final="true">$x</response>']),
     );
@@ -403,7 +400,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(world.executed).toEqual([world.executed[0], world.executed[0]]);
   });
 
-  test('[J4] [J6] of a block that was cut stands what was written in time, marked as cut; it is not the answer', async () => {
+  test('[J4] [J6] the stored part of an interrupted block is kept and marked as cut; it is not the answer', async () => {
     const long = 'a long answer. '.repeat(200);
     const model = speaking(
       ['<thought>hm</thought><response final="true">', long, 'and the rest', null],
@@ -423,7 +420,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
   });
 
-  test('[J6] a few words are written after a second at most', async () => {
+  test('[J6] a few words are stored after at most a second', async () => {
     const { world, first, next } = await hostsOf(speaking(['<response final="true">a few words', null]));
     await send(first, 'tell me');
     await settle();
@@ -432,7 +429,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect((await lastResult(second)).responses[0]?.content).toBe('a few words');
   });
 
-  test('after three cut generations the run is given up', async () => {
+  test('after three interrupted generations the run fails', async () => {
     const { first, next } = await hostsOf(speaking(...Array.from({ length: 9 }, () => ['<thought>hm', null])));
     await send(first, 'think');
     for (let crash = 1; crash <= limits.cutGenerations; crash += 1) {
@@ -441,7 +438,7 @@ describe('[J2] a model run goes on with another generation', () => {
     expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
   });
 
-  test('messages that waited behind it come in their order, and protocol text that was cut off is an error', async () => {
+  test('messages that waited behind it run in order, and interrupted protocol text is an error', async () => {
     const { world, first, next } = await hostsOf(
       speaking(
         ['<thought>hm', null],
@@ -460,8 +457,8 @@ describe('[J2] a model run goes on with another generation', () => {
   });
 });
 
-describe('[J2] [J9] the record', () => {
-  test('a run whose hosts keep vanishing is given up', async () => {
+describe('[J2] [J9] the journal', () => {
+  test('a run whose hosts are lost repeatedly fails', async () => {
     const { first, next } = await hostsOf({ executors: { tool: () => new Promise(() => undefined) } });
     await begin(first, { name: '', text: ACTION('x') });
     for (let crash = 1; crash <= limits.recoveries; crash += 1) {
@@ -470,7 +467,7 @@ describe('[J2] [J9] the record', () => {
     expect(await lastResult(await next())).toMatchObject({ status: 'failed', error: { code: 'recovery_exhausted' } });
   });
 
-  test('what is recorded wins: where this code would decide otherwise, the run is ended and nothing is done', async () => {
+  test('takes precedence: if this code would decide differently, the run ends without further actions', async () => {
     const { world, first, next } = await hostsOf();
     await begin(first, { name: '', text: `${ACTION('x', {}, { ms: 1_000 })}${ACTION('y', {}, { ms: 1_000 })}` });
     await settle();
@@ -481,7 +478,7 @@ describe('[J2] [J9] the record', () => {
     expect(second.kit.faults).toMatchObject([{ code: 'not_recoverable' }]);
   });
 
-  test('conditions and durations count as they were, though variables and durations have changed since', async () => {
+  test('conditions and durations keep their recorded values, even if variables and durations have changed', async () => {
     const { world, first, next } = await hostsOf();
     await first.kit.session.execute(
       (async function* () {
@@ -497,10 +494,10 @@ describe('[J2] [J9] the record', () => {
   });
 
   test.each([
-    ['time went on', 1_000, 10_000],
-    ['the clock was put back', -3_600_000, 11_000],
+    ['time advanced', 1_000, 10_000],
+    ['the clock was set back', -3_600_000, 11_000],
   ])(
-    '[S7] a retry waits for what is left of its delay, and its attempts are counted on (%s meanwhile)',
+    '[S7] a retry waits for the rest of its delay, and its attempts are counted further (%s meanwhile)',
     async (_what, passedMs, withinMs) => {
       const { world, first, next } = await hostsOf();
       await begin(first, {
@@ -531,7 +528,7 @@ describe('[J8] approvals', () => {
     ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
   };
 
-  test('a parked run holds no host, outlives it, and goes on when somebody approves', async () => {
+  test('a waiting run needs no host, survives it, and continues after the approval', async () => {
     const { world, first, next } = await hostsOf(asking);
     await send(first, 'do it');
     await settle();
@@ -551,7 +548,7 @@ describe('[J8] approvals', () => {
     expect(eventsOf(world.sent, 'warning').filter(({ data }) => data.code === 'run_recovered')).toEqual([]);
   });
 
-  test('a denial after a restart is told to the model', async () => {
+  test('a denial after a restart is reported to the model', async () => {
     const model = {
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">a pity</response>']),
@@ -567,7 +564,7 @@ describe('[J8] approvals', () => {
     expect(world.executed).toEqual([]);
   });
 
-  test('nobody answers for seven days, through a restart: it counts as denied', async () => {
+  test('an approval without a decision for seven days counts as denied, across a restart', async () => {
     const { world, first, next } = await hostsOf({
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">a pity</response>']),
@@ -590,7 +587,7 @@ describe('[J8] approvals', () => {
     expect(await lastResult(one)).toMatchObject({ status: 'completed', response: 'a pity' });
   });
 
-  test('while a person is waited for, no timer of the platform holds the host, here or after a restart', async () => {
+  test('no timer keeps the host alive during an open approval, before or after a restart', async () => {
     const { world, first, next } = await hostsOf({
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
@@ -603,7 +600,7 @@ describe('[J8] approvals', () => {
     expect([(await lastResult(one)).status, world.clock.next]).toEqual(['waiting', null]);
   });
 
-  test('[J1] a decision is on disk when it is answered, and the first one counts', async () => {
+  test('[J1] a decision is on disk before it is answered, and the first one counts', async () => {
     const { world, first } = await hostsOf({
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">done</response>']),
@@ -628,7 +625,7 @@ describe('[J8] approvals', () => {
   });
 
   test.each(['the same host', 'the next host'])(
-    '[H1] a message after the answer waits for what was approved (%s)',
+    '[H1] a message after the decision waits for the approved action (%s)',
     async (which) => {
       const { world, first, next } = await hostsOf({
         agent: supervised,
@@ -658,7 +655,7 @@ describe('[J8] approvals', () => {
     },
   );
 
-  test('one that has expired cannot be given any more, also while the run goes on', async () => {
+  test('an expired approval cannot be decided, even while the run continues', async () => {
     const { world, first } = await hostsOf({
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<thought>well', null]),
@@ -674,7 +671,7 @@ describe('[J8] approvals', () => {
     expect(world.sent.filter(({ type }) => type === 'approval_resolved')).toEqual([]);
   });
 
-  test('[H1] a new message after a restart cancels what waited', async () => {
+  test('[H1] a new message after a restart cancels the open approval', async () => {
     const { world, first, next } = await hostsOf({
       agent: supervised,
       ...speaking([ACTION('risky', {}, {}, 'python')], ['<response final="true">hello</response>']),
@@ -688,7 +685,7 @@ describe('[J8] approvals', () => {
 });
 
 describe('[S4] fire_and_forget after the answer', () => {
-  test('one that was at work is finished by the next host, and its end is in the journal', async () => {
+  test('a running one is finished by the next host, and its end is in the journal', async () => {
     const { world, first, next } = await hostsOf();
     await begin(first, {
       name: '',
@@ -703,7 +700,7 @@ describe('[S4] fire_and_forget after the answer', () => {
   });
 });
 
-test('[J3] a run whose workflow is not there any more ends by name, and those behind it come', async () => {
+test('[J3] a run with a removed workflow ends with that error, and the next runs start', async () => {
   const kit = await sessionKit({ script: ['<response final="true">here</response>'] });
   const { run, runId } = await kit.session.workflow({});
   await kit.session.ended(run);

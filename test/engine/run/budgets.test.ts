@@ -10,7 +10,7 @@ const act = (id: string, parameters: object = {}): string =>
 const llm = (id: string): string => `<action type="llm" mode="async" id="${id}">{"prompt":"say"}</action>`;
 const LAST = '<response final="true">enough</response>';
 
-/** A generation and what it used. */
+/** A generation and its usage. */
 const used = (text: string, tokens: number, model?: string): ModelDelta[] => [
   { type: 'text', text },
   {
@@ -51,7 +51,7 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(kit.requests.at(-1)?.maxTokens).toBe(1_024);
   });
 
-  test('tokens: a generation may write what is left, less its prompt and what is set aside', async () => {
+  test('tokens: a generation can write the remaining ones, minus its prompt and the reserve', async () => {
     const kit = await sessionKit({
       agent: spending({ tokens: 100_000 }),
       script: [used(act('a'), 98_900), used(act('b'), 75), LAST],
@@ -73,13 +73,13 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(wished.requests[0]?.maxTokens).toBe(300);
   });
 
-  test('tokens: those that were set aside are gone', async () => {
+  test('tokens: the reserve can be used up', async () => {
     const kit = await sessionKit({ agent: spending({ tokens: 5_000 }), script: [used(act('a'), 6_000)] });
     expect(await say(kit, 'go')).toMatchObject({ status: 'failed', error: { code: 'budget_exceeded' } });
     expect(kit.requests).toHaveLength(1);
   });
 
-  test('model calls, those of llm actions included', async () => {
+  test('model calls, including those of llm actions', async () => {
     const kit = await sessionKit({
       agent: spending({ modelCalls: 3 }),
       script: [`${llm('a')}${llm('b')}`, 'said', LAST],
@@ -95,7 +95,7 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(isLast(kit)).toBe(true);
   });
 
-  test('cost, at the prices of the manifest; calls of every kind count', async () => {
+  test('cost, at the manifest’s prices, including calls of every kind', async () => {
     const kit = await sessionKit({
       agent: spending({ cost: 1 }),
       script: [used(act('a'), 100_000, 'gpt-4o'), used(act('b'), 300_000, 'gpt-4o'), used(LAST, 40_000, 'gpt-4o')],
@@ -109,7 +109,7 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(result.warnings).toEqual([]);
   });
 
-  test('cost: a model without a price does not count, and that is said once', async () => {
+  test('cost: a model without a price does not count, with one warning', async () => {
     const kit = await sessionKit({
       agent: spending({ cost: 0.01 }),
       script: [
@@ -125,7 +125,7 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
     expect(result.warnings).toMatchObject([{ code: 'unknown_price', message: expect.stringContaining('own-model') }]);
   });
 
-  test('cost: the manifest’s own price is the one that counts', async () => {
+  test('cost: the manifest’s price has precedence', async () => {
     const kit = await sessionKit({
       agent: (agent) => ({
         ...spending({ cost: 1 })(agent),
@@ -177,8 +177,8 @@ describe('[S12] each budget, from the manifest to the last generation', () => {
   });
 });
 
-describe('[S5] slots of a type, from the manifest', () => {
-  test('at most so many at once', async () => {
+describe('[S5] limits of a type, from the manifest', () => {
+  test('at most the given number run at the same time', async () => {
     let atOnce = 0;
     let most = 0;
     const kit = await sessionKit({
@@ -198,7 +198,7 @@ describe('[S5] slots of a type, from the manifest', () => {
     expect(most).toBe(2);
   });
 
-  test('[R8] a target with too much to do is asked by fewer at a time', async () => {
+  test('[R8] an overloaded target gets fewer concurrent calls', async () => {
     let atOnce = 0;
     const widths: number[] = [];
     const kit = await sessionKit({

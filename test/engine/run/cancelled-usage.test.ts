@@ -6,7 +6,7 @@ import { eventsOf } from '../../support/events.ts';
 
 type Speech = (request: ModelRequest) => AsyncGenerator<ModelDelta>;
 
-/** Says something, and goes on until it is stopped; then tells what it used, or nothing. */
+/** Streams until it is stopped; then reports its usage, or nothing. */
 function endless(told: boolean): Speech {
   return async function* (request): AsyncGenerator<ModelDelta> {
     yield { type: 'reasoning', text: 'twelve chars' };
@@ -31,24 +31,27 @@ async function cancelled(stream: Speech): Promise<{ kit: SessionKit; run: string
   return { kit, run: run.runId };
 }
 
-describe('[L6] a cancelled generation was paid for', () => {
-  test.each([true, false])('it is told once, before the run ends (endpoint tells: %s)', async (told) => {
-    const { kit, run } = await cancelled(endless(told));
-    const types = kit.events.map(({ type }) => type);
-    expect(types.filter((type) => type === 'usage')).toHaveLength(1);
-    expect(types.indexOf('usage')).toBeLessThan(types.indexOf('agent_cancelled'));
-    const { usage } = await resultOf(kit.session, kit.session.run(run));
-    // "twelve chars" and "<thought>sixteen chars" have 34 bytes
-    expect(usage).toMatchObject({ model_calls: 1, completion_tokens: 9, estimated: true });
-    expect(Number(usage['prompt_tokens'])).toBeGreaterThan(100);
-    expect(kit.events.find(({ type }) => type === 'usage')?.data).toMatchObject({ estimated: true });
-    expect(eventsOf(kit.events, 'agent_cancelled')[0]?.data.usage).toMatchObject({
-      model_calls: 1,
-      completion_tokens: 9,
-    });
-  });
+describe('[L6] the usage of a cancelled generation', () => {
+  test.each([true, false])(
+    'is reported once, before the end of the run (reported by the endpoint: %s)',
+    async (told) => {
+      const { kit, run } = await cancelled(endless(told));
+      const types = kit.events.map(({ type }) => type);
+      expect(types.filter((type) => type === 'usage')).toHaveLength(1);
+      expect(types.indexOf('usage')).toBeLessThan(types.indexOf('agent_cancelled'));
+      const { usage } = await resultOf(kit.session, kit.session.run(run));
+      // "twelve chars" and "<thought>sixteen chars" have 34 bytes
+      expect(usage).toMatchObject({ model_calls: 1, completion_tokens: 9, estimated: true });
+      expect(Number(usage['prompt_tokens'])).toBeGreaterThan(100);
+      expect(kit.events.find(({ type }) => type === 'usage')?.data).toMatchObject({ estimated: true });
+      expect(eventsOf(kit.events, 'agent_cancelled')[0]?.data.usage).toMatchObject({
+        model_calls: 1,
+        completion_tokens: 9,
+      });
+    },
+  );
 
-  test('a call that has told what it used is not counted again', async () => {
+  test('is not counted twice if the call has reported it', async () => {
     const { kit } = await cancelled(async function* (request): AsyncGenerator<ModelDelta> {
       yield { type: 'text', text: '<thought>hm' };
       yield {
@@ -61,7 +64,7 @@ describe('[L6] a cancelled generation was paid for', () => {
   });
 });
 
-test('[L6] a generation that the budget of seconds stops says what it used', async () => {
+test('[L6] a generation stopped by the budget of seconds reports its usage', async () => {
   let calls = 0;
   const kit = await sessionKit({
     agent: (agent) => ({ ...agent, budgets: { ...agent.budgets, seconds: 10 } }),

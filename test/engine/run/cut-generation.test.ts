@@ -15,7 +15,7 @@ test.each([
   ['content_filter', 'content filter'],
   ['error', 'connection broke'],
 ] as const)(
-  '[P15] a model whose output ended by %s is told, with what became of its actions',
+  '[P15] a model whose output ended with %s is informed, including the outcomes of its actions',
   async (reason, words) => {
     const cut = `${act('whole')}<action type="tool" id="half">{"name":"echo","param`;
     const kit = await sessionKit({ script: [ended(cut, reason), ANSWER] });
@@ -30,19 +30,19 @@ test.each([
   },
 );
 
-test('[P15] one that ended well hears nothing of the kind', async () => {
+test('[P15] a model whose output ended normally gets no such notice', async () => {
   const kit = await sessionKit({ script: [act('a'), ANSWER] });
   await say(kit, 'go');
   expect(kit.requests[1]?.messages.at(-1)?.content).not.toContain('cut off');
 });
 
-test('[P15] a generation of which nothing came is no cut output', async () => {
+test('[P15] an empty generation is not a cut output', async () => {
   const kit = await sessionKit({ script: [ended('', 'error'), ANSWER] });
   expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'done' });
   expect(JSON.stringify(kit.requests[1]?.messages)).not.toContain('cut off');
 });
 
-test('[P15] the next message still carries it, where the cut happened', async () => {
+test('[P15] the next message still contains the notice, at the position of the cut', async () => {
   const kit = await sessionKit({ script: [ended(act('a'), 'length'), ANSWER, ANSWER] });
   await say(kit, 'one');
   await say(kit, 'two');
@@ -50,7 +50,7 @@ test('[P15] the next message still carries it, where the cut happened', async ()
   expect(kit.requests[2]?.messages.map(({ content }) => content)).toContain(before);
 });
 
-test('[L5] every end of an action is told in the next iteration', async () => {
+test('[L5] every outcome of an action is reported in the next iteration', async () => {
   const script = [
     [
       act('fine'),
@@ -77,7 +77,7 @@ test('[L5] every end of an action is told in the next iteration', async () => {
   });
 });
 
-test('[L5] what fail_fast cancelled is told too', async () => {
+test('[L5] actions cancelled by fail_fast are reported too', async () => {
   const kit = await sessionKit({
     agent: (agent) => ({ ...agent, loop: { ...agent.loop, failFast: true } }),
     executors: {

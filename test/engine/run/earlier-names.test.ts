@@ -12,7 +12,7 @@ import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 const ACTION = (id: string, parameters: object): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters })}</action>`;
 
-test('[P12] the outcomes of earlier runs that one run may refer to have a bound; what passes it is left out by name', async () => {
+test('[P12] the size of earlier outcomes that one run can reference is limited; names past the limit are reported', async () => {
   const part = limits.outcomeCacheBytes / 2 - 10_000;
   const kit = await sessionKit({
     executors: { tool: async ({ action }) => ({ ok: true, output: { big: 'x'.repeat(part), id: action.id } }) },
@@ -20,11 +20,11 @@ test('[P12] the outcomes of earlier runs that one run may refer to have a bound;
   for (const id of ['a', 'b', 'c']) await runText(kit, ACTION(id, {}));
   const { response } = await runText(kit, '<response final="true">$a.id $b.id $c.id $a.id $nothing</response>');
   expect(response).toBe('a b [c: left_out] a $nothing');
-  // Of another run it may be: the bound is that of one.
+  // Another run can reference it: the limit applies to each run.
   expect(await runText(kit, '<response final="true">$c.id</response>')).toMatchObject({ response: 'c' });
 });
 
-test('[P12] the names of earlier runs are read once, however many are asked for', async () => {
+test('[P12] the names of earlier runs are read once, for any number of references', async () => {
   const kit = await sessionKit({ executors: { tool: async ({ action }) => ({ ok: true, output: action.id }) } });
   await runText(kit, ACTION('a', {}), ACTION('b', {}));
   const { exec } = kit.sql;

@@ -1,4 +1,4 @@
-/** The stored form of a run's inputs: what an earlier version stored is read, and what is stored is read back. */
+/** The stored form of a run's inputs: data of earlier versions stays readable, and stored data is restored exactly. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ActionError } from '../../../src/domain/action.ts';
@@ -12,7 +12,7 @@ const SPENT = { modelCalls: 1, tokens: 20, cost: 0.5, actions: 2, children: 1 };
 const USAGE = { promptTokens: 3, completionTokens: 4, cachedTokens: 1, estimated: false };
 const DELTA = { type: 'tool_call', index: 0, id: 'c1', name: 'echo', argumentsDelta: '{"a":' } as const;
 
-/** Every input in the form that is stored in live sessions, beside what it means. It never changes; it may grow. */
+/** Every stored form of an input, with its meaning. Existing entries never change; new ones can be added. */
 const STORED: readonly (readonly [stored: string, input: RecordedInput])[] = [
   [`{"is":"start","at":1,"policy":${JSON.stringify(MODEL)}}`, { type: 'run_started', at: 1, policy: MODEL }],
   ['{"is":"text","at":2,"text":"<thought>"}', { type: 'text', at: 2, text: '<thought>' }],
@@ -64,12 +64,12 @@ const STORED: readonly (readonly [stored: string, input: RecordedInput])[] = [
   ['{"is":"idle","at":18}', { type: 'generation_idle', at: 18 }],
 ];
 
-test.each(STORED)('[J9] %s is read as it was meant, and written as it was', (stored, input) => {
+test.each(STORED)('[J9] %s is decoded to its meaning, and encoded to the same form', (stored, input) => {
   expect(decodeInputs([JSON.parse(stored) as Json])).toEqual([input]);
   expect(JSON.stringify(encodeInputs([input]))).toBe(`[${stored}]`);
 });
 
-test('[J9] what is written is read back, whatever it holds', () => {
+test('[J9] an encoded input is decoded to the same value, for any content', () => {
   const key = fc.tuple(fc.nat(), fc.nat()).map(([iteration, ordinal]) => `${iteration}/${ordinal}`);
   const error = fc.record<ActionError>(
     {
@@ -137,13 +137,13 @@ test('[J9] what is written is read back, whatever it holds', () => {
 });
 
 test.each([[{ is: 'later', at: 1 }], [{ at: 1 }], [{ is: 'idle' }], ['idle'], [null]])(
-  '[J9] %j is no input that this version knows: the run does not continue from it',
+  '[J9] %j is not an input of this version, so the run does not continue from it',
   (stored) => {
     expect(() => decodeInputs([stored as Json])).toThrow(expect.objectContaining({ code: 'not_recoverable' }));
   },
 );
 
-test('[J6] pieces of one text are stored as one, up to what fits in a row', () => {
+test('[J6] pieces of one text are stored together, up to the size of a row', () => {
   const list: RecordedInput[] = [];
   expect(addRecorded(list, { type: 'text', at: 1, text: 'ab' })).toBe(2);
   expect(addRecorded(list, { type: 'text', at: 2, text: 'cd' })).toBe(2);

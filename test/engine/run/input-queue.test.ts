@@ -5,7 +5,7 @@ import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 
 const signal = new AbortController().signal;
 
-test('[J1] a turn is over when the next one asks for its inputs', async () => {
+test('[J1] a turn ends when the next one takes its inputs', async () => {
   const inputQueue = new InputQueue();
   const seen: string[] = [];
   inputQueue.put({ type: 'save' });
@@ -20,7 +20,7 @@ test('[J1] a turn is over when the next one asks for its inputs', async () => {
   await next;
 });
 
-test('[J1] nothing is waited for where nothing was put, or when the run has ended', async () => {
+test('[J1] without inputs, or after the end of the run, nothing is waited for', async () => {
   const inputQueue = new InputQueue();
   await inputQueue.turnEnd(signal);
   inputQueue.put({ type: 'save' });
@@ -30,7 +30,7 @@ test('[J1] nothing is waited for where nothing was put, or when the run has ende
   await waiting;
 });
 
-test('[P3] a text that was posted whole is parsed in several turns, and nothing of it is lost', async () => {
+test('[P3] a posted text is parsed completely, in several turns', async () => {
   const kit = await sessionKit();
   const action = (at: number): string =>
     `<action type="tool" mode="async" id="a${at}">${JSON.stringify({ name: 'echo', parameters: { at, pad: 'x'.repeat(3_000) } })}</action>`;

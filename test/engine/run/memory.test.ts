@@ -1,11 +1,11 @@
-/** What the summary of older turns says of them, from the journal (M8, L5). */
+/** The content of the summary of older turns, from the journal (M8, L5). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 
-test('[M8] with a memory of two turns the model is told less, and an old value is still there by its name', async () => {
+test('[M8] with a memory of two turns the prompt is shorter, and an old value is still available by its name', async () => {
   const kit = await sessionKit({
     agent: (agent) => ({ ...agent, memory: { maxTurns: 2, summarizeAfter: 2 } }),
     script: [
@@ -27,7 +27,7 @@ test('[M8] with a memory of two turns the model is told less, and an old value i
   expect(first).toContain('$treasure');
 });
 
-/** A session whose first turn is in the summary of its third prompt. */
+/** A session whose first turn is summarised in its third prompt. */
 async function summarised(
   script: readonly string[],
   options: Parameters<typeof sessionKit>[0] = {},
@@ -46,7 +46,7 @@ function told(kit: SessionKit): string | undefined {
   return /^- User: q\n {2}You: (.*?)(?:<\/system>|$)/m.exec(first)?.[1];
 }
 
-/** What the text of a generation answers, read by the parser. */
+/** The answer in the text of a generation, read by the parser. */
 function answerIn(text: string): string {
   const parser = createParser({ json: 'strict', actInReasoning: false });
   let response: string | null = null;
@@ -61,45 +61,41 @@ function answerIn(text: string): string {
   return (response ?? bare).replace(/\s+/g, ' ').trim();
 }
 
-describe('[M8] of an older turn the summary tells what its last generation says', () => {
+describe('[M8] the summary of an older turn contains the answer of its last generation', () => {
   const echo = (id: string): string => `<action type="tool" id="${id}">{"name":"echo","parameters":{"n":7}}</action>`;
   test.each([
     ['the last response', ['<response final="false">one</response><response final="true">two</response>'], 'two'],
     [
-      'a reference as written, whatever it stands for',
+      'a reference as written, for any value',
       [`${echo('a')}<response final="true">It is $a.n, $a</response>`],
       'It is $a.n, $a',
     ],
     [
-      'a reference that stands for nothing',
+      'a reference to an unknown name',
       ['<response final="true">$none and ${no.thing}</response>'],
       '$none and ${no.thing}',
     ],
-    ['escaped signs as the reader sees them', [`${echo('a')}<response final="true">$$5 and $a.n</response>`], null],
+    ['escaped dollars as readers see them', [`${echo('a')}<response final="true">$$5 and $a.n</response>`], null],
     [
-      'the response that comes last in the text, though it was complete first',
+      'the response that is last in the text, although it completed first',
       [`${echo('a')}<response final="true">waits for $a</response><response final="true">does not wait</response>`],
       'does not wait',
     ],
-    ['a response that was not closed', ['Hm. <response final="true">half of'], 'half of'],
-    ['bare text without what was thought', ['So <thought>hm</thought>it is.'], 'So it is.'],
+    ['a response that is not closed', ['Hm. <response final="true">half of'], 'half of'],
+    ['bare text without thoughts', ['So <thought>hm</thought>it is.'], 'So it is.'],
     [
       'nothing of earlier generations',
       [`<response final="false">early</response>${echo('a')}`, '<response final="true">late</response>'],
       'late',
     ],
-    [
-      'tags that are quoted',
-      ['<response final="true">write &lt;b> or <b>this</b></response>'],
-      'write &lt;b> or <b>this</b>',
-    ],
+    ['quoted tags', ['<response final="true">write &lt;b> or <b>this</b></response>'], 'write &lt;b> or <b>this</b>'],
   ])('%s', async (_, script, said) => {
     const kit = await summarised(script);
     expect(told(kit)).toBe(answerIn(script.at(-1) ?? ''));
     if (said !== null) expect(told(kit)).toBe(said);
   });
 
-  test('of a response with references the journal keeps the beginning as written, and does not send it', async () => {
+  test('the journal stores the unresolved beginning of a response with references, and does not send it', async () => {
     const long = `$a ${'word '.repeat(400)}`;
     const kit = await summarised([`${echo('a')}<response final="true">${long}</response>`]);
     expect(told(kit)).toBe(`${long.slice(0, limits.summaryTurnChars)}…`);

@@ -1,4 +1,4 @@
-/** A sandbox is asked for as soon as an action's opening tag says what it needs (R2). */
+/** A sandbox is requested as soon as the opening tag of an action determines it (R2). */
 import { describe, expect, test } from 'vitest';
 
 import { bundled } from '../../../src/catalog/bundled.ts';
@@ -41,7 +41,7 @@ async function hintsOf(
     async *stream(): AsyncGenerator<ModelDelta> {
       for (const text of pieces) {
         yield { type: 'text', text };
-        // each piece is a turn of its own
+        // each piece is a separate turn
         await new Promise((resolve) => {
           setImmediate(resolve);
         });
@@ -61,7 +61,7 @@ async function hintsOf(
 
 const END = '<response final="true">done</response>';
 
-test('[R2] python and shell are prewarmed while their body is being written', async () => {
+test('[R2] python and shell are prewarmed while their body streams', async () => {
   const text = [
     '<action type="python" id="a">',
     '{"code": "1"}</action><action type="shell"',
@@ -75,21 +75,21 @@ test('[R2] python and shell are prewarmed while their body is being written', as
   ]);
 });
 
-test('[R2] the level and the labels that the manifest asks for are those of the hint', async () => {
+test('[R2] the hint has the level and the labels of the manifest', async () => {
   const needs = { sandbox: 'docker', labels: ['gpu'] } as const;
   const text = ['<action type="python" id="a">', '{"code": "1"}</action>', END];
   expect(await hintsOf(text, ['python'], needs)).toEqual([{ kind: 'python', runtime: null, ...needs }]);
 });
 
-test('[R2] an action that comes whole needs no hint', async () => {
+test('[R2] an action that arrives whole gives no hint', async () => {
   expect(await hintsOf([`<action type="python" id="a">{"code": "1"}</action>${END}`])).toEqual([]);
 });
 
-test('[X4] what the agent may not run is not prewarmed', async () => {
+test('[X4] an action that the agent cannot run is not prewarmed', async () => {
   expect(await hintsOf(['<action type="python" id="a">', '{"code": "1"}</action>', END], ['shell'])).toEqual([]);
 });
 
-test('[R2] a script tool is prewarmed with its interpreter once its name is known, a built-in never', async () => {
+test('[R2] a script tool is prewarmed with its interpreter when its name is known, a built-in never', async () => {
   const call = (name: string): string[] => [
     `<action type="tool" name="${name}" id="a">`,
     '{"text": "x"}</action>',

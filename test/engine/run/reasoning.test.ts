@@ -14,7 +14,7 @@ const acting = (agent: AgentDefinition): AgentDefinition => ({
 const thoughts = (events: readonly { type: string; data: object }[]): object[] =>
   events.filter(({ type }) => type === 'thought_completed').map(({ data }) => data);
 
-/** In the provider's own field, cut anywhere; and in the text. */
+/** In the provider's own field, cut anywhere, and in the text. */
 const WAYS: readonly (readonly [string, ModelDelta[]])[] = [
   ['beside the text', [reasoning('First '), reasoning(ACTION.slice(0, 20)), reasoning(`${ACTION.slice(20)} then.`)]],
   ['in <think>', [text(`<think>First ${ACTION} then.</think>`)]],
@@ -28,7 +28,7 @@ describe.each(WAYS)('[P9] reasoning %s', (_, said) => {
     expect(thoughts(kit.events)).toHaveLength(1);
   });
 
-  test('with act_in_reasoning an action in it runs, and its result is there for the answer', async () => {
+  test('with act_in_reasoning, an action in it runs, and its result is available for the answer', async () => {
     const kit = await sessionKit({
       agent: acting,
       script: [[...said, text('<response final="true">it is $a.n</response>'), finish]],
@@ -40,7 +40,7 @@ describe.each(WAYS)('[P9] reasoning %s', (_, said) => {
   });
 });
 
-test('[P9] a generation of nothing but reasoning with an action goes on with its result', async () => {
+test('[P9] a generation with only reasoning and an action continues with the result', async () => {
   const kit = await sessionKit({
     agent: acting,
     script: [[reasoning(ACTION), finish], '<response final="true">it was $a.n</response>'],
@@ -49,7 +49,7 @@ test('[P9] a generation of nothing but reasoning with an action goes on with its
 });
 
 describe('[P6] llm actions', () => {
-  test('that wait for nothing ask the model at the same time', async () => {
+  test('without dependencies call the model at the same time', async () => {
     const { promise: all, resolve: go } = Promise.withResolvers<void>();
     let asked = 0;
     const action = (id: string): string =>
@@ -71,7 +71,7 @@ describe('[P6] llm actions', () => {
     expect(asked).toBe(3);
   });
 
-  test('name a model that the router sees, and what they use counts for the run', async () => {
+  test('can name a model that the router knows, and their usage counts for the run', async () => {
     const models: (string | null)[] = [];
     const kit = await sessionKit({
       async *stream(request): AsyncGenerator<ModelDelta> {
@@ -93,7 +93,7 @@ describe('[P6] llm actions', () => {
   });
 });
 
-test('[L5] within a session every prompt begins as the one before, up to its last message', async () => {
+test('[L5] in a session every prompt begins with the previous one, except its last message', async () => {
   const kit = await sessionKit({
     script: [
       ACTION,

@@ -15,7 +15,7 @@ const SETTLED = {
 } as const;
 
 describe('[J6] outcomes', () => {
-  test('what does not fit in memory is read from the journal', () => {
+  test('that do not fit in memory are read from the journal', () => {
     const big = 'x'.repeat(limits.outcomesInMemoryBytes / 2);
     const loaded: number[] = [];
     const results = new Results((seq) => {
@@ -30,7 +30,7 @@ describe('[J6] outcomes', () => {
     expect(loaded).toEqual([10, 11]);
   });
 
-  test('what has left memory is read once in a turn, however many names lead to it, and in whatever order', () => {
+  test('evicted from memory are read once per turn, for any number of names in any order', () => {
     const big = ['x'.repeat(limits.outcomesInMemoryBytes / 2)];
     const loaded: number[] = [];
     const outcomes = new OutcomeReader((seq) => {
@@ -46,14 +46,14 @@ describe('[J6] outcomes', () => {
     expect(loaded).toEqual([10, 11]);
   });
 
-  test('outputs past the quota of a run are refused', () => {
+  test('past the quota of a run are refused', () => {
     const results = new Results(() => null);
     const output = 'z'.repeat(limits.outcomeBytes / 2 - 2);
     const refused = Array.from({ length: 6 }, (_, at) => results.stageOutput(`1/${at}`, output)?.code ?? null);
     expect(refused).toEqual([null, null, null, null, 'outcome_quota', 'outcome_quota']);
   });
 
-  test('an output past its limit is cut, with a marker', () => {
+  test('an output past its limit is cut and marked', () => {
     const results = new Results(() => null);
     results.stageOutput('1/0', { text: 'y'.repeat(limits.outcomeBytes) });
     const kept = String(results.stagedOutput('1/0'));
@@ -61,7 +61,7 @@ describe('[J6] outcomes', () => {
     expect(kept).toMatch(/\[cut: the output had \d+ bytes/);
   });
 
-  test('results that repeat results cannot grow without end: the run has a quota', async () => {
+  test('that repeat results stop at the quota of the run', async () => {
     const kit = await sessionKit();
     const echo = (id: string, parameters: object): string =>
       `<action type="tool" id="${id}">${JSON.stringify({ name: 'echo', parameters })}</action>`;
@@ -73,7 +73,7 @@ describe('[J6] outcomes', () => {
       ...Array.from({ length: 20 }, (_, n) => echo(`b${n}`, { v: value })),
       '<response final="true">$b19</response>',
     ).finally(() => (running.done = true));
-    // Large parameters take turns, with pauses between them.
+    // Large parameters are resolved in several turns, with pauses.
     while (!running.done) {
       await new Promise(setImmediate);
       kit.clock.advance(limits.pauseMs);
@@ -81,7 +81,7 @@ describe('[J6] outcomes', () => {
     const result = await ended;
     const codes = result.actions.flatMap(({ error }) => (error as { code?: string } | null)?.code ?? []);
     expect(codes.length).toBeGreaterThan(10);
-    // Past the quota of references nothing is rendered any more.
+    // Past the quota of references nothing is rendered.
     expect([...new Set(codes)]).toEqual(['reference_quota']);
     expect(result.response).toBe('[b19: failed]');
   });

@@ -1,4 +1,4 @@
-/** A run as one document, folded from its events (H7). */
+/** The document of a run, computed from its events (H7). */
 import { describe, expect, test } from 'vitest';
 import type { EventType, SessionEvent } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -28,7 +28,7 @@ const queued = (id: string, more: JsonObject = {}): SessionEvent =>
   event('action_queued', { type: 'tool', mode: 'async' }, of(id, more));
 
 describe('actions', () => {
-  test('[H7] a row has what its events said, and when', () => {
+  test('[H7] an entry contains the data and the times of its events', () => {
     seq = 0;
     const done = fold([
       queued('a'),
@@ -71,14 +71,14 @@ describe('actions', () => {
     ],
     ['action_cancelled', { reason: 'user' }, 'cancelled', { code: 'cancelled', message: 'user' }],
   ];
-  test.each(ends)('[H7] %s says why there is no output', (type, data, status, error) => {
+  test.each(ends)('[H7] %s gives the reason for a missing output', (type, data, status, error) => {
     const done = fold([queued('a'), event(type, data, of('a'))]);
     expect(done.actions[0]?.action).toMatchObject({ status, error, attempts: 0, started_at: null });
     expect(done.actions[0]?.outputSeq).toBeNull();
     expect(done.settled).toBe(true);
   });
 
-  test('[H7] one that is queued or runs has no end, and the run is not settled', () => {
+  test('[H7] a queued or running action has no end, and the run is not settled', () => {
     const rows = fold([queued('a'), queued('b'), event('action_started', { attempt: 1 }, of('b'))]);
     expect(rows.actions.map(({ action }) => [action.status, action.ended_at])).toEqual([
       ['queued', null],
@@ -88,7 +88,7 @@ describe('actions', () => {
     expect(fold([]).settled).toBe(true);
   });
 
-  test('[P6] a rejected action has a row of its own, also where its id is that of another', () => {
+  test('[P6] a rejected action has its own entry, even if its id belongs to another one', () => {
     const refusal = { code: 'duplicate_id', message: 'no', type: 'llm', mode: 'sync' };
     const rows = fold([
       queued('a'),
@@ -105,7 +105,7 @@ describe('actions', () => {
     expect(rows.settled).toBe(true);
   });
 
-  test('[P6] an id of a later generation is another action', () => {
+  test('[P6] the same id in a later generation is another action', () => {
     const rows = fold([
       queued('a'),
       queued('a', { iteration: 2 }),
@@ -117,16 +117,16 @@ describe('actions', () => {
   });
 });
 
-describe('what a run answers', () => {
+describe('the answer of a run', () => {
   const response = (content: string, final: boolean | null = null, more: JsonObject = {}): SessionEvent =>
     event('response_completed', { content, final }, more);
   const text = (content: string, iteration = 1): SessionEvent => event('text_completed', { content }, { iteration });
   const cases: readonly (readonly [title: string, events: () => readonly SessionEvent[], answer: string])[] = [
     ['nothing', () => [], ''],
     ['the last final response', () => [response('a', true), response('b', true), response('c', false)], 'b'],
-    ['else the last response', () => [response('a', false), response('b')], 'b'],
-    ['also an empty one', () => [text('bare'), response('')], ''],
-    ['else the text of the last generation', () => [text('a'), text('b', 2), text('c', 2)], 'b\n\nc'],
+    ['otherwise the last response', () => [response('a', false), response('b')], 'b'],
+    ['even an empty response', () => [text('bare'), response('')], ''],
+    ['otherwise the text of the last generation', () => [text('a'), text('b', 2), text('c', 2)], 'b\n\nc'],
   ];
   test.each(cases)('[P10] %s', (_title, events, answer) => {
     const all = events();
@@ -137,7 +137,7 @@ describe('what a run answers', () => {
     expect(all.every(({ type }) => RunAnswer.EVENTS.includes(type))).toBe(true);
   });
 
-  test('[H7] responses stay in the journal, by their number, with what they say of the end', () => {
+  test('[H7] responses are in the journal by number, with their finality', () => {
     seq = 0;
     expect(fold([response('a', false), text('x'), response('b', true)]).responses).toEqual([
       { seq: 1, final: false },
@@ -146,8 +146,8 @@ describe('what a run answers', () => {
   });
 });
 
-describe('the rest of the document', () => {
-  test('[L6] usage is summed; an estimate and a cost are there when any call had one', () => {
+describe('other members of the document', () => {
+  test('[L6] usage is added up, with estimate and cost if any call had them', () => {
     const usage = (more: JsonObject): SessionEvent =>
       event('usage', { prompt_tokens: 10, completion_tokens: 2, cached_tokens: 1, ...more });
     expect(fold([]).usage).toEqual({ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0 });
@@ -164,7 +164,7 @@ describe('the rest of the document', () => {
     });
   });
 
-  test('[H7] warnings and the error of the run', () => {
+  test('[H7] warnings and the error of the run are included', () => {
     const document = fold([
       event('warning', { code: 'w', message: 'careful', further: 1 }),
       event('agent_failed', { error: { code: 'no_progress', message: 'stuck' } }),
@@ -177,7 +177,7 @@ describe('the rest of the document', () => {
   const ask = (id: string, action: string, more: JsonObject = {}): SessionEvent =>
     event('approval_requested', { approval_id: id, sha256: 'x', bytes: 7, type: 'tool' }, { ...of(action), ...more });
 
-  test('[J8] open questions are listed while the run waits', () => {
+  test('[J8] open approvals are listed while the run waits', () => {
     const events = [
       queued('a'),
       ask('apr_1', 'a'),
@@ -191,7 +191,7 @@ describe('the rest of the document', () => {
     expect('approvals' in fold([queued('a')], 'waiting')).toBe(false);
   });
 
-  test('[J8] a question is closed by its answer and by the end of its action, not by a rejection of the same id', () => {
+  test('[J8] an approval is closed by its decision or the end of its action, not by a rejection with the same id', () => {
     const open = (...more: SessionEvent[]): unknown =>
       fold([queued('a'), queued('b'), ask('apr_1', 'a'), ask('apr_2', 'b'), ...more], 'waiting').approvals?.map(
         ({ approval_id: id }) => id,

@@ -7,13 +7,13 @@ import { runText, settle, sessionKit } from '../../support/session-kit.ts';
 
 const SECRET = 'tok-"5\\é-very-secret';
 
-test('[X3] a secret is taken out as it is and as JSON writes it; short words stay', () => {
+test('[X3] a secret is redacted in plain and JSON form; short words stay', () => {
   const redact = redactor([SECRET, 'abc']);
   expect(redact(`a ${SECRET} b abc`)).toBe('a [secret] b abc');
   expect(redact(JSON.stringify({ key: SECRET }))).toBe('{"key":"[secret]"}');
 });
 
-test('[X3] values are the very same where they hold no secret; names are looked at too', () => {
+test('[X3] values without secrets stay the same object; keys are redacted too', () => {
   const redact = redactor([SECRET]);
   const value = { a: [1, null, 'x', { b: true }] };
   expect(redactJson(value, redact)).toBe(value);
@@ -22,7 +22,7 @@ test('[X3] values are the very same where they hold no secret; names are looked 
   expect(JSON.stringify(redactJson(hostile, redact))).toBe('{"__proto__":"x","a":"[secret]"}');
 });
 
-describe('[X3] whatever an action gives', () => {
+describe('[X3] the output of an action', () => {
   async function everythingOf(fail: 'no' | 'value' | 'throw'): Promise<string> {
     const kit = await sessionKit({
       secrets: [SECRET],
@@ -50,7 +50,7 @@ describe('[X3] whatever an action gives', () => {
   }
 
   test.each(['no', 'value', 'throw'] as const)(
-    'is without secrets in events, results and rows (failing: %s)',
+    'contains no secrets in events, results and rows (failing: %s)',
     async (fail) => {
       const everything = await everythingOf(fail);
       expect(everything).toContain('[secret]');
@@ -59,7 +59,7 @@ describe('[X3] whatever an action gives', () => {
   );
 });
 
-test('[X3] what is held back of live output says nothing about what the secrets are', () => {
+test('[X3] the amount of delayed live output reveals nothing about the secrets', () => {
   const redact = redactor(['sk-abcdefgh', 'other-secret-0']);
   for (const [guess, wrong] of [
     ['s', 'x'],
@@ -69,16 +69,16 @@ test('[X3] what is held back of live output says nothing about what the secrets 
   ] as const) {
     expect(redact.openChars(guess)).toBe(redact.openChars(wrong));
   }
-  // whole lines never wait
+  // whole lines are never delayed
   expect(redact.openChars('a line\n')).toBe(0);
   expect(redact.openChars('50 %\r')).toBe(0);
   expect(redact.openChars('a line\nrest')).toBe(4);
   expect(redact.openChars('x'.repeat(100))).toBe('other-secret-0'.length - 1);
-  // a secret of several lines may be cut at a line break
+  // a secret of several lines can be cut at a line break
   expect(redactor(['-----BEGIN\nabc\n-----END']).openChars('-----BEGIN\n')).toBe(11);
 });
 
-test('[X3] however live output is cut, no piece and no sum of pieces shows a secret', () => {
+test('[X3] live output cut at any position shows no secret, neither in a piece nor in the whole', () => {
   const secrets = ['secret-one', 'one-of-them-secret', 'aaaaaab'];
   const redact = redactor(secrets);
   fc.assert(
@@ -105,7 +105,7 @@ test('[X3] however live output is cut, no piece and no sum of pieces shows a sec
   );
 });
 
-test('[J6] an output that nests too deeply is a failure of its action, and the run goes on', async () => {
+test('[J6] an output nested too deeply fails its action, and the run continues', async () => {
   const deep = (levels: number): Json => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`) as Json;
   const kit = await sessionKit({
     executors: {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 
-test('[M5] a persona’s variables come from the session and the agent, never from the process', () => {
+test('[M5] the variables of a persona come from the session and the agent, never from the process', () => {
   const resolved = bundled.agent('assistant');
   if (resolved === null) throw new Error('the bundled catalogue has no assistant');
   const persona = {

@@ -1,4 +1,4 @@
-/** A session takes up a bounded amount of disk (J6): past it nothing begins, and what is there can still be had. */
+/** The disk usage of a session is limited (J6): past the limit nothing new starts, and existing data stays readable. */
 import { expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
@@ -13,7 +13,7 @@ const ECHO = (id: string): string =>
   `<action type="tool" mode="async" id="${id}">{"name":"echo","parameters":{"text":"${id}"}}</action>`;
 const SAY = { ifBusy: 'queue', tokens: false } as const;
 
-/** A database that is as large as it says. */
+/** A database that reports the given size. */
 function fillable(): NodeSql {
   const sql = openNodeSql();
   sql.sizeBytes = () => limits.sessionBytes - 1;
@@ -28,7 +28,7 @@ async function faultOf(kit: SessionKit, content: string, idempotencyKey: string 
   return await kit.session.message({ ...SAY, content, idempotencyKey }).catch((fault: unknown) => fault);
 }
 
-test('[J6] a full session takes no message; what was said in it can be read and exported', async () => {
+test('[J6] a full session refuses messages; its conversation can be read and exported', async () => {
   const sql = fillable();
   const kit = await sessionKit({ sql, script: ['<response final="true">Hello.</response>'] });
   const first = await kit.session.message({ ...SAY, content: 'hi', idempotencyKey: 'k' });
@@ -40,14 +40,14 @@ test('[J6] a full session takes no message; what was said in it can be read and 
   expect(await problemResponse(fault).json()).toMatchObject({ code: 'session_full' });
   expect(fault instanceof EngineError ? fault.message : '').toContain(`${limits.sessionBytes} bytes`);
   expect([kit.session.lastSeq, kit.session.runCount]).toEqual([lastSeq, 1]);
-  // What was taken before is known still.
+  // An accepted message is still known by its key.
   expect(await faultOf(kit, 'hi', 'k')).toMatchObject({ runId: first.runId });
   expect(await kit.session.read().answer(kit.session.run(first.runId))).toBe('Hello.');
   expect((await textOf(kit.session.export())).split('\n').length).toBeGreaterThan(lastSeq);
   await kit.session.dispose('deleted');
 });
 
-test('[J6] a message that a full session refuses does not take back what a person is asked', async () => {
+test('[J6] a message that a full session refuses does not cancel the open approval', async () => {
   const sql = fillable();
   const kit = await sessionKit({
     sql,
@@ -58,14 +58,14 @@ test('[J6] a message that a full session refuses does not take back what a perso
   expect(await faultOf(kit, 'more')).toMatchObject({ code: 'session_full' });
   await settle();
   expect(kit.session.approval(`apr_${'1'.repeat(32)}`).status).toBe('open');
-  // Approved, it does not begin.
+  // The approved action does not start.
   await kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
   await settle();
   const [action] = (await resultOf(kit.session, kit.session.run(run.run_id))).actions;
   expect(action).toMatchObject({ status: 'failed', error: { code: 'session_full', retryable: false } });
 });
 
-test('[J6] where a session fills up during a run, what is at work ends well, and nothing else begins', async () => {
+test('[J6] if a session becomes full during a run, running actions end normally, and nothing new starts', async () => {
   const sql = fillable();
   const ends: ((outcome: ActionOutcome) => void)[] = [];
   const tool = async (): Promise<ActionOutcome> => await new Promise((end) => ends.push(end));
@@ -83,7 +83,7 @@ test('[J6] where a session fills up during a run, what is at work ends well, and
   expect([ends.length, status]).toEqual([1, 'completed']);
 });
 
-test('[J6] [F3] no periodic feed is refreshed in a full session', async () => {
+test('[J6] [F3] a full session refreshes no periodic feed', async () => {
   const sql = fillable();
   const source = { type: 'internal', name: 'random', action: null, params: {} } as const;
   const feed = { id: 'f', when: 'periodic', intervalMs: 10_000, cacheTtlMs: 0, maxTokens: 100, enabled: true } as const;

@@ -1,4 +1,4 @@
-/** What requests read of a session, in slices: nobody's long session holds up others of the thread. */
+/** Requests read a session in slices: a long session does not delay others on the same thread (X2). */
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
 import type { Clock } from '../../../src/domain/ports.ts';
@@ -25,14 +25,14 @@ interface Surface {
   readonly sql: NodeSql;
   readonly session: Awaited<ReturnType<typeof sessionKit>>['session'];
   readonly journal: Journal;
-  /** Characters that each turn read, in order. */
+  /** Number of characters that each turn read, in order. */
   readonly turns: number[];
-  /** Done while others have their turn. */
+  /** Runs between the turns, like the work of others. */
   meanwhile: () => void;
   get(path: string): Promise<Response>;
 }
 
-/** A session with much in it; its clock's pauses pass at once, and are where turns end. */
+/** A large session; its clock's pauses pass at once and mark the ends of turns. */
 async function surface(long: LongSession, fill: (journal: Journal) => void = () => undefined): Promise<Surface> {
   const sql = openNodeSql();
   newJournal(sql).setVariable('x', 1);
@@ -82,7 +82,7 @@ async function surface(long: LongSession, fill: (journal: Journal) => void = () 
   return made;
 }
 
-describe('[X2] a long session is read in turns', () => {
+describe('[X2] a long session is read in several turns', () => {
   const chars = LARGE.runs * LARGE.actions * 1_000;
   test.each([
     ['/history', 0],
@@ -97,7 +97,7 @@ describe('[X2] a long session is read in turns', () => {
     const response = await get(path);
     expect(response.status).toBe(200);
     expect((await response.text()).length).toBeGreaterThan(least);
-    // A page that is read to its end, beside the slice.
+    // A page that is read completely, in addition to the slice.
     expect(Math.max(...turns)).toBeLessThan(2 * limits.sliceChars);
     expect(turns.length).toBeGreaterThan(least / limits.sliceChars);
   });
@@ -113,18 +113,18 @@ describe('[X2] a long session is read in turns', () => {
     expect(turns.length).toBeGreaterThan(7);
   });
 
-  test('passing over what belongs to other runs takes turns, too', async () => {
+  test('skipping events of other runs takes several turns too', async () => {
     const { get, turns, sql } = await surface({ runs: 20, actions: 1_000, output: '1' });
-    // An action of the first run has not ended: the rest of the journal is looked through for its end.
+    // An action of the first run has not ended: the rest of the journal is searched for its end.
     sql.exec(`DELETE FROM events WHERE seq = 4`);
     expect(((await (await get(`/runs/${RUN(1)}`)).json()) as { actions: unknown[] }).actions).toHaveLength(1_000);
     const other = await surface({ runs: 20, actions: 1_000, output: '1' });
     await (await other.get(`/runs/${RUN(2)}`)).text();
-    // What has ended is not looked for.
+    // Ends of finished actions are not searched for.
     expect(other.turns.length).toBeLessThan(turns.length - 2);
   });
 
-  test('a session that fits into a slice is read at once', async () => {
+  test('a session that fits in a slice is read at once', async () => {
     const { get, turns } = await surface({ runs: 2, actions: 10, output: '"small"' });
     for (const path of ['/history', `/runs/${RUN(1)}`, '/artifacts', '/export', `/events?run=${RUN(2)}`, '/state']) {
       await (await get(path)).text();
@@ -132,7 +132,7 @@ describe('[X2] a long session is read in turns', () => {
     expect(turns).toHaveLength(1);
   });
 
-  test('an output of megabytes is sent as it is stored, and its files are found', async () => {
+  test('an output of several megabytes is sent as stored, and its files are found', async () => {
     const deep = `${'['.repeat(100)}${']'.repeat(100)}`;
     const junk = JSON.parse(`[${`${deep},`.repeat(5_000)}1]`) as never;
     const output = {
@@ -156,7 +156,7 @@ describe('[X2] a long session is read in turns', () => {
   });
 });
 
-describe('[J4] what is read in several turns is one view', () => {
+describe('[J4] a view that is read in several turns is consistent', () => {
   const late = { iteration: 1, at: 9, data: { content: 'late', final: true, segment: 1 } } as const;
 
   test.each(['/history', `/runs/${RUN(20)}`, '/export'])('%s', async (path) => {
@@ -174,7 +174,7 @@ describe('[J4] what is read in several turns is one view', () => {
     expect(appended).toBeGreaterThan(0);
   });
 
-  test('a run that goes on is exported as it was', async () => {
+  test('a run that continues is exported in its initial state', async () => {
     const made = await surface(LARGE, (journal) => {
       journal.runs.create({ type: 'message', content: 'waits' }, 5, 'queued');
     });
@@ -186,7 +186,7 @@ describe('[J4] what is read in several turns is one view', () => {
     expect(text).toContain(`{"run":{"run_id":"${RUN(5)}","status":"queued"`);
   });
 
-  test('a session that is deleted meanwhile is not there any more', async () => {
+  test('a session deleted meanwhile is not found', async () => {
     const made = await surface({ ...LARGE, runs: 20 });
     made.meanwhile = () => void made.session.close('deleted');
     const response = await made.get('/history');
@@ -345,7 +345,7 @@ describe('[J6] the variables of a session', () => {
   const set = (key: string, value: string): string =>
     `<action type="internal" name="set_variable" id="${key}">${JSON.stringify({ key, value })}</action>`;
 
-  test('have four megabytes together; what does not grow is taken on', async () => {
+  test('have a total limit of four megabytes; a change that does not grow is accepted', async () => {
     const sql = openNodeSql();
     const filled = newJournal(sql);
     for (const [key, value] of Object.entries(full)) filled.setVariable(key, value);
@@ -364,7 +364,7 @@ describe('[J6] the variables of a session', () => {
     expect((await runText(kit, set('more', most))).actions).toMatchObject([{ status: 'completed' }]);
   });
 
-  test('a session does not begin with more', () => {
+  test('of a new session have the same limit', () => {
     expect(() => checkVariables(full)).not.toThrow();
     const refused = expect.objectContaining({ code: 'variables_quota', status: 413 }) as unknown;
     expect(() => checkVariables({ ...full, more: most })).toThrow(refused as Error);

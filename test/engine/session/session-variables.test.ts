@@ -1,4 +1,4 @@
-/** Variables of a session over its journal: what is kept, what is refused, and what they take up together. */
+/** Variables of a session over its journal: storage, validation, and the limit of their total size. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { checkVariables, SessionVariables } from '../../../src/engine/session/session-variables.ts';
@@ -35,7 +35,7 @@ describe('[M5] variables', () => {
     expect(new SessionVariables(journal).entries()).toEqual([['b', null]]);
   });
 
-  test('have a number: those that are there may change, none comes', () => {
+  test('have a maximum number: at the limit existing ones can change, and new ones are refused', () => {
     const { variables } = kit();
     for (let n = 0; n < limits.variables; n += 1) variables.set(`v${n}`, n);
     expect(() => variables.set('more', 1)).toThrow(`A session may have at most ${limits.variables} variables`);
@@ -45,7 +45,7 @@ describe('[M5] variables', () => {
     expect(variables.get('more')).toBe(1);
   });
 
-  test('each have a size, as JSON', () => {
+  test('each have a maximum size, as JSON', () => {
     const { variables } = kit();
     variables.set('a', bulky(limits.variableBytes));
     expect(() => variables.set('k'.repeat(200), bulky(limits.variableBytes + 1))).toThrow(
@@ -53,7 +53,7 @@ describe('[M5] variables', () => {
     );
   });
 
-  test('have a size together, in bytes with their names; what does not grow is taken on', () => {
+  test('have a maximum total size in bytes, including names; a change that does not grow is accepted', () => {
     const { journal, variables } = kit();
     const count = Math.floor(limits.variablesBytes / limits.variableBytes) - 1;
     for (let n = 0; n < count; n += 1) variables.set(`v${n}`, bulky(limits.variableBytes));
@@ -75,7 +75,7 @@ describe('[M5] variables', () => {
     expect(() => next.set('f', bulky(left - 2))).toThrow('in total');
   });
 
-  test('a session does not begin with too many, too large or too much', () => {
+  test('of a new session have the same limits', () => {
     const many = (count: number): Record<string, number> =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`v${n}`, n]));
     checkVariables(many(limits.variables));

@@ -19,7 +19,7 @@ const message = (kit: SessionKit, more: Partial<MessageRequest> = {}): Promise<R
   kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null, ...more });
 const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
-/** An executor that notes the ids of what it starts. */
+/** An executor that records the ids of its actions. */
 function notes(): { readonly started: string[]; readonly note: (call: ActionCall) => Promise<ActionOutcome> } {
   const started: string[] = [];
   const note = async (call: ActionCall): Promise<ActionOutcome> => {
@@ -30,7 +30,7 @@ function notes(): { readonly started: string[]; readonly note: (call: ActionCall
 }
 
 describe('[J1] append, act, emit', () => {
-  test('nothing starts and nothing is shown before it is on disk', async () => {
+  test('no action starts and no event is sent before it is on disk', async () => {
     const { started, note } = notes();
     const kit = await sessionKit({ executors: { tool: note } });
     const gate = Promise.withResolvers<void>();
@@ -49,7 +49,7 @@ describe('[J1] append, act, emit', () => {
   const written = (kit: SessionKit): boolean =>
     Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`)[0]?.['n']) > 0;
 
-  test('[J3] while the disk is slow, what may run twice is at work; nothing unsafe is, and nothing is shown', async () => {
+  test('[J3] while the disk is slow, repeatable actions run, unsafe ones do not, and no event is sent', async () => {
     const { started, note } = notes();
     const kit = await sessionKit({ executors: { tool: note, python: note } });
     const gate = Promise.withResolvers<void>();
@@ -65,7 +65,7 @@ describe('[J1] append, act, emit', () => {
   });
 
   test.each(['at once', 'later'])(
-    '[J3] when the start cannot be kept (%s), nothing unsafe runs, and what runs is aborted',
+    '[J3] if the start cannot be stored (%s), unsafe actions do not run, and running ones are aborted',
     async (when) => {
       const started: string[] = [];
       const aborted: string[] = [];
@@ -97,7 +97,7 @@ describe('[J1] append, act, emit', () => {
     },
   );
 
-  test('when the disk fails, nothing more starts and the fault is told', async () => {
+  test('if the disk fails, no action starts and the error is reported', async () => {
     const { started, note } = notes();
     const kit = await sessionKit({ executors: { tool: note } });
     kit.sql.onSync = async () => {
@@ -112,7 +112,7 @@ describe('[J1] append, act, emit', () => {
 });
 
 describe('[S11] the loop', () => {
-  test('results go to the model, which then answers', async () => {
+  test('results are sent to the model, which then answers', async () => {
     const kit = await sessionKit({
       script: [
         `<thought>Looking.</thought>${echo('look', { found: 42 })}`,
@@ -125,7 +125,7 @@ describe('[S11] the loop', () => {
     expect(kit.requests[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
   });
 
-  test('[L5] the next message carries the conversation, the model’s text to the letter', async () => {
+  test('[L5] the next message includes the conversation with the model’s text unchanged', async () => {
     const first = `<thought>x</thought>${echo('a', { n: 1 }, { output_key: 'kept' })}<response final="true">It is $kept.n</response>`;
     const kit = await sessionKit({ script: [first, '<response final="true">Still $kept.n</response>'] });
     expect((await say(kit, 'one')).response).toBe('It is 1');
@@ -135,12 +135,12 @@ describe('[S11] the loop', () => {
     expect(messages.at(-1)?.content).toContain('two');
   });
 
-  test('[P11] bare text alone is the answer', async () => {
+  test('[P11] bare text is the answer', async () => {
     const kit = await sessionKit({ script: ['Just words.'] });
     expect(await say(kit, 'hi')).toMatchObject({ status: 'completed', response: 'Just words.', iterations: 1 });
   });
 
-  test('[P10] final="false" goes on; the last final response is the answer', async () => {
+  test('[P10] final="false" continues the run; the last final response is the answer', async () => {
     const kit = await sessionKit({
       script: ['<response final="false">So far.</response>', '<response final="true">Done.</response>'],
     });
@@ -152,7 +152,7 @@ describe('[S11] the loop', () => {
     expect(result).toMatchObject({ response: 'Done.', iterations: 2 });
   });
 
-  test('[P10] a final answer beside a failed action does not end the run: the model sees the failure', async () => {
+  test('[P10] a final response with a failed action does not end the run: the model sees the failure', async () => {
     const kit = await sessionKit({
       script: [
         `${echo('bad', { fail_times: 9 }, { retry: 1 })}<response final="true">All good!</response>`,
@@ -163,12 +163,12 @@ describe('[S11] the loop', () => {
     expect(await say(kit, 'try')).toMatchObject({ response: 'true', iterations: 2 });
   });
 
-  test('[S11] neither answer nor action, twice in a row, is no progress', async () => {
+  test('[S11] two generations in a row without answer and action are no progress', async () => {
     const kit = await sessionKit({ script: ['<thought>hm</thought>', '<thought>hm</thought>'] });
     expect(await say(kit, 'hi')).toMatchObject({ status: 'failed', error: { code: 'no_progress' }, iterations: 2 });
   });
 
-  test('a model that cannot be reached fails the run with its code', async () => {
+  test('an unreachable model fails the run with its code', async () => {
     const kit = await sessionKit({
       script: Array.from({ length: 5 }, () => () => {
         throw new EngineError('model_unavailable', 'connection refused');
@@ -178,8 +178,8 @@ describe('[S11] the loop', () => {
   });
 });
 
-describe('[L5] runs that were cut short', () => {
-  test('a cancelled run is told with what it did, and its message does not run into the next one', async () => {
+describe('[L5] interrupted runs', () => {
+  test('a cancelled run is described with its actions, and its message is separate from the next one', async () => {
     const kit = await sessionKit({
       script: [
         `<thought>On it.</thought>${echo('done', { n: 1 })}<action type="tool" id="slow">{"name":"web_fetch","parameters":{"url":"https://example.com"}}</action>`,
@@ -205,7 +205,7 @@ describe('[L5] runs that were cut short', () => {
 });
 
 describe('[P13] references in responses', () => {
-  test('a response holds at a running reference while a later one flows on', async () => {
+  test('a response waits at the reference of a running action while a later response streams', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => release.promise } });
     const running = runText(
@@ -222,7 +222,7 @@ describe('[P13] references in responses', () => {
     expect(shown().join('|')).toContain('it, at last.');
   });
 
-  test('[P12] an unknown name stays, with a warning', async () => {
+  test('[P12] an unknown name stays unchanged, with a warning', async () => {
     const kit = await sessionKit();
     const result = await runText(kit, '<response final="true">It costs $5 or $unknown.</response>');
     expect(result.response).toBe('It costs $5 or $unknown.');
@@ -230,14 +230,14 @@ describe('[P13] references in responses', () => {
   });
 });
 
-describe('sub-systems', () => {
-  test('[X4] what the agent may not run is rejected', async () => {
+describe('executors and queues', () => {
+  test('[X4] an action that the agent cannot run is rejected', async () => {
     const kit = await sessionKit({ agent: (agent) => ({ ...agent, capabilities: [] }) });
     const result = await runText(kit, '<action type="shell" id="s">{"command":"id"}</action>');
     expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'not_allowed' } });
   });
 
-  test('[M3] parameters are checked before dispatch, with a precise issue', async () => {
+  test('[M3] parameters are checked before dispatch, with an exact issue', async () => {
     const kit = await sessionKit();
     const result = await runText(
       kit,
@@ -249,7 +249,7 @@ describe('sub-systems', () => {
     });
   });
 
-  test('[S8] an executor that ignores its abort does not hold the run', async () => {
+  test('[S8] an executor that ignores its abort does not block the run', async () => {
     const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
     const running = runText(kit, echo('deaf', {}, { timeout: 3, retry: 1 }));
     await settle();
@@ -257,7 +257,7 @@ describe('sub-systems', () => {
     expect((await running).actions[0]).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
   });
 
-  test('[J5] what a cancel meets in the turn that starts it does not begin', async () => {
+  test('[J5] an action cancelled in the turn of its start does not begin', async () => {
     const gates = { first: Promise.withResolvers<void>(), second: Promise.withResolvers<void>() };
     const began: string[] = [];
     const kit = await sessionKit({
@@ -280,7 +280,7 @@ describe('sub-systems', () => {
          "parameters": {"key": "noted", "value": true}}</action>`,
     );
     await settle();
-    // While the disk is busy with one turn, what makes both ready and the cancel come in for the next.
+    // While the disk is busy with one turn, the inputs that make both ready and the cancel arrive for the next.
     const disk = Promise.withResolvers<void>();
     kit.sql.onSync = () => disk.promise;
     gates.first.resolve();
@@ -298,7 +298,7 @@ describe('sub-systems', () => {
     expect(types(kit.events)).not.toContain('variable_changed');
   });
 
-  test('[L6] usage is summed', async () => {
+  test('[L6] usage is added up', async () => {
     const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
     const kit = await sessionKit({
       script: [
@@ -317,7 +317,7 @@ describe('sub-systems', () => {
     });
   });
 
-  test('[H1] messages wait in line, at most eight', async () => {
+  test('[H1] at most eight messages wait in the queue', async () => {
     const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
     void runText(kit, echo('forever'));
     await settle();
@@ -329,7 +329,7 @@ describe('sub-systems', () => {
     expect(kit.session.runs().map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 'cancelled'));
   });
 
-  test('[J3] messages that wait for an agent that is taken away all end, and nothing stays behind', async () => {
+  test('[J3] messages that wait for a removed agent all end, and nothing is left', async () => {
     const gate = Promise.withResolvers<void>();
     let gone = false;
     const kit = await sessionKit({
@@ -351,7 +351,7 @@ describe('sub-systems', () => {
     expect(kit.session.busy).toBe(false);
   });
 
-  test('the runtime’s own fault ends the run as failed, and the session goes on', async () => {
+  test('an internal error fails the run, and the session continues', async () => {
     const kit = await sessionKit({ script: ['<response final="true">fine</response>'] });
     const append = kit.sql.exec;
     kit.sql.exec = (sql, ...parameters) => {
@@ -368,13 +368,13 @@ describe('sub-systems', () => {
   });
 });
 
-describe('[J1] [J3] ends', () => {
+describe('[J1] [J3] the end of a run', () => {
   const slowly = (): { release: () => void; sync: () => Promise<void> } => {
     const gate = Promise.withResolvers<void>();
     return { release: gate.resolve, sync: () => gate.promise };
   };
 
-  test('a run without a record to go on from is ended, on disk before readers hear of it', async () => {
+  test('a run without a usable record is ended, on disk before readers are informed', async () => {
     const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
     void runText(kit, `${echo('running')}${echo('waiting', {}, { depends_on: ['running'] })}`);
     await settle();
@@ -398,7 +398,7 @@ describe('[J1] [J3] ends', () => {
     expect(await resultOf(next.session, run)).toEqual(result);
   });
 
-  test('a run whose last event is on disk is not running any more, whatever its row said', async () => {
+  test('a run with its last event on disk is not running, whatever its row says', async () => {
     const kit = await sessionKit();
     await runText(kit, '<response final="true">x</response>');
     kit.sql.exec(`UPDATE runs SET status = 'running', open = 1`);
@@ -407,7 +407,7 @@ describe('[J1] [J3] ends', () => {
     expect(next.session.runs().map(({ status }) => status)).toEqual(['completed']);
   });
 
-  test('[H1] [J7] messages at the same moment see each other, however slow the disk', async () => {
+  test('[H1] [J7] concurrent messages see each other, however slow the disk is', async () => {
     const kit = await sessionKit({ script: Array.from({ length: 12 }, () => '<response final="true">x</response>') });
     const disk = slowly();
     kit.sql.onSync = disk.sync;
@@ -422,7 +422,7 @@ describe('[J1] [J3] ends', () => {
     expect(refused).toHaveLength(12 - 8);
   });
 
-  test('[P12] a response full of unknown names costs one warning each, and at most a hundred', async () => {
+  test('[P12] a response full of unknown names gives one warning for each name, at most a hundred', async () => {
     const kit = await sessionKit();
     await runText(kit, '<response final="true">first</response>');
     const names = Array.from({ length: 3_000 }, (_, n) => `$u${n} $u${n}`).join(' ');
@@ -431,7 +431,7 @@ describe('[J1] [J3] ends', () => {
     expect(result.warnings).toHaveLength(100);
   });
 
-  test('[H2] a session that is deleted lets its readers go', async () => {
+  test('[H2] deleting a session disconnects its readers', async () => {
     const kit = await sessionKit();
     const told: unknown[] = [];
     kit.session.listen((batch) => told.push(batch));
@@ -439,7 +439,7 @@ describe('[J1] [J3] ends', () => {
     expect(told).toEqual([null]);
   });
 
-  test('[H2] while it is being deleted it takes no message, and keeps no reader', async () => {
+  test('[H2] during its deletion a session accepts no message and no reader', async () => {
     const kit = await sessionKit();
     await kit.session.close('gone');
     const send = kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
@@ -451,7 +451,7 @@ describe('[J1] [J3] ends', () => {
     expect(told).toEqual([null]);
   });
 
-  test('[H2] readers of a run whose end cannot be written do not wait for it for ever', async () => {
+  test('[H2] readers of a run whose end cannot be written do not wait forever', async () => {
     const gate = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => gate.promise } });
     const ended = runText(kit, echo('a')).catch(() => null);

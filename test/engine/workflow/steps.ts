@@ -1,4 +1,4 @@
-/** Workflows as short as a test needs them; steps are of the tool `work`. */
+/** Minimal workflows for tests; steps use the tool `work`. */
 import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
 
 export type StepText = Partial<WorkflowStep> & { readonly name: string };

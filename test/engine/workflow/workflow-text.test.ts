@@ -1,4 +1,4 @@
-/** The text that a workflow writes (M6), piece by piece, where every step ends as the test says. */
+/** The text that a workflow writes (M6), piece by piece, with the step outcomes that the test sets. */
 import { describe, expect, test } from 'vitest';
 import type { TerminalStatus } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
@@ -21,7 +21,7 @@ interface Written {
   readonly text: string;
 }
 
-/** Writes a workflow to its end. What a step gives is `endings`, else null. */
+/** Writes a workflow to its end. The outcomes of the steps are in `endings`, default null. */
 async function write(
   workflow: WorkflowDefinition,
   {
@@ -63,7 +63,7 @@ describe('[M6] a step is an action', () => {
       { type: 'relic', target: 'store', action: 'put' },
       { ...COMMON, type: 'relic', name: 'store.put' },
     ],
-    ['a relic without one', { type: 'relic', target: 'store' }, { ...COMMON, type: 'relic', name: 'store' }],
+    ['a relic without an action', { type: 'relic', target: 'store' }, { ...COMMON, type: 'relic', name: 'store' }],
     ['a tool, whatever else is written', { action: 'put' }, COMMON],
     [
       'a relic without a name',
@@ -77,7 +77,7 @@ describe('[M6] a step is an action', () => {
       { id: 'a', type: 'llm', parameters: { model: 'small', prompt: 'x' }, depends_on: [] },
     ],
     [
-      'a model that a parameter names',
+      'a model from a parameter',
       { type: 'llm', target: 'small', parameters: { model: 'big' } },
       { id: 'a', type: 'llm', parameters: { model: 'big' }, depends_on: [] },
     ],
@@ -88,16 +88,16 @@ describe('[M6] a step is an action', () => {
       { retry: { maxAttempts: 4, backoff: 'linear', delayMs: 250, maxDelayMs: 2_000 } },
       { ...COMMON, retry: { max_attempts: 4, backoff: 'linear', delay: 0.25, max_delay: 2 } },
     ],
-    ['that may fail', { onFailure: 'continue' }, { ...COMMON, on_error: 'skip' }],
-    ['that is tried again', { onFailure: 'retry' }, { ...COMMON, on_error: 'retry' }],
-    ['that others are left out for', { onFailure: 'skip' }, COMMON],
+    ['on_failure: continue', { onFailure: 'continue' }, { ...COMMON, on_error: 'skip' }],
+    ['on_failure: retry', { onFailure: 'retry' }, { ...COMMON, on_error: 'retry' }],
+    ['on_failure: skip', { onFailure: 'skip' }, COMMON],
     ['a condition', { condition: 'trigger.n > 1' }, { ...COMMON, when: '3 > 1' }],
   ];
   test.each(cases)('%s', async (_title, given, action) => {
     expect(await only({ name: 'a', ...given }, { inputs: { n: 3 } })).toEqual(action);
   });
 
-  test('each after the one before it, unless it says what it depends on; what it refers to as well, once', async () => {
+  test('each step follows the previous one, unless it has depends_on; referenced steps are added, each once', async () => {
     const { actions } = await write(
       definition([
         { name: 'a' },
@@ -115,7 +115,7 @@ describe('[M6] a step is an action', () => {
     ]);
   });
 
-  test('a name that no step has fails the workflow by name', async () => {
+  test('an unknown step name fails the workflow', async () => {
     const { error } = await write(definition([{ name: 'a' }, { name: 'b', parameters: { x: '$(steps.nope)' } }]));
     expect(error).toMatchObject({
       name: 'StepFailed',
@@ -173,7 +173,7 @@ describe('[M6] values', () => {
     ['steps.s.whole.x', '${s.x}'],
     ['steps.s.toString', '${s.toString}'],
   ];
-  test.each(mappings)('with an output mapping, %s is %s', async (path, reference) => {
+  test.each(mappings)('with an output mapping, %s becomes %s', async (path, reference) => {
     const outputMapping = { total: 'deep.value', whole: '.' };
     const { actions } = await write(
       definition([
@@ -208,7 +208,7 @@ describe('[M6] values', () => {
 });
 
 describe('[M6] outputs', () => {
-  test('are one action and a response with it; what was left out is null', async () => {
+  test('are one action and a response with it; omitted ones are null', async () => {
     const outputs = { n: 'steps.a.n', who: 'trigger.who', left: 'steps.b' };
     const { actions, text } = await write(definition([{ name: 'a' }, { name: 'b', onFailure: 'skip' }], { outputs }), {
       inputs: { who: 'me' },
@@ -224,7 +224,7 @@ describe('[M6] outputs', () => {
     expect(text.endsWith(`</action><response final="true">\${${OUTPUTS}}</response>`)).toBe(true);
   });
 
-  test('[J2] what the journal has is not written again', async () => {
+  test('[J2] actions in the journal are not written again', async () => {
     const { actions } = await write(definition([{ name: 'a' }, { name: 'b' }]), { declared: ['a', OUTPUTS] });
     expect(actions.map(({ id }) => id)).toEqual(['b']);
   });
@@ -233,7 +233,7 @@ describe('[M6] outputs', () => {
 describe('[M6] groups', () => {
   const COLLECTS = { type: 'tool', name: '_collect' };
 
-  test('a conditional hangs on its gate, writes the branch that is taken, and skips what is named of the other', async () => {
+  test('a conditional depends on its gate, writes the chosen branch, and skips referenced steps of the other', async () => {
     const group = step({
       name: 'choice',
       type: 'conditional',
@@ -264,7 +264,7 @@ describe('[M6] groups', () => {
     expect(no.actions.map(({ id }) => id)).toEqual(['choice_gate', 'after', 'z', 'unnamed', 'x', 'choice', OUTPUTS]);
   });
 
-  test('without another branch, or where its gate was cancelled, what is named is skipped', async () => {
+  test('without another branch, or after a cancelled gate, referenced steps are skipped', async () => {
     const group = (otherwise: readonly WorkflowStep[]): StepText => ({
       name: 'choice',
       type: 'conditional',
@@ -289,7 +289,7 @@ describe('[M6] groups', () => {
     expect(both.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['z']);
   });
 
-  test('a for_each writes its steps once for each item, and collects the last of each', async () => {
+  test('a for_each writes its steps once per item, and collects the last outcome of each', async () => {
     const each = step({
       name: 'each',
       type: 'for_each',
@@ -420,7 +420,7 @@ describe('[M6] groups', () => {
     expect(actions.at(-1)).toMatchObject({ parameters: { x: null }, depends_on: [] });
   });
 
-  test('what is no list is refused in words, and may be skipped', async () => {
+  test('items that are not a list are an error, which can be skipped', async () => {
     const each = (onFailure: WorkflowStep['onFailure']): StepText => ({
       name: 'each',
       type: 'for_each',
@@ -460,7 +460,7 @@ describe('[P16] [M6] limits', () => {
     each_items: { output: { items: Array.from({ length: count }, (_, n) => n) } },
   });
 
-  test('more items than a run may have actions for fail before the first of them', async () => {
+  test('more items than the action limit of a run fail before the first one', async () => {
     const count = limits.actionsPerRun;
     const { actions, error } = await write(definition([each([{ name: 'x' }])]), { endings: items(count) });
     expect(actions.map(({ id }) => id)).toEqual(['each_items']);
@@ -470,7 +470,7 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('as many as fit are written: the items, what collects them, their gate and the outputs', async () => {
+  test('the maximum number of items is written: the items, their collector, their gate and the outputs', async () => {
     const most = limits.actionsPerRun - 3;
     const fits = await write(definition([each([{ name: 'x' }])]), { endings: items(most) });
     expect(fits.error).toBeNull();
@@ -480,7 +480,7 @@ describe('[P16] [M6] limits', () => {
     expect(one.actions).toHaveLength(1);
   });
 
-  test('a group among the steps of an item counts as its gate and what collects it', async () => {
+  test('a group in the steps of an item counts with its gate and its collector', async () => {
     const inner = [{ name: 'g', type: 'parallel' as const }, { name: 'x' }];
     const { error } = await write(definition([each(inner)]), { endings: items(1_000) });
     expect(error).toMatchObject({
@@ -488,7 +488,7 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('one action too many fails by its name', async () => {
+  test('one action too many fails with its name', async () => {
     const steps = Array.from({ length: limits.actionsPerRun + 1 }, (_, n) => ({ name: `s${n}`, dependsOn: [] }));
     const { actions, error } = await write(definition(steps));
     expect(actions).toHaveLength(limits.actionsPerRun);
@@ -510,7 +510,7 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('a text of more bytes than a generation may have fails by the step that would pass it', async () => {
+  test('a text past the byte limit of a generation fails at the step that exceeds it', async () => {
     const half = 'é'.repeat(limits.generationBytes / 4);
     const { actions, error } = await write(
       definition([
@@ -527,7 +527,7 @@ describe('[P16] [M6] limits', () => {
 });
 
 describe('[M6] failures', () => {
-  test('a step that fails ends the text, with its note; what it compensates is written first', async () => {
+  test('a failed step ends the text with its note, after its compensations are written', async () => {
     const undo = step({ name: 'undo', dependsOn: ['later'], parameters: { of: '$(steps.a)' } });
     const { actions, error } = await write(
       definition([
@@ -546,12 +546,12 @@ describe('[M6] failures', () => {
     expect(actions.map(({ id }) => id)).not.toContain(OUTPUTS);
   });
 
-  test.each(['failed', 'rejected'] as const)('a step that is %s without a note fails it too', async (status) => {
+  test.each(['failed', 'rejected'] as const)('a step that is %s without a note fails the text too', async (status) => {
     const { error } = await write(definition([{ name: 'a' }]), { endings: { a: { status } } });
     expect(error).toMatchObject({ message: 'Step "a" failed' });
   });
 
-  test.each(['continue', 'skip'] as const)('on_failure: %s does not', async (onFailure) => {
+  test.each(['continue', 'skip'] as const)('on_failure: %s does not fail the text', async (onFailure) => {
     const { error, actions } = await write(definition([{ name: 'a', onFailure }]), {
       endings: { a: { status: 'failed' } },
     });
@@ -559,7 +559,7 @@ describe('[M6] failures', () => {
     expect(actions.at(-1)?.id).toBe(OUTPUTS);
   });
 
-  test('fail_fast: false does the rest first, and fails with the first failure, without outputs', async () => {
+  test('fail_fast: false writes the other steps first, and fails with the first failure, without outputs', async () => {
     const { actions, error } = await write(
       definition([{ name: 'a' }, { name: 'b', dependsOn: [] }, { name: 'c', dependsOn: [] }], { failFast: false }),
       { endings: { a: { status: 'failed', note: 'first' }, c: { status: 'failed', note: 'second' } } },
@@ -568,7 +568,7 @@ describe('[M6] failures', () => {
     expect(error).toMatchObject({ message: 'Step "a" failed: first' });
   });
 
-  test.each(['failed', 'rejected'] as const)('a group whose gate is %s has failed with it', async (status) => {
+  test.each(['failed', 'rejected'] as const)('a group with a %s gate has failed', async (status) => {
     const { error } = await write(definition([{ name: 'g', type: 'parallel', condition: 'trigger.x' }]), {
       endings: { g_gate: { status, note: 'no such name' }, g: { status: 'skipped' } },
     });

@@ -1,4 +1,4 @@
-/** Workflows: steps written as protocol text, run by the same engine (M6). */
+/** Workflows: steps as protocol text, executed by the same engine (M6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
@@ -33,7 +33,7 @@ function workflow(steps: readonly StepText[], outputs: Record<string, string> = 
 interface Done {
   readonly result: RunResult;
   readonly outputs: Json;
-  /** Ids in the order in which they started, and how many were at work at once. */
+  /** Ids in the order of their starts, and the maximum number of concurrent steps. */
   readonly started: readonly string[];
   readonly most: number;
 }
@@ -48,7 +48,7 @@ class Shop {
     this.clock = clock;
   }
 
-  /** Gives its parameters back after 10 ms; `fail: n` fails the first n attempts. */
+  /** Returns its parameters after 10 ms; `fail: n` fails the first n attempts. */
   work = async (call: ActionCall, context: ActionContext): Promise<ActionOutcome> => {
     const { action, attempt, parameters } = call;
     if (action.name !== 'work') return await toolExecutor.execute(call, context);
@@ -75,8 +75,8 @@ async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
 }
 
 /**
- * Runs a workflow again and again: once for every append at which its host can die, and each time to its end on the
- * next host, which finds what is on disk.
+ * Runs a workflow repeatedly: once for every append at which its host can be lost, each time to its end on the next
+ * host with the same disk.
  */
 async function atEveryAppend(
   kitOf: (clock: FakeClock, sql: MortalSql) => Promise<SessionKit>,
@@ -121,7 +121,7 @@ async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Do
 }
 
 describe('[M6] steps', () => {
-  test('come one after the other, use what came before, and give outputs', async () => {
+  test('run one after the other, use earlier results, and give outputs', async () => {
     const { result, outputs, started } = await run(
       workflow(
         [
@@ -141,7 +141,7 @@ describe('[M6] steps', () => {
     expect(JSON.parse(result.response)).toEqual(outputs);
   });
 
-  test('overlap where they say what they depend on', async () => {
+  test('run in parallel if they have depends_on', async () => {
     const { started, most } = await run(
       workflow([
         { name: 'a', dependsOn: [] },
@@ -153,7 +153,7 @@ describe('[M6] steps', () => {
     expect(most).toBe(2);
   });
 
-  test('a condition that does not hold leaves a step out; those after it see null', async () => {
+  test('are skipped if their condition is false, and later ones see null', async () => {
     const { result, outputs } = await run(
       workflow(
         [
@@ -184,7 +184,7 @@ describe('[M6] steps', () => {
     [`'$(steps.a.kind)' == "item" && $(trigger.list).size() > 1`, true],
     ['$trigger.word == "abc"', true],
     ['trigger.word in ["trigger", "abd"]', false],
-  ])('a condition means what it says: %s', async (condition, holds) => {
+  ])('with conditions: %s', async (condition, holds) => {
     const steps = [
       { name: 'a', parameters: { give: { kind: 'item', rows: [{ item: 1, price: 5 }] } } },
       { name: 'b', condition, parameters: { give: 'done' } },
@@ -205,7 +205,7 @@ describe('[M6] steps', () => {
 });
 
 describe('[M6] groups', () => {
-  test('for_each runs its steps for every item, so many at a time, and collects what they gave', async () => {
+  test('for_each runs its steps for every item with limited parallelism, and collects the results', async () => {
     const { outputs, most, result } = await run(
       workflow(
         [
@@ -230,7 +230,7 @@ describe('[M6] groups', () => {
     expect(most).toBe(2);
   });
 
-  test('for_each over what is no list fails by name', async () => {
+  test('for_each over a value that is not a list fails by name', async () => {
     const { result } = await run(
       workflow([{ name: 'each', type: 'for_each', items: '$(trigger.list)', steps: [step({ name: 'one' })] }]),
       { list: 'no' },
@@ -244,7 +244,7 @@ describe('[M6] groups', () => {
   test.each([
     ['dependsOn', step({ name: 'a', dependsOn: ['b'] })],
     ['a reference', step({ name: 'a', parameters: { b: '$(steps.deep.n)' } })],
-  ])('parallel steps that go one at a time come in an order in which they can (%s)', async (_, first) => {
+  ])('parallel steps with a limit of one run in an executable order (%s)', async (_, first) => {
     const group = step({
       name: 'b',
       type: 'parallel',
@@ -257,7 +257,7 @@ describe('[M6] groups', () => {
     expect(started).toEqual(['deep', 'a']);
   });
 
-  test('for_each takes as many items at a time as there may be steps, also of what holds no slot', async () => {
+  test('for_each limits parallel items by the number of steps, including steps without a slot', async () => {
     let atWork = 0;
     let most = 0;
     const clock = new FakeClock();
@@ -289,7 +289,7 @@ describe('[M6] groups', () => {
     expect(most).toBe(5);
   });
 
-  test('parallel steps overlap, and what follows waits for all', async () => {
+  test('parallel steps overlap, and the next step waits for all of them', async () => {
     const { started, most, outputs } = await run(
       workflow(
         [
@@ -316,7 +316,7 @@ describe('[M6] groups', () => {
   test.each([
     [9, 'big', ['big']],
     [1, 'small', ['small']],
-  ])('conditional takes one branch (%s)', async (n, taken, ran) => {
+  ])('conditional runs one branch (%s)', async (n, taken, ran) => {
     const { started, result } = await run(
       workflow([
         {
@@ -337,7 +337,7 @@ describe('[M6] groups', () => {
 });
 
 describe('[M6] failures', () => {
-  test('abort: nothing more starts, the compensation runs, and the workflow has failed', async () => {
+  test('abort: nothing more starts, the compensation runs, and the workflow fails', async () => {
     const { result, started } = await run(
       workflow([
         { name: 'a' },
@@ -360,7 +360,7 @@ describe('[M6] failures', () => {
   test.each([
     [true, ['a', 'b']],
     [false, ['a', 'b', 'c', 'd']],
-  ])('fail_fast %s: whether what does not depend on it is done first', async (failFast, expected) => {
+  ])('fail_fast %s: independent steps run first only if it is false', async (failFast, expected) => {
     const given = workflow([
       {
         name: 'a',
@@ -398,35 +398,38 @@ describe('[M6] failures', () => {
     ['abort', 'failed', ['undo']],
     ['continue', 'completed', []],
     ['skip', 'completed', []],
-  ] as const)('items that are no list fail the for_each, and %s says what then', async (onFailure, status, undone) => {
-    const { result, started, outputs } = await run(
-      workflow(
-        [
-          {
-            name: 'each',
-            type: 'for_each',
-            items: '$(trigger.list)',
-            steps: [step({ name: 'one' })],
-            onFailure,
-            compensate: [step({ name: 'undo' })],
-          },
-          { name: 'after', parameters: { each: '$(steps.each)' } },
-        ],
-        { after: 'steps.after' },
-      ),
-      { list: 'a $b' },
-    );
-    expect(result.status).toBe(status);
-    expect(result.actions.find(({ id }) => id === 'each')).toMatchObject({
-      status: 'failed',
-      error: { code: 'invalid_items', message: '"items" must be a list, found "a $b"' },
-    });
-    expect(started.filter((id) => id.includes('undo'))).toEqual(undone.map((name) => `each_undo_${name}`));
-    if (onFailure === 'continue') expect(outputs).toEqual({ after: { each: null } });
-    if (onFailure === 'skip') expect(started).toEqual([]);
-  });
+  ] as const)(
+    'items that are not a list fail the for_each, and %s determines the consequence',
+    async (onFailure, status, undone) => {
+      const { result, started, outputs } = await run(
+        workflow(
+          [
+            {
+              name: 'each',
+              type: 'for_each',
+              items: '$(trigger.list)',
+              steps: [step({ name: 'one' })],
+              onFailure,
+              compensate: [step({ name: 'undo' })],
+            },
+            { name: 'after', parameters: { each: '$(steps.each)' } },
+          ],
+          { after: 'steps.after' },
+        ),
+        { list: 'a $b' },
+      );
+      expect(result.status).toBe(status);
+      expect(result.actions.find(({ id }) => id === 'each')).toMatchObject({
+        status: 'failed',
+        error: { code: 'invalid_items', message: '"items" must be a list, found "a $b"' },
+      });
+      expect(started.filter((id) => id.includes('undo'))).toEqual(undone.map((name) => `each_undo_${name}`));
+      if (onFailure === 'continue') expect(outputs).toEqual({ after: { each: null } });
+      if (onFailure === 'skip') expect(started).toEqual([]);
+    },
+  );
 
-  test('what a group collects is data, whatever its names are', async () => {
+  test('collected names are data, whatever they are', async () => {
     const { result, outputs } = await run(
       workflow(
         [
@@ -440,7 +443,7 @@ describe('[M6] failures', () => {
     expect(outputs).toEqual({ fail_times: 5, delay_ms: 900_000 });
   });
 
-  test('continue: those after it see null', async () => {
+  test('continue: later steps see null', async () => {
     const { result, outputs } = await run(
       workflow(
         [
@@ -454,7 +457,7 @@ describe('[M6] failures', () => {
     expect(outputs).toEqual({ b: { a: null } });
   });
 
-  test('skip: those that wait for it are left out, the rest goes on', async () => {
+  test('skip: steps that wait for it are skipped, and the others run', async () => {
     const { result } = await run(
       workflow([
         { name: 'a', dependsOn: [], onFailure: 'skip', parameters: { fail: 9 } },
@@ -471,7 +474,7 @@ describe('[M6] failures', () => {
     );
   });
 
-  test('retry: a step is tried again', async () => {
+  test('retry: a step is retried', async () => {
     const { result, started } = await run(
       workflow([{ name: 'a', onFailure: 'retry', parameters: { fail: 2, give: 1 } }]),
     );
@@ -480,7 +483,7 @@ describe('[M6] failures', () => {
   });
 });
 
-test('[H1] [M6] nobody answers messages in the session of a workflow, and nothing is to be learned from it', async () => {
+test('[H1] [M6] messages to the session of a workflow are refused, and reveal nothing', async () => {
   const clock = new FakeClock();
   const kit = await sessionKit({ clock, workflow: workflow([{ name: 'a' }]) });
   await kit.session.workflow({});
@@ -491,7 +494,7 @@ test('[H1] [M6] nobody answers messages in the session of a workflow, and nothin
   expect(await textOf(kit.session.transcript())).toBe('');
 });
 
-describe('[M6] what is left out', () => {
+describe('[M6] skipped steps', () => {
   const choice = (condition: string): ResolvedWorkflow =>
     workflow(
       [
@@ -514,7 +517,7 @@ describe('[M6] what is left out', () => {
   test.each([
     ['steps.first == 3', { yes: 'y', deep: 'd', no: null }],
     ['steps.first == 4', { yes: null, deep: null, no: 'n' }],
-  ])('steps of the branch that is not taken (%s) are null for whoever refers to them', async (condition, seen) => {
+  ])('steps of the other branch (%s) are null in references', async (condition, seen) => {
     const { result, outputs } = await run(choice(condition));
     expect(result).toMatchObject({ status: 'completed', warnings: [] });
     expect(outputs).toEqual({ ...seen, last: seen });
@@ -523,7 +526,7 @@ describe('[M6] what is left out', () => {
   test.each([
     ['steps.first == 3', 'then'],
     ['steps.first == 4', 'otherwise'],
-  ])('a name of both branches means the step that runs (%s)', async (condition, seen) => {
+  ])('a name in both branches refers to the step that runs (%s)', async (condition, seen) => {
     const same = (give: string): WorkflowStep[] => [step({ name: 'word', parameters: { give } })];
     const { result, outputs } = await run(
       workflow(
@@ -539,14 +542,14 @@ describe('[M6] what is left out', () => {
     expect(outputs).toEqual({ word: seen });
   });
 
-  test('a group whose condition cannot be evaluated has failed, and the workflow with it', async () => {
+  test('a group whose condition cannot be evaluated fails, and the workflow with it', async () => {
     const { result, started } = await run(choice('steps.first.nothing.here > 1'));
     expect(result).toMatchObject({ status: 'failed', error: { code: 'step_failed' } });
     expect(JSON.stringify(result.error)).toContain('condition_error');
     expect(started).toEqual(['first']);
   });
 
-  test('unless it says that it may fail: then it is null like any other step', async () => {
+  test('a group with on_failure: continue is null instead, like any other step', async () => {
     const given = choice('steps.first.nothing.here > 1');
     const steps = given.workflow.steps.map((one) =>
       one.name === 'choose' ? { ...one, onFailure: 'continue' as const } : one,
@@ -557,7 +560,7 @@ describe('[M6] what is left out', () => {
     expect(outputs).toEqual({ ...nothing, last: nothing });
   });
 
-  test('an output of a step that failed and may be skipped is null; the others are there', async () => {
+  test('an output of a failed step that can be skipped is null; the others have values', async () => {
     const { result, outputs } = await run(
       workflow(
         [
@@ -573,7 +576,7 @@ describe('[M6] what is left out', () => {
   });
 });
 
-test('[J2] [M6] a workflow ends the same when its host vanishes at any append', async () => {
+test('[J2] [M6] a workflow ends the same if its host is lost at any append', async () => {
   const given = workflow(
     [
       { name: 'list', parameters: { give: [1, 2, 3] } },
@@ -605,7 +608,7 @@ test('[J2] [M6] a workflow ends the same when its host vanishes at any append', 
   );
 });
 
-describe('[J8] [M6] a workflow that waits for a person', () => {
+describe('[J8] [M6] a workflow that waits for an approval', () => {
   const asking: ToolDefinition = { ...WORK, name: 'ask', approval: 'always' };
   const base = workflow(
     [
@@ -628,7 +631,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     return sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } });
   }
 
-  /** Until only a person can move it on, or it has ended. */
+  /** Until it waits for an approval, or has ended. */
   async function rest(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
     for (let turn = 0; turn < 300; turn += 1) {
       await settle();
@@ -644,7 +647,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
   const approve = (kit: SessionKit, approved: boolean): Promise<void> =>
     kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, approved, null);
 
-  test('ends its stream, holds no host, counts no seconds, and goes on when it is answered', async () => {
+  test('ends its stream, needs no host, counts no seconds, and continues after the decision', async () => {
     const clock = new FakeClock();
     const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
     await kit.session.workflow({});
@@ -666,7 +669,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(2);
   });
 
-  test('lets what does not depend on the answer go on first', async () => {
+  test('runs independent steps first', async () => {
     const clock = new FakeClock();
     const shop = new Shop(clock);
     const both: ResolvedWorkflow = {
@@ -694,7 +697,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(1);
   });
 
-  test('fails by the step when it is denied, and when nobody answers for a week', async () => {
+  test('fails at the step after a denial, and without a decision for a week', async () => {
     for (const answer of [false, null]) {
       const clock = new FakeClock();
       const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
@@ -717,7 +720,7 @@ describe('[J8] [M6] a workflow that waits for a person', () => {
     expect(await finish(kit, clock)).toMatchObject({ status: 'cancelled' });
   });
 
-  test('[J2] survives its host, at any append', async () => {
+  test('[J2] survives the loss of its host at any append', async () => {
     const through = async (kit: SessionKit, clock: FakeClock): Promise<RunResult> => {
       for (;;) {
         const result = await rest(kit, clock);
@@ -746,7 +749,7 @@ describe('[P16] [M6] large loops', () => {
       { all: 'steps.each.items' },
     );
 
-  test('of more items than a generation of a model has actions run to their end', async () => {
+  test('with more items than the action limit of a model’s generation run to their end', async () => {
     const items = Array.from({ length: 300 }, (_, n) => n);
     const base = loop();
     const given = { ...base, workflow: { ...base.workflow, maxParallelSteps: 50 } };
@@ -756,7 +759,7 @@ describe('[P16] [M6] large loops', () => {
     expect(most).toBe(50);
   });
 
-  test('of more than a run has actions fail by name, before anything is done', async () => {
+  test('with more items than the action limit of a run fail by name, before any step runs', async () => {
     const { result, started } = await run(loop(), { items: Array.from({ length: 2_000 }, (_, n) => n) });
     expect(result).toMatchObject({ status: 'failed', error: { code: 'too_many_actions' } });
     expect(JSON.stringify(result.error)).toMatch(
@@ -765,7 +768,7 @@ describe('[P16] [M6] large loops', () => {
     expect(started).toEqual([]);
   });
 
-  test('over more text than a generation has bytes fail by name', async () => {
+  test('with more text than the byte limit of a generation fail by name', async () => {
     const { result } = await run(loop(), { items: Array.from({ length: 50 }, () => 'x'.repeat(100_000)) });
     expect(result).toMatchObject({ status: 'failed', error: { code: 'too_large' } });
   });
