@@ -47,15 +47,15 @@ try {
   const body = [
     '### From the closing tag to the tool',
     '',
-    "A client streams protocol text; one clock (the client's) reads the moment before the last `>` of `</action>` is",
-    "written and the moment at which the tool's HTTP server sees the call. Between them: client, Worker, object, parser,",
-    'scheduler, a journal write that is on disk, and the outgoing request. For scale, the last row is a whole request to the',
-    'same Worker that needs no object; the stream above is open already when its clock starts.',
+    "A client streams protocol text. The time is from just before the client writes the last `>` of `</action>` until the tool's",
+    'HTTP server receives the call, by one clock. It includes client, Worker, Durable Object, parser, scheduler, a journal write',
+    'to disk, and the outgoing request. For comparison, the last row is a complete request to the same Worker that needs no',
+    'Durable Object; the other rows use a stream that is already open.',
     '',
     table(
       ['', 'p50', 'p99', 'max'],
       [
-        row('last `>` written → tool server sees the call', latency.tool),
+        row('last `>` written → tool server receives the call', latency.tool),
         row('last `>` written → client reads `action_started`', latency.started),
         row('`GET /agents` round trip (no object, no journal)', latency.health),
       ],
@@ -63,11 +63,11 @@ try {
     '',
     '### Makespan of streamed plans',
     '',
-    'Text at 60 tokens a second. Bound: each action is released when its closing tag was written, and ends at',
+    'The text arrives at 60 tokens per second. Bound: each action is released when its closing tag has been written, and ends at',
     'max(release, end of its dependencies) + its duration. Target: bound + 1% + 50 ms.',
     '',
     table(
-      ['plan', 'actions', 'one after the other', 'bound', 'measured', 'over the bound', 'target met'],
+      ['plan', 'actions', 'in sequence', 'bound', 'measured', 'over the bound', 'target met'],
       makespans.map((m) => [
         m.name,
         String(m.actions),

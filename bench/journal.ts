@@ -295,7 +295,7 @@ function report(): string {
       ]);
     }),
   );
-  return `Counted over real sessions on SQLite in Node, with a model that speaks ${PACE.tokens} tokens a second on a clock of its own.
+  return `Counted in real sessions on SQLite in Node, with a scripted model that writes ${PACE.tokens} tokens per second of simulated time.
 
 ${table(
   ['', 'rows written', 'bytes'],
@@ -305,15 +305,15 @@ ${table(
   ],
 )}
 
-The limit is 3 rows an action. Streamed text is written every 2 KiB or every second, and once more, whole, when its block
-closes. An event that is alone in its turn takes ${(1e6 / appends.alone).toFixed(1)} µs here (${(appends.alone / 1_000).toFixed(0)} k/s), one of a hundred
-${(1e6 / appends.together).toFixed(1)} µs (${(appends.together / 1_000).toFixed(0)} k/s); how fast they are appended, synced and sent in workerd stands under Sessions.
+The target is at most 3 rows per action. Streamed text is written every 2 KiB or every second, and once more as a whole when
+its block closes. Appending one event per step takes ${(1e6 / appends.alone).toFixed(1)} µs per event (${(appends.alone / 1_000).toFixed(0)} k/s); with 100 events per step, it takes
+${(1e6 / appends.together).toFixed(1)} µs per event (${(appends.together / 1_000).toFixed(0)} k/s). [Sessions](#sessions) shows how fast events are appended, synced and sent in workerd.
 
 ### What 1,000 runs cost
 
-At Cloudflare's list prices beyond what a plan includes (rows written $1.00 a million, rows read $0.001 a million, requests
-$0.15 a million, $12.50 a million GB-s; an object is billed with 128 MB for as long as it is awake; stored data, $0.20 a GB
-and month, would be ${money((1_000 * Math.max(...runs.map(({ bytes }) => bytes)) * PRICES.gbMonth) / 1e9)} for the last row). The model's own price is not in it.
+At Cloudflare's list prices beyond the included amounts: $1.00 per million rows written, $0.001 per million rows read, $0.15
+per million requests, $12.50 per million GB-s. An object is billed with 128 MB while it is awake. Stored data costs $0.20 per GB
+and month, which is ${money((1_000 * Math.max(...runs.map(({ bytes }) => bytes)) * PRICES.gbMonth) / 1e9)} for the last row. The cost of the model is not included.
 
 ![Cost of 1,000 runs](journal.svg)
 
@@ -347,22 +347,22 @@ ${table(
   }),
 )}
 
-Rows are the larger part, and of those the text that is saved every second; the rest is the time that the object waits for
-the model. Rows read are those that queries gave back.
+Rows cost most, in particular the text that is saved every second. The rest is the time during which the object waits for the
+model. Rows read are the rows that queries returned.
 
 ### Opening a session
 
-From the stored rows to open runs, learned durations, the last page of events and the last page of runs: what the first
-request after an eviction waits for. Target: under 100 ms with 100,000 events: **${(open.find(({ events }) => events === 100_000)?.ms ?? Infinity) < 100 ? 'met' : 'missed'}**.
+Time to read the open runs, the learned durations, the last page of events and the last page of runs: the delay of the first
+request after an eviction. Target: under 100 ms with 100,000 events: **${(open.find(({ events }) => events === 100_000)?.ms ?? Infinity) < 100 ? 'met' : 'missed'}**.
 
 ${table(
   ['events', 'time'],
   open.map(({ events, ms }) => [events.toLocaleString('en'), `${ms.toFixed(1)} ms`]),
 )}
 
-### Taking a run up again
+### Recovering a run
 
-A run whose host vanishes in its last generation, from the new host's first look at the rows to the run going on:
+The host of a run crashes in the last generation. Time from the new host's first read until the run continues:
 
 ${table(
   ['actions', 'events', 'time'],

@@ -1,6 +1,6 @@
 /**
  * `npm run bench:makespan`: the duration of an agent's work from the user's message to the end of the
- * answer: this system as a whole in workerd, other systems from their packages, ideal actors and the
+ * answer: Cortex Edge as a whole in workerd, other frameworks from their packages, ideal systems and the
  * lower bound, with the same model and the same delays.
  *
  * BENCH_ROWS=<part of a name> runs only those rows and writes nothing.
@@ -126,7 +126,7 @@ async function ownMs(workload: Workload, speech: Speech): Promise<number> {
       },
     });
     const { ms, completed, answer } = await runOwn(system.url, agent, prompt);
-    check(workload, 'this system', completed, answer);
+    check(workload, 'Cortex Edge', completed, answer);
     return ms;
   });
 }

@@ -27,13 +27,13 @@ const rows = behaviours.map((behaviour) => {
 });
 const extra = performances.map(({ part, iterations }) => iterations - part.behaviour.careful);
 const body = [
-  'Eight kinds of tasks with the built-in tools, played by scripted models over HTTP, in the chunks of every provider',
-  'preset in turn (`bench/rehearsal/`). Engine, parser, scheduler, tools and journal are the real ones. A script reacts only',
-  'to what the runtime tells it, so a task is right only where that was enough. Tokens are estimated at four bytes each;',
-  'about as many as the system prompt are paid for every iteration, less with a provider that caches it.',
+  'Eight kinds of tasks with the built-in tools. Scripted models solve them over HTTP, in the chunk format of each provider preset',
+  'in turn (`bench/rehearsal/`). Engine, parser, scheduler, tools and journal are the real ones. A script knows only what the',
+  'runtime tells it, so a task is solved only if this information is sufficient. Tokens are estimated at four bytes each. Every',
+  'iteration includes the system prompt, which costs less with a provider that caches it.',
   '',
   table(
-    ['the model', 'right', 'iterations of a careful one', 'iterations', 'tokens'],
+    ['behaviour of the model', 'solved', 'iterations of a careful model', 'iterations', 'tokens'],
     [
       ...rows,
       [
@@ -46,7 +46,7 @@ const body = [
     ],
   ),
   '',
-  `At most ${Math.max(...extra)} iteration more than a careful model needs; ${extra.filter((more) => more > 0).length} of the forty tasks needed one.`,
+  `A task needs at most ${Math.max(...extra)} iteration more than with a careful model; ${extra.filter((more) => more > 0).length} of the forty tasks needed it.`,
 ].join('\n');
 writeSection('Rehearsal', 'npm run bench:rehearsal', body);
 console.log(body);

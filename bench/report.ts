@@ -7,8 +7,8 @@ import { ROOT } from '../scripts/system/system.ts';
 const FILE = join(ROOT, 'docs/benchmarks.md');
 const INTRO = `# Benchmarks
 
-Every table is written by the command that stands above it. The figures are medians of one run on one machine, which
-was not quiet: compare the columns of a table with each other, not with another machine's.
+Each section is written by the command at its top. The values are medians of one run on a shared machine: compare the
+columns of a table with each other, not with values from another machine.
 `;
 
 /** Replaces the section of this name, or adds it at the end. */

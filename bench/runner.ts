@@ -156,10 +156,13 @@ writeBars(
   })),
 );
 const body = [
-  "One clock (the client's) reads the moment before `PUT /jobs/{id}` is sent, signed, and the moment at which the first",
-  "byte of the program's output arrives on the session's event stream: between them are both HTTP hops, the ledger's",
-  'writes, the sandbox and the interpreter. Cold: nothing waits. Pooled: a sandbox waits for anybody. Prewarmed: nothing',
-  `waits for anybody, and the session asked for one ${PREWARM_LEAD_MS} ms beforehand, when its action was opened. p50 / p95.`,
+  "Time from just before the signed `PUT /jobs/{id}` is sent until the first byte of the program's output arrives on the session's",
+  "event stream, by the client's clock, p50 / p95. It includes both HTTP requests, the writes of the ledger, the sandbox and the",
+  'interpreter.',
+  '',
+  '- *cold*: no sandbox is ready.',
+  '- *pooled*: the pool has a warm sandbox.',
+  `- *prewarmed*: the pool is empty, and the session has requested a sandbox ${PREWARM_LEAD_MS} ms earlier, when its action was opened.`,
   '',
   table(
     ['sandbox', 'program', 'cold', 'pooled', 'prewarmed', 'target (pooled p50)', 'met', 'jobs/s'],
@@ -183,11 +186,11 @@ const body = [
   '',
   `### ${AT_ONCE} jobs at once`,
   '',
-  'Eight run and 64 wait; the others are refused with 429 before anything is recorded. Afterwards: processes and',
-  'containers that are neither the runner nor held ready by it.',
+  'Eight jobs run and 64 wait. The others are rejected with 429 before anything is recorded. The last column counts processes and',
+  'containers that remain afterwards and belong neither to the runner nor to its pool.',
   '',
   table(
-    ['sandbox', 'accepted', 'refused with 429', 'all ended after', 'ends', 'left behind'],
+    ['sandbox', 'accepted', 'rejected with 429', 'all ended after', 'ends', 'left behind'],
     bursts.map(({ level, accepted, refused, seconds, ends, left }) => [
       level,
       String(accepted),

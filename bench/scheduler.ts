@@ -32,13 +32,13 @@ const randomEdges: Workload['dependencies'] = (at, random) => {
 
 const WORKLOADS: readonly Workload[] = [
   ...[1_000, 2_000, 4_000, 16_000, 64_000].map((actions) => ({
-    name: 'random graph, 1.5 edges an action',
+    name: 'random graph, 1.5 edges per action',
     actions,
     dependencies: randomEdges,
     streamed: false,
   })),
-  { name: 'the same, outcomes between declarations', actions: 1_000, dependencies: randomEdges, streamed: true },
-  { name: 'the same, outcomes between declarations', actions: 16_000, dependencies: randomEdges, streamed: true },
+  { name: 'the same graph, outcomes between declarations', actions: 1_000, dependencies: randomEdges, streamed: true },
+  { name: 'the same graph, outcomes between declarations', actions: 16_000, dependencies: randomEdges, streamed: true },
   { name: 'one chain', actions: 1_000, dependencies: (at) => (at === 0 ? [] : [at - 1]), streamed: false },
   { name: 'no edges', actions: 1_000, dependencies: () => [], streamed: false },
 ];
@@ -51,13 +51,13 @@ const rows = WORKLOADS.map((workload) => {
   const edges = inputs.reduce((total, { action }) => total + (action.dependsOn?.length ?? 0), 0);
   return [workload.name, String(workload.actions), String(edges), micros.toFixed(2)];
 });
-const result = table(['graph', 'actions', 'edges', 'µs an action'], rows);
+const result = table(['graph', 'actions', 'edges', 'µs per action'], rows);
 console.log(result);
 writeSection(
   'Scheduler',
   'npm run bench:scheduler',
-  `Whole runs through \`step\`, without an engine: declaration, start, outcome and all that they decide. ${SLOTS} slots,
-median of ${ROUNDS} runs. A run may hold 2,000 actions; the larger ones show how the cost grows.
+  `Complete runs through \`step\`, without an engine: each action is declared, started and settled. ${SLOTS} slots, median of
+${ROUNDS} runs. A run may have 2,000 actions; the larger graphs show how the cost grows.
 
 ${result}`,
 );

@@ -207,16 +207,24 @@ function report(
   );
   const verdict = (met: boolean): string => (met ? 'met' : 'missed');
   const ours = 'Cortex Edge';
-  return `Everything in one workerd, over HTTP on loopback; medians of ${ROUNDS} rounds in which all took turns. The bare object stores one
-row for a session, reads the model's words, sends each as an event of its own, and keeps nothing of them; in the second row it
-passes the model's bytes on, which no code of its own sees. The Agents SDK runs the chat agent of
-its own introduction; its turn goes over a WebSocket that stands already. The model is a server that says ${TOKENS} words, one a
-chunk, without a pause: what is measured is everything but the model.
+  return `All systems run in one workerd, over HTTP on loopback. Values are medians of ${ROUNDS} rounds, in which the systems take turns. The
+bare object (a Durable Object) stores one row per session, reads the model's words, sends each as an event and stores none of
+them; in the second row, it forwards the model's bytes unread. The Agents SDK runs the chat agent from its documentation,
+over a WebSocket that is already open. The model is a server that sends ${TOKENS} words without pauses, one per chunk, so the
+values measure everything except the model.
 
 ![Sessions](sessions.svg)
 
 ${table(
-  ['', 'new sessions/s', 'of the bare object', 'chat turn p50', 'p95', 'of the relay', 'first words p50'],
+  [
+    '',
+    'new sessions/s',
+    'relative to the bare object',
+    'chat turn p50',
+    'p95',
+    'relative to the bare object',
+    'first words p50',
+  ],
   names.map((name) => [
     title(name),
     rate(name).toFixed(0),
@@ -229,16 +237,16 @@ ${table(
 )}
 
 Targets: at least 0.8 of the bare object's new sessions: **${verdict(rate(ours) / rate(bare) >= 0.8)}** (${(rate(ours) / rate(bare)).toFixed(2)}); a turn in at most
-1.3 times the relay's time, although all of it is journaled: **${verdict(total(ours) / total(bare) <= 1.3)}** (${(total(ours) / total(bare)).toFixed(2)}).
+1.3 times the bare object's time, although it is journaled completely: **${verdict(total(ours) / total(bare) <= 1.3)}** (${(total(ours) / total(bare)).toFixed(2)}).
 
 ### Memory and idle readers
 
-Resident memory of workerd for each of ${LIVE} sessions, and what is left of it 15 seconds after the pages have gone (the
-system keeps freed memory for a while). A live session has a page connected: an event stream here, a WebSocket with the SDK;
-the bare object has none.
+Resident memory of workerd per session, for ${LIVE} sessions, with a connected client and 15 seconds after it has disconnected
+(the system keeps freed memory for a while). The client reads an event stream of Cortex Edge, or a WebSocket of the SDK; the
+bare object has no client.
 
 ${table(
-  ['', 'live session', 'after its page has gone'],
+  ['', 'connected session', 'after disconnection'],
   names
     .filter((name) => memory.has(name))
     .map((name) => [
@@ -248,16 +256,17 @@ ${table(
     ]),
 )}
 
-${READERS} readers who wait on one session: workerd uses ${idle.waiting.toFixed(1)} ms of CPU time a second (${idle.none.toFixed(1)} ms with nobody connected);
-one timer beats for all of them.
+With ${READERS} idle readers of one session, workerd uses ${idle.waiting.toFixed(1)} ms of CPU time per second (without readers: ${idle.none.toFixed(1)} ms). One timer sends
+the heartbeats of all readers.
 
 ### Bursts
 
-Events a second from the object to the client, through the session's journal, hub and stream, by how many a turn appends
-and sends together; each has some 330 bytes. \`journaled\`: written, on disk, then sent; \`live\`: sent only.
+Events per second from the object to the client, through the session's journal, broadcaster and stream, by the number of events
+that a step appends and sends together. Each event has about 330 bytes. \`journaled\` events are written, synced to disk and then
+sent; \`live\` events are only sent.
 
 ${table(
-  ['events a turn', 'journaled', 'live'],
+  ['events per step', 'journaled', 'live'],
   burst.map(({ turn, journaled, live }) => [
     String(turn),
     `${(journaled / 1_000).toFixed(0)} k/s`,

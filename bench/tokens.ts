@@ -44,8 +44,8 @@ const sections = Object.entries(ENCODINGS).map(([encoding, count]) => {
       special,
     ),
   );
-  rows.push(row('native, its two tags being special tokens', special, natives, special));
-  return `\`${encoding}\`, ratios to the first row, in the last column to the last one:\n\n${table(HEAD, rows)}`;
+  rows.push(row('native, with a special token for each of its two tags', special, natives, special));
+  return `\`${encoding}\`. Ratios are to the first row, in the last column to the last row:\n\n${table(HEAD, rows)}`;
 });
 
 const { o200k_base: count } = ENCODINGS;
@@ -65,16 +65,16 @@ const attributes = table(
 );
 const share = (has: (call: ShownAction) => boolean): number => CALLS.filter(has).length;
 
-const body = `${CALLS.length} calls of the shipped tools in ${TURNS.length} turns (\`bench/tokens/calls.ts\`), each with the attributes that its place asks for and
-the prompt teaches: ${share(({ id }) => id !== undefined)} have an id because something refers to them, ${share(({ mode }) => mode !== undefined)} run beside others (\`async\`), ${share(({ dependsOn }) => dependsOn !== undefined)} waits for
-others without a reference. A native call can say none of that. The target is a median of at most ${TARGET} times the native
-form, written as text. Models that were trained on native calls often have its two tags as special tokens, one each:
-the last row and the last column count so. Where a parameter refers to an earlier result, the native call is counted
-with the same reference, although it would have to repeat the value.
+const body = `${CALLS.length} calls of the bundled tools in ${TURNS.length} turns (\`bench/tokens/calls.ts\`). Each call has the attributes that the prompt teaches
+for its position: ${share(({ id }) => id !== undefined)} have an id because another text refers to them, ${share(({ mode }) => mode !== undefined)} run in parallel with others (\`async\`), ${share(({ dependsOn }) => dependsOn !== undefined)} waits for
+others without a reference. A native call cannot express any of these. The target is a median of at most ${TARGET} times the
+native form, written as text. Models that were trained on native calls often have one special token for each of its two
+tags; the last row and the last column count them in this way. If a parameter refers to an earlier result, the native call
+is counted with the same reference, although it would have to repeat the value.
 
 ${sections.join('\n\n')}
 
-What an attribute of the compact form costs (\`o200k_base\`):
+Tokens of an attribute of the compact form (\`o200k_base\`):
 
 ${attributes}`;
 console.log(body);

@@ -70,7 +70,7 @@ export async function measureDispatch(options: {
       restMs: (REST.length * 1_000) / PACE.tokensPerSecond,
     });
   };
-  await measure('this system', OWN_SAMPLES, false, async (prompt) => await runOwn(system.url, agentFor(WIDE), prompt));
+  await measure('Cortex Edge', OWN_SAMPLES, false, async (prompt) => await runOwn(system.url, agentFor(WIDE), prompt));
   for (const peer of peers) {
     const run = async (prompt: string): Promise<unknown> =>
       await peer.run({ baseUrl: model.baseUrl, prompt, slots: WIDE });

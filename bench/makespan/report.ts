@@ -38,19 +38,19 @@ export function report(findings: Findings): string {
     introduction(peers),
     ...(chart === null ? [] : ['![Makespans](benchmarks-makespan.svg)']),
     '### Own tokens',
-    'Every actor with the tokens that its own way of writing needs, in seconds. Columns with * are computed.',
+    'Each system with the tokens that its own notation needs, in seconds. Columns with * are computed.',
     ownTokens(rows, peers),
     '### Equal tokens',
-    `The same with as many tokens for each action and for the answer as they have natively, whatever their text: this
-compares the ways of working, not the ways of writing.`,
+    `The same, but each action and the answer have the number of tokens of their native form. This compares the execution, without
+the notation.`,
     equalTokens(rows, peers),
-    '### Against the bound',
-    `How far the runs of this system end after their own bound, in milliseconds and percent: release = arrival of the
-closing tag, finish = max(release, finish of the dependencies, a free slot) + duration; then the answer. The bound takes
-nothing for network, journal and HTTP.`,
+    '### Compared with the bound',
+    `Time by which the runs of Cortex Edge exceed their own bound, in milliseconds and percent: release = arrival of the closing
+tag, finish = max(release, finish of the dependencies, a free slot) + duration; then the answer. The bound assumes no time
+for network, journal and HTTP.`,
     againstBound(rows),
-    '### Against the others',
-    'How many times as fast as the best measured peer. "never slower" compares with every column, ideal ones included.',
+    '### Compared with other frameworks',
+    'Speed relative to the fastest measured framework. "never slower" compares with all columns, including computed ones.',
     leads(rows, peers),
     ...(dispatch === null
       ? []
@@ -79,35 +79,36 @@ nothing for network, journal and HTTP.`,
 }
 
 function introduction(peers: readonly string[]): string {
-  return `How long an agent's work takes, from the user's message to the last character of the answer. The model is scripted:
-first token after 600 ms, then 60 tokens a second, each at its own time; tools wait for a set time. So the figures are
-about the system between model and tools, and nothing else.
+  return `Time from the user's message to the last character of the answer. The model is scripted: the first token arrives after
+600 ms, then 60 tokens per second, each at its own time. Tools wait for a fixed time. The values therefore measure only the
+system between model and tools.
 
-- **sequential ReAct**: one native call a generation. **native parallel, ideal**: all calls whose inputs are there in one
-  generation, by an ideal client that starts each as its arguments close and asks again at once. **plan, then waves**: one
-  plan in the compact form; wave after wave from its end on; then an answer.
-- ${peers.map((peer) => `**${peer}**`).join(', ')}: the packages, driven as their documentation says, streaming, over
-  chat completions with native parallel calls. Each runs in a process of its own with the delays in the process.
-- **this system**: the Worker in workerd with journal, HTTP and SSE; the delays are its built-in tool. In the full and in
-  the compact form of actions, answering in a second generation, and answering in the generation that plans
-  ("one generation"), with references to the results.
-- **bound**: of this system's one-generation answer.
+- **sequential ReAct**: one native call per generation.
+- **native parallel, ideal**: each generation contains all calls whose inputs are available. An ideal client starts each call
+  when its arguments are complete, and requests the next generation without delay.
+- **plan, then waves**: one plan in the compact form; after its end, one wave after another; then an answer.
+- ${peers.map((peer) => `**${peer}**`).join(', ')}: the packages, used as their documentation describes, with streaming, chat
+  completions and native parallel calls. Each runs in a separate process, which also contains the delays of the tools.
+- **Cortex Edge**: the Worker in workerd with journal, HTTP and SSE; its built-in tool provides the delays. It is measured with
+  the full and the compact form of actions and an answer in a second generation, and with the answer in the generation that
+  plans ("one generation"), with references to the results.
+- **bound**: the lower bound of Cortex Edge's one-generation answer.
 
-The same slots hold for everybody. After its first calls the model of the thinking row goes on with its 500 tokens in the
-same generation, for every actor. Each run is checked: every tool called once, and the answer complete.`;
+All systems have the same number of slots. In the row with thinking, the model of every system continues with its 500 tokens
+in the same generation after its first calls. Each run is checked: every tool is called once, and the answer is complete.`;
 }
 
 function ownTokens(rows: readonly Row[], peers: readonly string[]): string {
   const head = [
     'workload',
-    'tokens an action: full / compact / native',
+    'tokens per action: full / compact / native',
     'sequential ReAct*',
     'native parallel, ideal*',
     'plan, then waves*',
     ...peers,
-    'this system, full',
-    'this system, compact',
-    'this system, one generation',
+    'Cortex Edge, full',
+    'Cortex Edge, compact',
+    'Cortex Edge, one generation',
     'bound*',
   ];
   return table(
@@ -128,8 +129,8 @@ function equalTokens(rows: readonly Row[], peers: readonly string[]): string {
     'native parallel, ideal*',
     'plan, then waves*',
     ...peers,
-    'this system',
-    'this system, one generation',
+    'Cortex Edge',
+    'Cortex Edge, one generation',
     'bound*',
   ];
   return table(
@@ -174,7 +175,7 @@ function againstBound(rows: readonly Row[]): string {
 
 function leads(rows: readonly Row[], peers: readonly string[]): string {
   return table(
-    ['workload', 'best peer', ...namesOf(RIVALS), 'target', 'met', 'never slower'],
+    ['workload', 'fastest framework', ...namesOf(RIVALS), 'target', 'met', 'never slower'],
     rows.map((row) => {
       const { workload, peersMs, own } = row;
       const best = Math.min(...peersMs);
@@ -197,16 +198,16 @@ function leads(rows: readonly Row[], peers: readonly string[]): string {
           : lead('equalOne') >= workload.targetLead
             ? 'with equal tokens'
             : 'no',
-        slower.length === 0 ? 'yes' : `not: ${namesOf(slower).join(', ')}`,
+        slower.length === 0 ? 'yes' : `except: ${namesOf(slower).join(', ')}`,
       ];
     }),
   );
 }
 
 function dispatchWords([first]: readonly DispatchFigures[]): string {
-  return `The model server reads the clock just before it writes the last character of a call, the tool's HTTP server, in the
-same process, when the call arrives. The generation goes on for ${first?.restMs.toFixed(0) ?? '?'} ms behind the call: who starts at its end is
-later by that. Target: p50 at most 2 ms, max at most 5 ms.`;
+  return `Time from just before the model server writes the last character of a call until the tool's HTTP server, in the same process,
+receives the call. The generation continues for ${first?.restMs.toFixed(0) ?? '?'} ms after the call, so a system that starts calls at its end is later by
+this time. Target: p50 at most 2 ms, max at most 5 ms.`;
 }
 
 function dispatchTable(figures: readonly DispatchFigures[]): string {
@@ -218,17 +219,20 @@ function dispatchTable(figures: readonly DispatchFigures[]): string {
 }
 
 function notMeasured(minutes: number): string {
-  return `- A real model: how well it plans, whether it declares what could run at once, how often it errs. The scripts are ideal
-  for every actor, and every actor's model has the same idea of what depends on what.
-- Prompts: the time to the first token is the same for every prompt length, so neither this system's longer system prompt nor
-  the peers' further rounds, which send the growing conversation again, cost anything here. Nor is money counted.
-- The price of inputs: a native call repeats its inputs, which here are two words long.
-- Networks: everything is on one machine, over loopback.
-- What the peers do not do and this system does (a journal on disk, resuming after a crash, events for other readers).
-- The 1,000-action row has the model at 50 times its pace and in four generations of 250 for everybody: it shows what 1,000
-  actions cost the system, not what a model would do. The ten actions are at a tenth of their durations.
-- Contention: three runs went on at a time (this system's two tables and the peers), except in the 1,000-action row and for
-  the last table. Rows below 7 s are medians of three runs, the others single runs. The whole took ${minutes.toFixed(0)} minutes.`;
+  return `- A real model: how well it plans, whether it declares parallel calls, and how often it makes mistakes. The scripts are ideal
+  for every system, and contain the same dependencies.
+- Prompts: the time to the first token does not depend on the length of the prompt. The longer system prompt of Cortex Edge
+  and the additional rounds of the other frameworks, which send the growing conversation again, therefore cost nothing here.
+  Costs in money are not counted either.
+- The cost of inputs: a native call repeats its inputs, which are two words long here.
+- Networks: everything runs on one machine, over loopback.
+- Features that only Cortex Edge has: a journal on disk, recovery after a crash, events for other readers.
+- In the row with 1,000 actions, the model is 50 times as fast and writes four generations of 250 actions, for every system.
+  The row shows the cost of 1,000 actions in the system, not the behaviour of a model. The ten actions of the research
+  assistant have a tenth of their durations.
+- Contention: three runs were active at a time (the two tables of Cortex Edge, and the other frameworks), except in the row with
+  1,000 actions and in the last table. Rows below 7 s are medians of three runs; the others are single runs. The whole
+  benchmark took ${minutes.toFixed(0)} minutes.`;
 }
 
 /** `share` is a multiple of the bound. */
@@ -245,8 +249,8 @@ function barsOf({ workload, nativeMs, wavesMs, peersMs, own }: Row, peers: reado
       bar('plan, then waves (computed)', wavesMs, '#d9d9d9'),
       bar('native parallel, ideal (computed)', nativeMs, '#c4c4c4'),
       ...peersMs.map((ms, at) => bar(peers[at] ?? '', ms, ['#8fa3b8', '#7d93ab', '#6b839d'][at] ?? '#888')),
-      bar('this system, compact', own.compact.ms, '#3a9b6f'),
-      bar('this system, one generation', own.one.ms, '#1f7a52'),
+      bar('Cortex Edge, compact', own.compact.ms, '#3a9b6f'),
+      bar('Cortex Edge, one generation', own.one.ms, '#1f7a52'),
     ],
   };
 }

@@ -71,7 +71,7 @@ function lastResult(task: Task, told: string): string | null {
 }
 
 export const BEHAVIOURS: readonly Behaviour[] = [
-  { name: 'careful: plans and answers at once', sloppy: false, careful: 1, say: whole },
+  { name: 'careful: plans and answers in one generation', sloppy: false, careful: 1, say: whole },
   {
     name: 'careful: waits for the results',
     sloppy: false,
@@ -91,13 +91,13 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     },
   },
   {
-    name: 'wraps everything in a code fence',
+    name: 'puts its whole output into a code fence',
     sloppy: true,
     careful: 1,
     say: (task) => ({ text: `\`\`\`xml\n${plan(task)}\n${final(task.answer)}\n\`\`\`` }),
   },
   {
-    name: 'wrong tags: other case, other names, no quotes',
+    name: 'wrong tags: other case, aliases, no quotes',
     sloppy: true,
     careful: 1,
     say: (task) => {
@@ -125,7 +125,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     say: (task) => ({ text: `${plan(task)}\n<response>${task.answer}</response>` }),
   },
   {
-    name: 'says that it is not done although it is',
+    name: 'writes final=false although it has finished',
     sloppy: true,
     careful: 1,
     say: (task, generation) =>
@@ -134,7 +134,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
         : { text: final(task.answer) },
   },
   {
-    name: 'answers in plain words, without tags',
+    name: 'answers in plain text, without tags',
     sloppy: true,
     careful: 2,
     say: (task, generation, told) => {
@@ -153,7 +153,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     },
   },
   {
-    name: 'talks first and does nothing',
+    name: 'announces a plan without any action',
     sloppy: true,
     careful: 1,
     bareText: 'reject',
@@ -181,13 +181,13 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     }, 'expected string, got array'),
   },
   {
-    name: 'goes round in circles',
+    name: 'repeats the same action in each iteration',
     sloppy: true,
     careful: 2,
     say: (task, generation) => ({ text: generation <= 2 ? plan(task) : final(task.answer) }),
   },
   {
-    name: 'declares everything twice',
+    name: 'declares every action twice',
     sloppy: true,
     careful: 1,
     say: (task) => {
@@ -196,7 +196,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     },
   },
   {
-    name: 'makes up the results',
+    name: 'invents the results',
     sloppy: true,
     careful: 1,
     say: (task) => {
@@ -205,7 +205,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     },
   },
   {
-    name: 'is cut off in the middle of an action',
+    name: 'is interrupted in the middle of an action',
     sloppy: true,
     careful: 1,
     say: (task, generation, told) => {

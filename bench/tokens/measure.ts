@@ -14,13 +14,13 @@ export type Encoding = keyof typeof ENCODINGS;
 
 export const FORMS = {
   'native, `<tool_call>{"name":…,"arguments":…}</tool_call>`': native,
-  'compact, as taught: with the attributes that the call needs': (call: ShownAction): string =>
+  'compact, as the prompt teaches: with the attributes that the call needs': (call: ShownAction): string =>
     renderAction(call, 'compact'),
-  'compact, name alone': ({ name = '', parameters }: ShownAction): string =>
+  'compact, name only': ({ name = '', parameters }: ShownAction): string =>
     renderAction({ name, parameters }, 'compact'),
   'compact, every call with id and mode': (call: ShownAction): string =>
     renderAction({ ...call, id: call.id ?? 'result', mode: call.mode ?? 'async' }, 'compact'),
-  'full, with the same attributes as taught': (call: ShownAction): string => renderAction(call, 'full'),
+  'full, with the same attributes': (call: ShownAction): string => renderAction(call, 'full'),
 } as const;
 export type Form = keyof typeof FORMS;
 

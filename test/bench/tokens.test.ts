@@ -42,7 +42,9 @@ describe.each(Object.entries(ENCODINGS))('in tokens of %s', (_, count) => {
     median(CALLS.map((call) => count(write(call)) / count(native(call))));
 
   test('[P18] the compact form as taught costs at most 1.2 times the native one', () => {
-    expect(ratios(FORMS['compact, as taught: with the attributes that the call needs'])).toBeLessThanOrEqual(1.2);
+    expect(
+      ratios(FORMS['compact, as the prompt teaches: with the attributes that the call needs']),
+    ).toBeLessThanOrEqual(1.2);
   });
 
   test('[P18] the compact form costs at most 1.2 times the native one if every call has an id and a mode', () => {
