@@ -50,14 +50,8 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
   };
 }
 
-/** The whole text of one generation. */
-export function demoText(request: Pick<ModelRequest, 'messages' | 'agent'>): string {
-  return passages(request)
-    .map(({ text }) => text)
-    .join('');
-}
-
-function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>): Passage[] {
+/** The text of one generation, in passages with their own pace. */
+export function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>): Passage[] {
   const { message, results, generations, last, known, feeds } = readConversation(messages);
   if (agent === null) return paced(writePlain(message));
   const reading = readMessage(message, agent, known, feeds);

@@ -6,9 +6,9 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ModelRequest } from '../../../src/domain/ports.ts';
 import { agentSummary } from '../../../src/engine/generation/agent-summary.ts';
 import { validateParameters } from '../../../src/executors/validate-parameters.ts';
-import { demoText } from '../../../src/llm/demo/demo.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
+import { demoText } from '../../support/demo-text.ts';
 
 function summaryOf(name: string): NonNullable<ModelRequest['agent']> {
   const resolved = bundled.agent(name);

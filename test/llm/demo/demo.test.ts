@@ -5,10 +5,11 @@ import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, Clock, ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
-import { createDemoProvider, demoText } from '../../../src/llm/demo/demo.ts';
+import { createDemoProvider } from '../../../src/llm/demo/demo.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
 import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
+import { demoText } from '../../support/demo-text.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { modelRequest } from '../model-request.ts';
 

@@ -9,10 +9,10 @@ import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
 import type { AgentDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import { policyOf } from '../../../src/engine/actions/action-policy.ts';
-import { demoText } from '../../../src/llm/demo/demo.ts';
 import { buildGrammar } from '../../../src/protocol/grammar/grammar.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { promptExamples, renderAction } from '../../../src/protocol/prompt/examples.ts';
+import { demoText } from '../../support/demo-text.ts';
 import { engineFor } from '../../support/xgrammar.ts';
 import type { Engine } from '../../support/xgrammar.ts';
 
