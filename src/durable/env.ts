@@ -20,8 +20,9 @@ import type { Variables } from '../settings/settings.ts';
 import type { Reply } from './reply.ts';
 
 /**
- * The stub of an object with the interface `T`. Replaces the platform's stub type, which TypeScript cannot expand for
- * recursive values such as `Json`.
+ * The stub of an object with the interface `T`: every method returns a promise. Used instead of the platform's
+ * `DurableObjectStub<T>`, which maps every type inside parameters and results; for recursive types such as `Json`,
+ * TypeScript then ends with "Type instantiation is excessively deep" (TS2589).
  */
 export type Remote<T> = {
   readonly [Method in keyof T]: T[Method] extends (...parameters: infer P) => infer R
