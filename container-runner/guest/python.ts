@@ -54,7 +54,7 @@ async function makeSnapshot(): Promise<void> {
   const python = await load({ _makeSnapshot: true });
   python.runPython(PRELOAD);
   python.runPython(fs.readFileSync(harnessPath, 'utf8').replace(/^if __name__ [^]*/m, ''));
-  writeAll(1, (python as unknown as SnapshotMaker).makeMemorySnapshot());
+  writeAll(1, (python as Pyodide.PyodideAPI & SnapshotMaker).makeMemorySnapshot());
 }
 
 async function serve(): Promise<never> {

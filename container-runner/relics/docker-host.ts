@@ -126,13 +126,13 @@ export class DockerRelicHost implements RelicHost {
       const { Config: config } = await docker.getImage(image).inspect();
       const options = this.#serviceOptions(id, spec, image, proxyContainer.id, volume, config.Volumes);
       service = await docker.createContainer(options);
-      const said = (await service.attach({ stream: true, stdout: true, stderr: true })) as unknown as Duplex;
-      said.on('error', () => undefined);
-      const { stdout, stderr } = demultiplex(said);
+      const output = (await service.attach({ stream: true, stdout: true, stderr: true })) as Duplex;
+      output.on('error', () => undefined);
+      const { stdout, stderr } = demultiplex(output);
       const printedLast = tailOf([stdout, stderr]);
       const tail = (): string => issue ?? printedLast();
       await service.start();
-      return this.#running(service, proxyContainer, proxy, proxyStream, said, tail);
+      return this.#running(service, proxyContainer, proxy, proxyStream, output, tail);
     } catch (fault) {
       await Promise.all([service, proxyContainer].map((container) => container && this.#discard(container)));
       throw new Error(issue ?? messageOf(fault), { cause: fault });
@@ -144,7 +144,7 @@ export class DockerRelicHost implements RelicHost {
     proxyContainer: Docker.Container,
     proxy: RelicProxy,
     proxyStream: Duplex,
-    said: Duplex,
+    output: Duplex,
     tail: () => string,
   ): RelicService {
     const exit = service.wait().then(
@@ -159,7 +159,7 @@ export class DockerRelicHost implements RelicHost {
       proxy.close();
       // close the connections first, because killing a container waits for readers
       proxyStream.destroy();
-      said.destroy();
+      output.destroy();
       const words = tail();
       await Promise.all([this.#discard(service), this.#discard(proxyContainer)]);
       return words === '' ? `it ended (${how})` : `it ended (${how}): ${words}`;

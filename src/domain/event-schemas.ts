@@ -21,7 +21,7 @@ function event<A extends About, const S extends z.core.$ZodLooseShape>(about: A,
 export type EventDataOf<E extends { readonly data: z.ZodType }> = z.output<E['data']>;
 
 /** Parsed JSON. Not validated again, because any parsed value is JSON. */
-export const json = z.unknown() as unknown as z.ZodType<Json>;
+export const json = z.unknown() as z.ZodType<Json>;
 export const jsonObject = z.record(z.string(), json);
 
 const count = z.int().min(0);

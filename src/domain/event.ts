@@ -53,8 +53,8 @@ export interface WrittenEvent<T extends JournaledEventType> {
   readonly data: EventData[T];
 }
 
-/** One row to append: an event plus `state`, which only recovery needs and which is never sent to clients. */
-export interface JournalEntry<T extends JournaledEventType = JournaledEventType> {
+/** What the writer of an event gives. */
+interface EventEntry<T extends EventType> {
   readonly type: T;
   readonly runId: string;
   readonly iteration: number;
@@ -62,7 +62,28 @@ export interface JournalEntry<T extends JournaledEventType = JournaledEventType>
   readonly actionId?: string;
   readonly actionName?: string;
   readonly data: EventData[T];
+}
+
+/** One row to append: an event plus `state`, which only recovery needs and which is never sent to clients. */
+export interface JournalEntry<T extends JournaledEventType = JournaledEventType> extends EventEntry<T> {
   readonly state?: JsonObject;
+}
+
+/** @param seq null for a live event */
+export function toEvent<T extends EventType>(sessionId: string, seq: number | null, entry: EventEntry<T>): EventOf<T> {
+  const event = {
+    seq,
+    type: entry.type,
+    session_id: sessionId,
+    run_id: entry.runId,
+    iteration: entry.iteration,
+    timestamp: entry.at,
+    ...(entry.actionId === undefined ? {} : { action_id: entry.actionId }),
+    ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
+    data: entry.data,
+  };
+  // TypeScript does not resolve the conditional type of a generic `T`.
+  return event as unknown as EventOf<T>;
 }
 
 /** Members of a stored event besides its data. */
@@ -101,6 +122,7 @@ export function storedEvent(head: StoredHead, text: string): SessionEvent {
     },
   };
   unparsed.set(event, text);
+  // `type` and `data` belong together: they are from one row.
   return event as unknown as SessionEvent;
 }
 

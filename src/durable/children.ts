@@ -141,6 +141,7 @@ class Child {
       if (signal.aborted) return false;
       for (const event of batch) {
         this.#lastSeq = event.seq ?? this.#lastSeq;
+        // An event is plain JSON; its interfaces only lack the index signature.
         onEvent(event as unknown as JsonObject);
         if (event.run_id === this.#runId && ENDS.has(event.type)) hasEnded = true;
       }

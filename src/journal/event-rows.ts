@@ -1,6 +1,6 @@
 /** Events as rows of the table `events`. */
 import { storedEvent } from '../domain/event.ts';
-import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
@@ -68,25 +68,6 @@ export function* inParts(rows: readonly EventRow[]): Generator<string | EventRow
     if (chars > limits.batchChars) yield* gathered();
   }
   yield* gathered();
-}
-
-export function toEvent<T extends JournaledEventType>(
-  sessionId: string,
-  seq: number,
-  entry: JournalEntry<T>,
-): EventOf<T> {
-  const event = {
-    seq,
-    type: entry.type,
-    session_id: sessionId,
-    run_id: entry.runId,
-    iteration: entry.iteration,
-    timestamp: entry.at,
-    ...(entry.actionId === undefined ? {} : { action_id: entry.actionId }),
-    ...(entry.actionName === undefined ? {} : { action_name: entry.actionName }),
-    data: entry.data,
-  };
-  return event as unknown as EventOf<T>;
 }
 
 export function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {

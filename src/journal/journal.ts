@@ -7,12 +7,13 @@
  *
  * schema.ts defines the tables.
  */
+import { toEvent } from '../domain/event.ts';
 import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
-import { eventOf, outputOf, toEvent } from './event-rows.ts';
+import { eventOf, outputOf } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import { History } from './history.ts';
 import { JournalDatabase } from './journal-database.ts';
@@ -241,12 +242,14 @@ export class Journal {
     this.#db.changed();
   }
 
-  feeds(): Map<string, Json> {
+  /** The stored states of the session's feeds. Their form belongs to the writer. */
+  feeds(): Map<string, unknown> {
     const rows = this.#db.find(`SELECT id, data FROM feeds ORDER BY id`);
-    return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data'])) as Json]));
+    return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data']))]));
   }
 
-  setFeed(id: string, data: Json): void {
+  /** @param data plain JSON */
+  setFeed(id: string, data: unknown): void {
     this.#db.exec(`INSERT OR REPLACE INTO feeds (id, data) VALUES (?, ?)`, id, JSON.stringify(data));
     this.#db.changed();
   }

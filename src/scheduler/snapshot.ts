@@ -103,6 +103,7 @@ export function snapshot(state: RunState): JsonObject {
     generation: generation === null ? null : storeGeneration(generation),
     dirty: indexesOf(dirty),
   };
+  // Plain JSON; the interfaces only lack the index signature.
   return stored as unknown as JsonObject;
 }
 
@@ -154,6 +155,7 @@ function storeGeneration({ responses, nodes, syncs, line, listed, pending, ...pl
  * @throws EngineError `schema_too_new` for a snapshot in a later format
  */
 export function restore(json: JsonObject): RunState {
+  // `snapshot` wrote it: the version is checked, and every reference between actions.
   const stored = json as unknown as StoredState;
   if (stored.v !== VERSION) {
     throw new EngineError(

@@ -40,7 +40,7 @@ export const secretName = z
 export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
 
 /** Any JSON value. The input was parsed from YAML or JSON, so its values need no validation. */
-export const json = z.unknown() as unknown as z.ZodType<Json>;
+export const json = z.unknown() as z.ZodType<Json>;
 
 /** Any map of JSON values. */
 export const jsonMap = z.record(z.string(), json);

@@ -255,15 +255,15 @@ function kindOf(row: SqlRow): ManifestKind | null {
 /** A stored definition, or the reason why it cannot be served. */
 function readDefinition(text: unknown, kind: ManifestKind | null, name: string | null): AnyDefinition | string {
   if (typeof text !== 'string') return 'its stored definition cannot be read: the row is missing or not text';
-  let value: Json;
+  let value: unknown;
   try {
-    value = JSON.parse(text) as Json;
+    value = JSON.parse(text);
   } catch (fault) {
     return `its stored definition cannot be read: ${messageOf(fault).slice(0, 200)}`;
   }
   const lacks = whatIsMissing(value);
   if (lacks !== null) return `its stored definition cannot be used: ${lacks}`;
-  const definition = value as unknown as AnyDefinition;
+  const definition = value as AnyDefinition;
   if (kind !== null && (definition.kind.toLowerCase() !== kind || definition.name !== name)) {
     return 'its stored definition is of another manifest';
   }
@@ -280,7 +280,7 @@ const MEMBERS: Readonly<Record<ManifestKind, readonly string[]>> = {
 };
 const IMPORTS = ['agents[]', 'tools[]', 'relics[]', 'workflows[]'];
 
-function whatIsMissing(value: Json): string | null {
+function whatIsMissing(value: unknown): string | null {
   if (!isJsonObject(value)) return 'it is not a map';
   const kind = typeof value['kind'] === 'string' ? value['kind'].toLowerCase() : '';
   if (!isKind(kind)) return 'it has no kind';

@@ -256,13 +256,13 @@ export class Feeds {
   }
 
   #all(): Map<string, Known> {
-    this.#known ??= new Map([...this.#journal.feeds()].map(([id, data]) => [id, data as unknown as Known]));
+    this.#known ??= new Map([...this.#journal.feeds()].map(([id, data]) => [id, data as Known]));
     return this.#known;
   }
 
   #keep(id: string, known: Known): void {
     this.#all().set(id, known);
-    this.#journal.setFeed(id, known as unknown as Json);
+    this.#journal.setFeed(id, known);
   }
 
   /** Whether `work` finished within `ms`. */

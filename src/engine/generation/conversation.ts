@@ -208,8 +208,8 @@ function cutOf(stored: Json | undefined): { cut?: Cut } {
 }
 
 /** In the form stored by `iteration_completed`. */
-function callsOf(stored: Json | undefined): NativeCall[] {
-  return Array.isArray(stored) ? (stored as unknown as NativeCall[]) : [];
+function callsOf(stored: unknown): readonly NativeCall[] {
+  return Array.isArray(stored) ? (stored as NativeCall[]) : [];
 }
 
 function errorLine({ code, message }: { readonly code: string; readonly message: string }): string {

@@ -128,6 +128,7 @@ export class Replay {
       throw divergence(recorded, actionId === null ? type : `${type} of "${actionId}"`);
     }
     this.#position += 1;
+    // The comparison of the types above does not narrow the generic type.
     return recorded as unknown as WrittenEvent<T>;
   }
 

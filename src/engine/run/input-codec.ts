@@ -3,6 +3,9 @@
  *
  * Runs that are active while a new version is deployed continue from the stored form of the old version. Therefore the
  * names in `STORED_AS` never change, and types that are no longer written can still be read.
+ *
+ * The fields of an input are cast and not validated: this code wrote them, and the replay compares the resulting events
+ * with the recorded ones.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';

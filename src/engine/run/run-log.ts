@@ -11,7 +11,7 @@
  *  4. Inputs of the run are written with the first resulting event, or before too much text has accumulated (J6, J9).
  *  5. During a replay, nothing is written, executed or sent that the record already contains.
  */
-import { joinPatches } from '../../domain/event.ts';
+import { joinPatches, toEvent } from '../../domain/event.ts';
 import type {
   EventData,
   EventOf,
@@ -170,18 +170,15 @@ export class RunLog {
 
   /** Creates a live event without publishing it, for a reader who connects late. */
   liveEvent<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): EventOf<T> {
-    const event = {
-      seq: null,
+    return toEvent(this.#sessionId, null, {
       type,
-      session_id: this.#sessionId,
-      run_id: this.#runId,
+      runId: this.#runId,
       iteration: this.#iteration,
-      timestamp: this.#clock.now(),
-      ...(action === undefined ? {} : { action_id: action.id }),
-      ...(action?.name == null ? {} : { action_name: action.name }),
+      at: this.#clock.now(),
+      ...(action === undefined ? {} : { actionId: action.id }),
+      ...(action?.name == null ? {} : { actionName: action.name }),
       data,
-    };
-    return event as unknown as EventOf<T>;
+    });
   }
 
   /**

@@ -60,6 +60,11 @@ function chargeArgument(value: Value, sizes: Sizes, meter: WorkMeter): void {
   else if (typeof value === 'object' && value !== null) meter.charge(MEMBER_STEPS * sizes.keyCount(value));
 }
 
+/** An argument that is an expression (`&name`). The library passes its syntax tree as a value, and has checked its type. */
+function expressionOf(argument: Value | undefined): Node {
+  return argument as unknown as Node;
+}
+
 /** Functions whose work is not a single pass over their arguments. Arguments are checked before they run. */
 function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Record<string, Compute>> {
   const pad =
@@ -118,7 +123,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
     group_by: ([list, reference]) => {
       const groups = new Map<string, Value[]>();
       for (const item of list as Value[]) {
-        const key = interpreter.visit(reference as unknown as Node, item ?? {});
+        const key = interpreter.visit(expressionOf(reference), item ?? {});
         if (typeof key !== 'string') throw new Error('group_by() needs string keys');
         const group = groups.get(key);
         if (group === undefined) {
@@ -151,9 +156,9 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       return texts.join(glue as string);
     },
     max: ([list]) => extreme(list as (number | string)[], 1, meter),
-    max_by: ([list, reference]) => extremeBy(list as Value[], reference as unknown as Node, 1),
+    max_by: ([list, reference]) => extremeBy(list as Value[], expressionOf(reference), 1),
     min: ([list]) => extreme(list as (number | string)[], -1, meter),
-    min_by: ([list, reference]) => extremeBy(list as Value[], reference as unknown as Node, -1),
+    min_by: ([list, reference]) => extremeBy(list as Value[], expressionOf(reference), -1),
     pad_left: pad(true),
     pad_right: pad(false),
     replace: ([subject, sought, by, count]) =>
@@ -167,7 +172,7 @@ function replacements(interpreter: Interpreter, meter: WorkMeter): Readonly<Reco
       // Numbers are sorted as strings, as in the library.
       return items.toSorted();
     },
-    sort_by: ([list, reference]) => sortedBy(list as Value[], reference as unknown as Node, interpreter, meter),
+    sort_by: ([list, reference]) => sortedBy(list as Value[], expressionOf(reference), interpreter, meter),
     to_string: ([value]) => {
       if (typeof value === 'string') return value;
       const chars = jsonChars(value, limits.queryResultChars, limits.queryDepth, meter);

@@ -243,7 +243,7 @@ async function readParts(request: Request): Promise<Posted> {
   const form = await readForm(request);
   const files: ManifestFile[] = [];
   const leftOut: ManifestProblem[] = [];
-  for (const [name, value] of form as unknown as Iterable<[string, string | File]>) {
+  for (const [name, value] of form) {
     // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` give the same path.
     const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);
     const text = typeof value === 'string' ? value : textOf(await value.arrayBuffer());

@@ -52,6 +52,8 @@ interface LibraryNode {
   readonly op: string;
   readonly args: unknown;
   readonly meta: Readonly<Record<string, unknown>>;
+  readonly evaluate?: Work;
+  readonly handle?: Work;
 }
 
 function isNode(part: object): part is LibraryNode {
@@ -65,7 +67,7 @@ function observe(
   before: (values: unknown[]) => void,
   failed: () => void,
 ): void {
-  let work = (node as unknown as Record<string, Work | undefined>)[member];
+  let work = node[member];
   const observed: Work = (...values) => {
     before(values);
     try {
