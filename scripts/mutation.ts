@@ -26,12 +26,16 @@ interface Mutant {
   readonly file: string;
   readonly start: Position;
   readonly end: Position;
+  /** The first line of the source that holds it. */
+  readonly line: string;
   readonly original: string;
   readonly replacement: string;
 }
 
 interface Equivalent {
   readonly file: string;
+  /** The line of the source, where only the change of this line is equivalent. */
+  readonly line?: string;
   readonly original: string;
   readonly replacement: string;
   readonly reason: string;
@@ -126,8 +130,9 @@ async function testRoom(room: string): Promise<boolean> {
     const start = fromOne(result.location.start);
     if (status === 'Ignored' || status === 'CompileError' || status === 'RuntimeError') continue;
     const file = sourceOf(fileName);
-    const original = cut(readFileSync(join(ROOT, file), 'utf8'), start, fromOne(result.location.end));
-    if (equivalents.some((known) => same(known, { file, original, replacement }))) continue;
+    const source = readFileSync(join(ROOT, file), 'utf8');
+    const original = cut(source, start, fromOne(result.location.end));
+    if (isEquivalent({ file, line: lineOf(source, start), original, replacement })) continue;
     if (status === 'Timeout') timedOut += 1;
     if (status === 'Killed' || status === 'Timeout') killed += 1;
     else survived.push(`  ${file}:${start.line + 1}  ${oneLine(original)}  ${pc.dim('→')}  ${oneLine(replacement)}`);
@@ -177,8 +182,10 @@ async function mutantsOf(room: string): Promise<readonly Mutant[]> {
     { plugins: null, ignorers: [], excludedMutations: EXCLUDED },
   );
   return mutants.flatMap(({ fileName, location: { start, end }, replacement = '' }) => {
-    const original = cut(sources.get(fileName) ?? '', start, end);
-    return original.length > MOST_ORIGINAL_CHARS ? [] : [{ file: fileName, start, end, original, replacement }];
+    const source = sources.get(fileName) ?? '';
+    const original = cut(source, start, end);
+    const line = lineOf(source, start);
+    return original.length > MOST_ORIGINAL_CHARS ? [] : [{ file: fileName, start, end, line, original, replacement }];
   });
 }
 
@@ -188,12 +195,18 @@ function rankOf({ file, start, original, replacement }: Mutant): string {
     .digest('hex');
 }
 
-function isEquivalent(mutant: Mutant): boolean {
-  return equivalents.some((known) => same(known, mutant));
+function isEquivalent(mutant: Omit<Mutant, 'start' | 'end'>): boolean {
+  return equivalents.some(
+    ({ file, line = mutant.line, original, replacement }) =>
+      file === mutant.file &&
+      line === mutant.line &&
+      oneLine(original) === oneLine(mutant.original) &&
+      replacement === mutant.replacement,
+  );
 }
 
-function same(a: Omit<Equivalent, 'reason'>, b: Omit<Equivalent, 'reason'>): boolean {
-  return a.file === b.file && oneLine(a.original) === oneLine(b.original) && a.replacement === b.replacement;
+function lineOf(source: string, { line }: Position): string {
+  return (source.split('\n')[line] ?? '').trim();
 }
 
 function cut(source: string, start: Position, end: Position): string {
