@@ -57,7 +57,7 @@ interface LibraryNode {
 }
 
 function isNode(part: object): part is LibraryNode {
-  return 'op' in part && 'meta' in part;
+  return 'op' in part;
 }
 
 /** Calls `before` each time a method is called, even if the library sets or replaces the method later. */

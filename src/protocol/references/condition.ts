@@ -20,6 +20,8 @@ const environment = createEnvironment();
 const TYPES = new Set(['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'type', 'null_type']);
 /** Prefix for a name that is also a type. Longer than any name that a model can give. */
 const ALIAS = `${'_'.repeat(limits.referenceNameChars)}_`;
+/** How the library's message about a name without a value begins. */
+const UNKNOWN = 'Unknown variable: ';
 const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
 const REFUSED = new Set(['matches', 'join', 'bind']);
 const HINT: Readonly<Record<string, string>> = {
@@ -191,8 +193,9 @@ function kindOf(value: unknown): string {
 
 function evaluationError(error: unknown, expression: string): string {
   const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  const unknown = /^Unknown variable: (.*)$/.exec(message)?.[1];
-  const reason = unknown === undefined ? message : `"${unknown}" has no value here`;
+  const reason = message.startsWith(UNKNOWN)
+    ? `"${message.slice(UNKNOWN.length).replace(ALIAS, '')}" has no value here`
+    : message;
   return `The condition cannot be evaluated (${reason}): ${quote(expression)}`;
 }
 

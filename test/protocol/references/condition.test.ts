@@ -23,6 +23,15 @@ describe('[S9] names of a condition', () => {
     ['has(object.a) ? yes : nothing == null', ['object', 'yes', 'nothing']],
     ['[n, price].size() > 1 || {"k": s}["k"] == "x"', ['n', 'price', 's']],
     ['list.size() > 0 && map.x', ['list', 'map']],
+    ['rows.all(x, x > n)', ['rows', 'n']],
+    ['rows.exists_one(x, x > n)', ['rows', 'n']],
+    ['rows.map(x, x + n)', ['rows', 'n']],
+    ['rows.filter(x, x > n)', ['rows', 'n']],
+    ['object.get(x, n)', ['object', 'x', 'n']],
+    ["s == '$n' && s != '\\'$n'", ['s']],
+    ['s == "\\"$n"', ['s']],
+    ['$s == "$n', []],
+    ['$5 > 1', []],
     ['n >', []],
     ['', []],
   ])('%s', (expression, names) => {
@@ -46,6 +55,13 @@ describe('[S9] evaluating', () => {
     ['list[0] == 1 && size(list) == 3', true],
     ['yes', true],
     ['!yes', false],
+    ['n + price == 7.5 && price + n == 7.5', true],
+    ['n - price == 4.5 && price - n == -4.5', true],
+    ['n * price == 9.0 && price * n == 9.0', true],
+    ['n / price == 4.0 && price / n == 0.25', true],
+    ['type(n) == int && type(price) == double', true],
+    ['[1, "a", true].size() == 3', true],
+    ['{"a": {"b": n}} == {"c": n}', false],
   ])('%s is %s', (expression, value) => {
     expect(evaluateCondition(expression, VALUES)).toEqual({ ok: true, value });
   });
@@ -66,6 +82,86 @@ describe('[S9] evaluating', () => {
     const result = evaluateCondition(expression, VALUES);
     expect(result.ok).toBe(false);
     expect(result.ok ? '' : result.message).toMatch(message);
+  });
+  test('names that are also types are ordinary names where no type is asked for', () => {
+    const values = { list: [4, 5], map: { int: 7 }, string: 'a', int: 1 };
+    expect(evaluateCondition('int == 1 && list[0] == 4 && string == "a" && map.int == 7', values)).toEqual({
+      ok: true,
+      value: true,
+    });
+    expect(evaluateCondition('type(list) == list', values)).toEqual({ ok: true, value: false });
+    expect(evaluateCondition('_int == 1 && int == 2', { _int: 1, int: 2 })).toEqual({ ok: true, value: true });
+  });
+  test.each(['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'type', 'null_type'])(
+    'the type %s may be a name',
+    (name) => {
+      expect(conditionNames(`${name} == 7`)).toEqual([name]);
+      expect(evaluateCondition(`${name} == 7`, { [name]: 7 })).toEqual({ ok: true, value: true });
+    },
+  );
+  test.each([
+    ['n', 'The condition returns a number, not true or false: n'],
+    ['price', 'The condition returns a number, not true or false: price'],
+    ['s', 'The condition returns a string, not true or false: s'],
+    ['list', 'The condition returns a list, not true or false: list'],
+    ['object', 'The condition returns an object, not true or false: object'],
+    ['nothing', 'The condition returns null, not true or false: nothing'],
+    ['$unknown > 1', 'The condition cannot be evaluated ("unknown" has no value here): $unknown > 1'],
+    ['int > 1', 'The condition cannot be evaluated ("int" has no value here): int > 1'],
+    ['n / 0 == 1', 'The condition cannot be evaluated (division by zero): n / 0 == 1'],
+    ['n >', 'The condition cannot be evaluated (Unexpected token: EOF): n >'],
+    ['s.matches("a")', 'matches() is not allowed in a condition; use contains, startsWith or endsWith: s.matches("a")'],
+    [
+      'matches(s, "a")',
+      'matches() is not allowed in a condition; use contains, startsWith or endsWith: matches(s, "a")',
+    ],
+    ['["a"].join(",") == ""', 'join() is not allowed in a condition: ["a"].join(",") == ""'],
+    ['cel.bind(x, 1, x == 1)', 'bind() is not allowed in a condition: cel.bind(x, 1, x == 1)'],
+    ['[s.matches("a")] == []', 'matches() is not allowed'],
+    ['yes ? s.matches("a") : no', 'matches() is not allowed'],
+    ['{"k": s.matches("a")} == {}', 'matches() is not allowed'],
+    ['size(s.join("")) == 1', 'join() is not allowed'],
+    ['s.join("").size() == 1', 'join() is not allowed'],
+    ['list.all(x, x.join("") == "")', 'join() is not allowed'],
+    ['["a"].join("").all(x, true)', 'join() is not allowed'],
+    ['rows.all()', "found no matching overload for 'dyn.all()'"],
+    ['rows.all("x", true)', 'all(var, predicate) invalid predicate iteration variable'],
+  ])('%s is an error: %s', (expression, message) => {
+    expect(evaluateCondition(expression, VALUES)).toEqual({ ok: false, message: expect.stringContaining(message) });
+  });
+  test.each(['all', 'exists', 'exists_one', 'map', 'filter'])('%s() is not allowed inside a comprehension', (name) => {
+    const expression = `list.all(x, list.${name}(y, x == y) == true)`;
+    expect(evaluateCondition(expression, VALUES)).toEqual({
+      ok: false,
+      message: `${name}() inside another comprehension is not allowed: ${expression}`,
+    });
+  });
+  test('a message quotes the beginning of a long expression', () => {
+    const fits = `n + ${'1'.repeat(limits.excerptChars - 4)}`.replace(/1(?=1)/g, '0').replace('n + 0', 'n + 1');
+    expect(fits).toHaveLength(limits.excerptChars);
+    const quoted = (expression: string): string => {
+      const result = evaluateCondition(expression, { n: 'x' });
+      return result.ok ? '' : result.message.slice(result.message.lastIndexOf('): ') + 3);
+    };
+    expect(quoted(fits)).toBe(fits);
+    expect(quoted(`${fits}1`)).toBe(`${fits}…`);
+  });
+  test('may have as many characters as the limit', () => {
+    const longest = `yes${' '.repeat(limits.conditionChars - 3)}`;
+    expect(evaluateCondition(longest, VALUES)).toEqual({ ok: true, value: true });
+    expect(evaluateCondition(`${longest} `, VALUES)).toEqual({
+      ok: false,
+      message: `The condition has ${limits.conditionChars + 1} characters; ${limits.conditionChars} are allowed`,
+    });
+  });
+  test('too much work is reported with the limit and the expression, also if the library catches the error', () => {
+    const message = 'The condition needs too much work on these values (allowed: 10 steps): ';
+    for (const expression of ['list == list', 'list.exists(x, x == 9) || true']) {
+      expect(evaluateCondition(expression, VALUES, new WorkMeter(10))).toEqual({
+        ok: false,
+        message: message + expression,
+      });
+    }
   });
   test('has a limit on its length and its nodes', () => {
     expect(evaluateCondition(`yes${' '.repeat(limits.conditionChars)}`, VALUES).ok).toBe(false);
