@@ -48,7 +48,7 @@ export function createApp(parts: AppParts): Hono {
   app.onError((fault) => {
     if (fault instanceof RunnerError) return fault.toResponse();
     if (fault instanceof LedgerError) {
-      log.error({ reason: fault.message }, 'the ledger is not usable');
+      log.error({ reason: fault.message }, 'the ledger failed');
       const headers = { 'retry-after': String(limits.ledgerRetrySeconds) };
       return new RunnerError('storage', fault.message, headers).toResponse();
     }

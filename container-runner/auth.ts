@@ -42,7 +42,8 @@ export function createAuthority(
   return {
     async check({ method, target, authorization, body }) {
       const [scheme, token] = authorization?.split(' ') ?? [];
-      if (scheme?.toLowerCase() !== 'bearer' || token === undefined) refuse('it has no token');
+      if (scheme?.toLowerCase() !== 'bearer' || token === undefined)
+        refuse('expected the header "Authorization: Bearer <token>"');
       const claims = await verify(token, keys, now());
       if (claims['htm'] !== method) refuse('it was signed for another method');
       if (claims['htu'] !== target) refuse('it was signed for another path');
@@ -54,7 +55,8 @@ export function createAuthority(
       if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > limits.tokenSeconds) {
         refuse(`its token is valid for longer than ${limits.tokenSeconds} s`);
       }
-      if (typeof jti !== 'string' || jti.length < 16 || jti.length > 128) refuse('its token has no id');
+      if (typeof jti !== 'string' || jti.length < 16 || jti.length > 128)
+        refuse('its token must have a "jti" of 16 to 128 characters');
       if (!ledger.spend(jti, (exp + limits.clockSkewSeconds) * 1_000)) refuse('its token was used before');
     },
   };
@@ -73,14 +75,18 @@ async function verify(token: string, keys: readonly Key[], at: number): Promise<
     return payload;
   } catch (fault) {
     if (fault instanceof errors.JWTExpired) refuse('its token has expired');
-    if (fault instanceof errors.JOSEError) refuse('its token is not valid');
+    if (fault instanceof errors.JOSEError) {
+      refuse(
+        `${fault.message} (expected a JWT with HS256 and the audience ${AUDIENCE}, signed with a key of this runner)`,
+      );
+    }
     throw fault;
   }
 }
 
 function keyOf(keys: readonly Key[], kid: string | undefined): Uint8Array {
   const key = keys.find(({ id }) => id === (kid ?? null));
-  if (key === undefined) refuse('its key is unknown');
+  if (key === undefined) refuse('its "kid" does not match a key of this runner');
   return key.secret;
 }
 

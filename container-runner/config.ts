@@ -53,7 +53,10 @@ const environment = z.object({
       try {
         parseKeys(text);
       } catch (fault) {
-        context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is not valid' });
+        context.addIssue({
+          code: 'custom',
+          message: fault instanceof Error ? fault.message : 'must be a secret, or a list of id=secret',
+        });
       }
     }),
   RUNNER_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be an HTTP(S) URL' }).optional(),

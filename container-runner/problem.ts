@@ -1,7 +1,7 @@
 /** Errors as RFC 9457 problem documents with a stable code. Branch on `code`, never on the message. */
 
 const PROBLEMS = {
-  invalid_request: { status: 400, title: 'The request is not valid' },
+  invalid_request: { status: 400, title: 'Invalid request' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
   unauthorized: { status: 401, title: 'The request must be signed' },
   not_found: { status: 404, title: 'Unknown route' },
@@ -14,7 +14,7 @@ const PROBLEMS = {
   egress_refused: { status: 403, title: 'The address is not allowed' },
   egress_failed: { status: 502, title: 'The outbound request failed' },
   egress_timeout: { status: 504, title: 'The outbound request timed out' },
-  storage: { status: 503, title: 'The ledger of the runner is not usable' },
+  storage: { status: 503, title: 'The ledger of the runner failed' },
   starting: { status: 503, title: 'The runner is starting' },
   stopping: { status: 503, title: 'The runner is stopping' },
   internal: { status: 500, title: 'Internal error of the runner' },

@@ -34,7 +34,7 @@ const REFUSED_HEADERS =
 const host = z
   .string()
   .max(limits.hostChars)
-  .regex(/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/i, 'must be a name');
+  .regex(/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/i, 'must be a host name');
 const resolveRequest = z.strictObject({ session: sessionId, host });
 const sendRequest = z.strictObject({
   session: sessionId,
@@ -53,7 +53,7 @@ const sendRequest = z.strictObject({
   }),
   body: z.string().nullable(),
   addresses: z
-    .array(z.string().refine((text) => isIP(text) !== 0, 'must be addresses'))
+    .array(z.string().refine((text) => isIP(text) !== 0, 'must be an IP address'))
     .min(1)
     .max(limits.egressAddresses),
   timeout_ms: z.int().min(1).max(limits.maxTimeoutMs),
@@ -71,7 +71,7 @@ export function addEgressRoutes(app: Hono, egress: Egress | null): void {
       try {
         return c.json({ addresses: await resolve(name) });
       } catch (fault) {
-        throw failed(`the name has no address: ${messageOf(fault)}`, true);
+        throw failed(`the name could not be resolved: ${messageOf(fault)}`, true);
       }
     });
   });
@@ -149,7 +149,7 @@ function answerOf(c: Context, { status, headers, body }: Incoming): Response {
 
 function wrongHeader(headers: Readonly<Record<string, string>>): (name: string) => string | null {
   return (name) => {
-    if (REFUSED_HEADERS.test(name)) return `${name} may not be set`;
+    if (REFUSED_HEADERS.test(name)) return `the header ${name} may not be set`;
     try {
       validateHeaderName(name);
       validateHeaderValue(name, headers[name] ?? '');

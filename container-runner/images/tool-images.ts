@@ -296,7 +296,7 @@ tar cf - -C /work packages`;
   async #groundOf(name: string): Promise<string> {
     const { docker, base, allowed } = this.#options;
     const plain = imageReference.safeParse(name).success;
-    if (!plain) throw new Error(`${name} is not the name of an image`);
+    if (!plain) throw new Error(`"${name}" must be the name of an image, such as python:3.12-slim`);
     const alias = BASE_ALIASES.get(name.replace(/:latest$/, ''));
     const isThere = await hasImage(docker, name);
     if (alias !== undefined && !isThere) return await base.ensure(alias);

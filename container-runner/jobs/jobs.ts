@@ -283,7 +283,7 @@ export class Jobs {
       const held = await this.#prewarmer.take(entry.session, sandbox, program.launch.interpreter);
       return await (held ?? sandbox).start(program.launch);
     }
-    if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('It runs no images');
+    if (sandbox.startImage === undefined || sandbox.buildImage === undefined) throw new Error('it cannot run images');
     if (program.type === 'image') {
       const held = await this.#prewarmer.takeImage(entry.session, sandbox, program.launch.image);
       return await (held?.start(program.launch) ?? sandbox.startImage(program.launch));

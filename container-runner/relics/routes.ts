@@ -73,11 +73,11 @@ function answerJson(answer: RelicAnswer, name: string, timeoutMs: number): Recor
     case 'answered':
       return { status: answer.status, type: answer.type, body: answer.body };
     case 'refused':
-      return problem('relic_unavailable', `The relic ${name} accepts no connections`, true);
+      return problem('relic_unavailable', `The relic ${name} does not accept connections`, true);
     case 'broken':
       return problem('relic_broken', `The relic ${name} ended the call: ${answer.why}`, false);
     case 'timeout':
-      return problem('relic_timeout', `The relic ${name} did not answer in ${timeoutMs / 1_000} s`, false);
+      return problem('relic_timeout', `The relic ${name} did not answer within ${timeoutMs / 1_000} s`, false);
     case 'too_large':
       return problem('relic_answer_too_large', `The answer of the relic ${name} is too large`, false);
   }

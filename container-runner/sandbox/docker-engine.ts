@@ -17,7 +17,7 @@ export async function connectEngine(socket: string | null): Promise<Docker> {
   const { OSType: system } = await within(limits.engineMs, docker.version()).then(
     (version) => ({ OSType: version.Os }),
     (fault: unknown) => {
-      throw new Error(`no Docker engine answers: ${messageOf(fault)}`);
+      throw new Error(`no Docker engine is reachable: ${messageOf(fault)}`);
     },
   );
   if (system !== 'linux') throw new Error(`the Docker engine runs ${system} containers; Linux containers are required`);
@@ -27,7 +27,7 @@ export async function connectEngine(socket: string | null): Promise<Docker> {
 /** Rejects after a timeout, because an engine may hang. */
 export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer in ${milliseconds} ms`)), milliseconds);
+    const timer = setTimeout(() => reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

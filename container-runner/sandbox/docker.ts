@@ -310,7 +310,7 @@ async function giveToImage(
 ): Promise<SandboxProcess> {
   try {
     if (launch.command === null && own.length === 0) {
-      throw new Error(`the image ${launch.image} has no default command, and the job names none`);
+      throw new Error(`the image ${launch.image} has no default command, so the job must specify one`);
     }
     const job = await imageJobBytes(launch, own);
     if (otherMeans) await container.adjust(adjustable(launch));

@@ -106,7 +106,7 @@ const ACTION_TABLE = {
     takesSlot: false,
     spends: 'session',
     parameters: { message: 'text', 'context?': 'json' },
-    functionSummary: 'An agent that works on its own and answers',
+    functionSummary: 'An agent that works independently and returns its answer',
   },
   relic: {
     ...USUAL,
@@ -135,7 +135,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     spends: 'model_call',
     parameters: { prompt: 'text', 'system?': 'string', 'model?': 'string', 'output_schema?': 'object' },
-    prompt: 'a model call of its own: {prompt, system?}',
+    prompt: 'a separate model call: {prompt, system?}',
   },
   internal: {
     ...USUAL,
@@ -176,7 +176,7 @@ const ACTION_TABLE = {
   },
   docker: {
     ...USUAL,
-    description: 'A command in a container of its own, from an image by name',
+    description: 'A command in a separate container, from an image by name',
     icon: '🐳',
     timeoutMs: limits.longActionTimeoutMs,
     allowedBy: 'capability',

@@ -14,7 +14,7 @@ interface ErrorRow {
 
 /** Every code that an HTTP client can receive, with its status, retry class and title (H4). */
 export const ERROR_TABLE = {
-  invalid_request: { status: 400, retry: 'no', title: 'The request is not valid' },
+  invalid_request: { status: 400, retry: 'no', title: 'Invalid request' },
   invalid_json: { status: 400, retry: 'no', title: 'The body is not JSON' },
   unsupported_content: { status: 400, retry: 'no', title: 'This type of content is not supported' },
   unauthorized: { status: 401, retry: 'no', title: 'A valid API key is required' },
@@ -55,7 +55,7 @@ export const ERROR_TABLE = {
   manifest_read_only: { status: 403, retry: 'no', title: 'Bundled manifests are read-only' },
   catalog_busy: { status: 429, retry: 'later', title: 'Too many catalogue changes are queued' },
   manifest_damaged: { status: 500, retry: 'no', title: 'The stored manifest is damaged' },
-  invalid_manifest: { status: 400, retry: 'no', title: 'The manifest is not valid' },
+  invalid_manifest: { status: 400, retry: 'no', title: 'Invalid manifest' },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERROR_TABLE;

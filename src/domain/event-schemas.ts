@@ -41,7 +41,7 @@ const totals = z.object({
   completion_tokens: count,
   cached_tokens: count,
   model_calls: count,
-  estimated: z.boolean().describe('Whether some of it is estimated'),
+  estimated: z.boolean().describe('Whether some counts are estimates'),
   cost: z.number().exactOptional().describe('US dollars, for calls with a known price'),
 });
 const usage = totals.describe('Usage of all model calls of the run');
@@ -114,7 +114,7 @@ export const JOURNALED = {
   }),
   agent_waiting: event(
     'run',
-    'The run waits for approvals only. Ends the stream of the message; the run continues with the answer',
+    'The run waits for approvals only. Ends the stream of the message; the run continues after the decision',
     {
       reason: z.literal('approvals'),
       iterations,
@@ -192,7 +192,7 @@ export const JOURNALED = {
       inputs: jsonObject.exactOptional().describe('Values of other actions that are passed to the code'),
     },
   ),
-  approval_resolved: event('action', 'A person has answered', {
+  approval_resolved: event('action', 'A person has decided', {
     approval_id: z.string(),
     approved: z.boolean(),
     note: z.string().exactOptional(),

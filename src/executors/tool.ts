@@ -93,6 +93,6 @@ function reportedFailure(output: unknown, name: string): ActionOutcome | null {
   if (!isJsonObject(output)) return null;
   if (output['success'] !== false && output['status'] !== 'error') return null;
   const said = output['error'] ?? output['message'];
-  const text = typeof said === 'string' ? said : said === undefined ? 'it gave no reason' : quote(said);
+  const text = typeof said === 'string' ? said : said === undefined ? 'no reason given' : quote(said);
   return failure('tool_failed', `The tool "${name}" failed: ${text}`, { retryable: output['retryable'] === true });
 }

@@ -70,7 +70,7 @@ function read(schema: JsonObject, meter = new WorkMeter(limits.schemaSteps)): Pr
 
 function reasonOf(fault: unknown): string {
   if (fault instanceof WorkExceeded) return `schema and value together take too much work (${fault.message})`;
-  return fault instanceof TooDeep ? fault.message : `the schema is not usable (${messageOf(fault)})`;
+  return fault instanceof TooDeep ? fault.message : `the schema cannot be used (${messageOf(fault)})`;
 }
 
 /** Keywords whose errors only report that a nested keyword failed; that failure is listed as well. */

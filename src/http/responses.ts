@@ -16,7 +16,8 @@ import { SCOPES } from './tokens.ts';
 
 const count = z.int().min(0);
 const at = z.int().describe('Epoch milliseconds');
-const next = (what: string) => z.string().nullable().describe(`\`before\` of the page with ${what}; null on the last`);
+const next = (what: string) =>
+  z.string().nullable().describe(`Value of \`before\` for the page with ${what}; null on the last page`);
 
 const RUN_STATUSES = [
   'queued',
@@ -86,7 +87,7 @@ export const runResult: z.ZodType<RunResult> = z.object({
       }),
     )
     .exactOptional()
-    .describe('The question to a person while the run waits for an answer'),
+    .describe('Pending approvals; present while the run waits for them'),
   warnings: z.array(codeAndMessage),
   usage: z.object({
     prompt_tokens: count,
@@ -156,7 +157,7 @@ export const artifact: z.ZodType<ArtifactEntry> = z.object({
 export const artifacts = z.object({
   session_id: z.string(),
   artifacts: z.array(artifact),
-  next: count.nullable().describe('`after` of the next page; null on the last'),
+  next: count.nullable().describe('Value of `after` for the next page; null on the last page'),
 });
 
 export const feeds = z.object({
@@ -200,7 +201,7 @@ export const approval: z.ZodType<ApprovalView> = z.object({
   expires_at: at,
   decided_at: at.nullable(),
   note: z.string().nullable(),
-  sha256: z.string().describe('Of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
+  sha256: z.string().describe('SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
   bytes: count,
   parameters: jsonObject.nullable(),
   inputs: jsonObject.nullable(),
@@ -263,7 +264,7 @@ export const schedules = z.object({
     z.object({
       workflow: z.string(),
       cron: z.string(),
-      timezone: z.string().describe('IANA'),
+      timezone: z.string().describe('IANA time zone name'),
       inputs: jsonObject,
       next: z.array(at),
     }),
@@ -297,7 +298,7 @@ export const plan = z.object({
   responses: z.array(z.object({ content: z.string(), final: z.boolean().nullable() })),
   text: z.string(),
   ...JOURNALED.plan_generated.data.shape,
-  report: z.string().describe('For people'),
+  report: z.string().describe('Human-readable report'),
 });
 
 export const executions = z.object({

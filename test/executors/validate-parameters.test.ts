@@ -81,7 +81,7 @@ test('[M3] at most five errors are reported', () => {
 
 test('[M3] an unusable schema gives an issue instead of an exception', () => {
   expect(validateParameters({ type: 'object', properties: { a: { $ref: '#/nowhere' } } }, { a: 1 })).toContain(
-    'not usable',
+    'cannot be used',
   );
 });
 

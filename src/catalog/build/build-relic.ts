@@ -91,7 +91,12 @@ function writtenEndpoints({ endpoints }: RelicInput, context: BuildContext): Wri
   for (const { name, key, spec } of entries) {
     const path = ['endpoints', key];
     if (name === undefined || !/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name)) {
-      context.addIssue(path, name === undefined ? 'has no "name"' : `"${name}" is not a valid endpoint name`);
+      context.addIssue(
+        path,
+        name === undefined
+          ? 'has no "name"'
+          : `"${name}" is not an endpoint name (allowed: a letter or "_", then up to 63 letters, digits, "_" and "-")`,
+      );
     } else if (found.some((other) => other.name === name)) {
       context.addIssue(path, `another endpoint is already called "${name}"`);
     } else found.push({ name, path, spec: typeof spec === 'string' ? {} : spec });

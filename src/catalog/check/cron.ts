@@ -27,7 +27,7 @@ function expressionIssue(cron: string): string | null {
   const fields = cron.split(/\s+/).length;
   if (fields !== 5 && fields !== 6) return `it has ${fields} fields`;
   try {
-    return new Cron(cron, { timezone: 'UTC' }).nextRun() === null ? 'there is no such time' : null;
+    return new Cron(cron, { timezone: 'UTC' }).nextRun() === null ? 'it never matches a time' : null;
   } catch (fault) {
     return fault instanceof Error ? fault.message : String(fault);
   }

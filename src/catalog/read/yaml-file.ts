@@ -172,7 +172,7 @@ function whyNotJson(value: unknown, depth: number, left: Allowance): string | nu
   if (value instanceof Map || value instanceof Set || value instanceof Date || value instanceof Uint8Array) {
     return 'YAML tags such as !!set, !!timestamp or !!binary are not supported';
   }
-  if (Object.hasOwn(value, '__proto__')) return '"__proto__" is not a valid field name';
+  if (Object.hasOwn(value, '__proto__')) return '"__proto__" is not allowed as a field name';
   for (const [name, member] of Object.entries(value)) {
     left.chars -= Array.isArray(value) ? 0 : name.length;
     const reason = whyNotJson(member, depth + 1, left);

@@ -47,7 +47,7 @@ const endpoint = z.strictObject({
     .optional(),
   summary: z.string().min(1).max(500).optional().describe('One sentence for the model.'),
   description: text.optional().describe('Used if summary is missing.'),
-  parameters: json.optional().describe('As for tools.'),
+  parameters: json.optional().describe('In the same form as the parameters of a tool.'),
   parameters_schema: json.optional().describe('The same as parameters.'),
   returns: jsonMap.optional().describe('JSON Schema of the answer, for readers.'),
   effects: z.enum(['pure', 'idempotent', 'unsafe']).optional().describe('Default unsafe; for GET and HEAD idempotent.'),

@@ -103,10 +103,16 @@ const step = z.strictObject({
       .array(step)
       .max(limits.workflowSteps)
       .optional()
-      .describe('For conditional (if true), parallel, and for_each (for each item).');
+      .describe(
+        'Nested steps of conditional (run if the condition is true), parallel, and for_each (run for each item).',
+      );
   },
   get else() {
-    return z.array(step).max(limits.workflowSteps).optional().describe('For conditional: if the condition is false.');
+    return z
+      .array(step)
+      .max(limits.workflowSteps)
+      .optional()
+      .describe('For conditional: steps to run if the condition is false.');
   },
   get otherwise() {
     return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
@@ -124,7 +130,7 @@ const step = z.strictObject({
 export const workflowSchema = z.strictObject({
   ...base,
   trigger: trigger.optional().describe('What starts the workflow. Default manual.'),
-  inputs: json.optional().describe('As the parameters of a tool. Default: any inputs.'),
+  inputs: json.optional().describe('In the same form as the parameters of a tool. Default: any inputs.'),
   parameters: json.optional().describe('The same as inputs.'),
   import: imports.optional().describe('Imports of the steps; targets of steps are imported automatically.'),
   steps: z.array(step).min(1).max(limits.workflowSteps).describe('Run in order, unless depends_on says otherwise.'),

@@ -130,7 +130,7 @@ const price = z.strictObject({
 
 const persona = z.strictObject({
   agent: fileText.optional().describe('Who the agent is.'),
-  user: fileText.optional().describe('Whom the agent talks to.'),
+  user: fileText.optional().describe('The user that the agent talks to.'),
   examples: z.array(fileText).optional().describe('Example exchanges.'),
   file: relativePath.optional().describe('Short for agent: {file: path}.'),
 });
@@ -187,12 +187,15 @@ export const agentSchema = z.strictObject({
     .describe('Types of code that the agent may run. Default: none.'),
   internal_actions: z
     .strictObject({
-      enabled: z.boolean().optional().describe('False rejects all of them. Default true.'),
-      allowed_actions: z.array(z.enum(INTERNAL_ACTIONS)).optional().describe('Only these. Default: all.'),
+      enabled: z.boolean().optional().describe('If false, all internal actions are rejected. Default true.'),
+      allowed_actions: z
+        .array(z.enum(INTERNAL_ACTIONS))
+        .optional()
+        .describe('The allowed internal actions. Default: all.'),
       blocked_actions: z
         .array(z.enum(INTERNAL_ACTIONS))
         .optional()
-        .describe('All except these; takes precedence over allowed_actions.'),
+        .describe('Internal actions that are not allowed; takes precedence over allowed_actions.'),
     })
     .optional()
     .describe('Internal actions of the model.'),

@@ -95,7 +95,7 @@ const RANGE_WORDS: Readonly<Record<string, string>> = {
   uniqueLocal: 'a private address',
   linkLocal: 'a link-local address',
   carrierGradeNat: 'a private address',
-  unspecified: 'no address at all',
+  unspecified: 'the unspecified address',
   broadcast: 'a broadcast address',
   multicast: 'a multicast address',
   reserved: 'a reserved address',

@@ -185,7 +185,7 @@ function refusalOf(status: number, problem: JsonObject | null, { url }: RunnerAd
     case 'invalid_request':
       return new OutboundError('header_refused', detail, true);
     default:
-      return unavailable(`the runner at ${url} sends no requests now: ${detail}`);
+      return unavailable(`the runner at ${url} cannot send requests now: ${detail}`);
   }
 }
 

@@ -75,7 +75,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   ): Promise<{ status: number; headers: Headers; text: string }> {
     const stop = new AbortController();
     const cancel = clock.schedule(limits.runnerRequestMs, () =>
-      stop.abort(new Error(`no answer in ${limits.runnerRequestMs / 1_000} s`)),
+      stop.abort(new Error(`no answer within ${limits.runnerRequestMs / 1_000} s`)),
     );
     try {
       const response = await request(method, target, body, stop.signal);
@@ -225,7 +225,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     async callRelic(call, { signal }) {
       const stop = new AbortController();
       const waitMs = call.timeoutMs + limits.relicGraceMs;
-      const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer in ${waitMs / 1_000} s`)));
+      const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer within ${waitMs / 1_000} s`)));
       const { name } = call.relic;
       let response: Response;
       try {

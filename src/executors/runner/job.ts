@@ -102,10 +102,10 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
       return failure('output_limit', `${what} printed more than ${limits.jobOutputBytes} bytes`);
     case 'lost':
       return isRepeatable(call)
-        ? failure('lost', `${what} was lost: its runner went away while it was running`, { retryable: true })
+        ? failure('lost', `${what} was lost: its runner became unavailable while it was running`, { retryable: true })
         : failure(
             'outcome_unknown',
-            `${what} was lost: its runner went away while it was running, and it is unknown whether it finished`,
+            `${what} was lost: its runner became unavailable while it was running, and it is unknown whether it finished`,
           );
     case 'build_failed':
       return failure('build_failed', withStderr(`The image of ${what} could not be built`, result));

@@ -104,7 +104,7 @@ class Answer {
   }
 }
 
-const PAGE = 'answered with a web page; is its address complete (many end in /v1)?';
+const PAGE = 'answered with a web page; check its URL (many end in /v1)';
 
 /** Whether an answer is one JSON object or a stream of events; unknown while there is only white space. */
 function beginningOf(bytes: Uint8Array): 'unknown' | 'stream' | 'object' {

@@ -34,7 +34,7 @@ export function failureOf(
     const later = status === null || ((OVERLOADED.has(status) || status >= 500) && fault.code !== 'insufficient_quota');
     const message =
       status !== null && status >= 300 && status < 400
-        ? `The model endpoint ${endpoint} redirects (${status}); configure its final address, because the key is sent to no other`
+        ? `The model endpoint ${endpoint} redirects (${status}); configure its final URL, because the key is not sent to another address`
         : `The model endpoint ${endpoint} answered with an error: ${said}`;
     return {
       error: new EngineError(

@@ -109,7 +109,7 @@ function compare(a: number, b: number): number {
 /** The error of the first model, with the messages of the others. */
 function summed(failures: readonly { readonly label: string; readonly fault: EngineError }[]): EngineError {
   const [first, ...others] = failures;
-  if (first === undefined) return new EngineError('internal', 'No model was asked');
+  if (first === undefined) return new EngineError('internal', 'No model was called');
   if (others.length === 0) return first.fault;
   const message = [first.fault.message, ...others.map(({ label, fault }) => `${label}: ${fault.message}`)].join('; ');
   return new EngineError(first.fault.code, message, first.fault.details, first.fault);

@@ -205,7 +205,7 @@ class Selection {
     }
     if (apiKey === null && preset !== null && preset.keyHeader !== null && !preset.local) {
       return refused(
-        `${preset.title} requires a key: name its secret in api_key_secret (LLM_API_KEY goes only to LLM_BASE_URL, origin and path)`,
+        `${preset.title} requires a key: name its secret in api_key_secret (LLM_API_KEY is sent only to the origin and path of LLM_BASE_URL)`,
       );
     }
     return {

@@ -175,11 +175,11 @@ describe('imports', () => {
 
 describe('hostile files', () => {
   test.each([
-    ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not a valid field name'],
+    ['__proto__ as a field', `${tool('t')}__proto__: {effects: pure}\n`, '"__proto__" is not allowed as a field name'],
     [
       'a nested __proto__ key',
       `${tool('t')}metadata: {a: [{__proto__: {x: 1}}]}\n`,
-      '"__proto__" is not a valid field name',
+      '"__proto__" is not allowed as a field name',
     ],
     [
       'nesting',

@@ -98,7 +98,7 @@ test.each<[string, Partial<JobResult>, string, boolean]>([
   [
     'outcome_unknown',
     { end: 'lost', exitCode: null },
-    'python was lost: its runner went away while it was running, and it is unknown whether it finished',
+    'python was lost: its runner became unavailable while it was running, and it is unknown whether it finished',
     false,
   ],
 ])('[R4] %s gives its own message: %j', async (code, result, message, retryable) => {
@@ -136,7 +136,7 @@ test.each([
   ['{"success": false, "error": "no such city"}', 'The tool "stats" failed: no such city', false],
   ['{"status": "error", "message": "busy", "retryable": true}', 'The tool "stats" failed: busy', true],
   ['{"success": false, "error": {"code": 7}}', 'The tool "stats" failed: {"code":7}', false],
-  ['{"success": false}', 'The tool "stats" failed: it gave no reason', false],
+  ['{"success": false}', 'The tool "stats" failed: no reason given', false],
 ])('[R3] a script that prints %s has failed', async (stdout, message, retryable) => {
   const call = callOf({}, { tool: script, action: { name: 'stats' } });
   expect(errorOf(await toolExecutor.execute(call, contextOf({ runner: fakeRunner({ stdout }) })))).toEqual({

@@ -85,7 +85,7 @@ describe('the prompt', () => {
         expect(prompt).toContain(`- ${parameter} (`);
     }
     expect(prompt).toContain(
-      'type: tool, llm (a model call of its own: {prompt, system?}), python, shell, internal, agent, relic, workflow.',
+      'type: tool, llm (a separate model call: {prompt, system?}), python, shell, internal, agent, relic, workflow.',
     );
   });
 
