@@ -1,4 +1,4 @@
-/** docs/protocol.md keeps its word: its examples give the events that stand behind them, its tables name every code. */
+/** Checks docs/protocol.md: its examples give the documented events, and its tables list every code. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Random documents of the protocol, with the events that they must give. */
+/** Random documents of the protocol, with their expected events. */
 import * as fc from 'fast-check';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 
@@ -8,7 +8,7 @@ interface Piece {
 }
 
 const NAMES = ['search', 'fetch', 'a_1', 'http.get', 'größe'];
-/** Text that means nothing to the parser but comes close. */
+/** Text without a meaning for the parser, but similar to tags. */
 const plain = fc
   .array(
     fc.constantFrom(
@@ -126,7 +126,7 @@ const blocks: fc.Arbitrary<Block> = fc.oneof(
   items.map((item) => ({ type: 'item' as const, item })),
 );
 
-/** `text` and the lines that `lines(parse(text))` must be. */
+/** `text`, and the expected result of `lines(parse(text))`. */
 export const documents: fc.Arbitrary<Piece> = fc
   .tuple(fc.array(blocks, { maxLength: 6 }), spacing)
   .map(([made, space]) => new Writer(space).write(made));
@@ -146,7 +146,7 @@ class Writer {
     let bare: string | null = null;
     for (const block of made) {
       if (block.type === 'item' && block.item.type === 'words') {
-        // Neighbouring words are one block of bare text.
+        // Adjacent words are one block of bare text.
         bare = bare === null ? block.item.text : bare + this.#space + block.item.text;
         this.#text += block.item.text + this.#space;
         continue;
@@ -207,7 +207,7 @@ class Writer {
         this.#text += part;
         words += part;
       } else {
-        // A space keeps a following word out of the reference.
+        // A space separates a following word from the reference.
         this.#text += `${part[0]} ,`;
         flush();
         this.#events.push(

@@ -96,7 +96,7 @@ const ODD_SCHEMA: JsonObject = {
   },
 };
 
-/** An agent that may do everything, with tools whose names and schemas are as awkward as manifests allow. */
+/** An agent with all abilities, and tools with the most unusual names and schemas that manifests allow. */
 const EVERYTHING = agentWith(
   [
     tool('odd', ODD_SCHEMA),
@@ -131,7 +131,7 @@ function parse(text: string): ProtocolEvent[] {
 
 const engines = new Map<string, Promise<Engine>>();
 
-/** Kept, since compiling takes most of the time. */
+/** Cached, because compiling takes most of the time. */
 function engine(resolved: ResolvedAgent, form: Form): Promise<Engine> {
   const { text } = buildGrammar(resolved, { format: 'gbnf', form });
   const known = engines.get(text) ?? engineFor(text);
@@ -143,7 +143,7 @@ describe.each([...AGENTS.keys()])('the grammar of %s', (name) => {
   const resolved = AGENTS.get(name) ?? shipped(name);
 
   test.each(FORMS)(
-    '[P18] what XGrammar writes under it parses clean and names only what the agent has, %s form',
+    '[P18] texts that XGrammar generates from it parse without a warning and use only the agent’s names, %s form',
     async (form) => {
       const { write } = await engine(resolved, form);
       for (let seed = 0; seed < TEXTS; seed += 1) {
@@ -169,7 +169,7 @@ describe.each([...AGENTS.keys()])('the grammar of %s', (name) => {
   );
 });
 
-/** Fails with the place at which the engine refuses the text. */
+/** Fails with the position at which the engine refuses the text. */
 function expectAccepted({ refusal }: Engine, text: string): void {
   const stopped = refusal(text);
   expect(
@@ -178,7 +178,7 @@ function expectAccepted({ refusal }: Engine, text: string): void {
   ).toBeNull();
 }
 
-/** The tools that the prompt's examples make up, as they use them. */
+/** The invented tools of the prompt's examples, as the examples use them. */
 const MADE_UP = agentWith(
   [
     tool('weather', { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }),
@@ -188,13 +188,13 @@ const MADE_UP = agentWith(
   { capabilities: ['python', 'shell'], internalActions: { enabled: true, allowed: null, blocked: [] } },
 );
 
-describe('what the grammar admits', () => {
+describe('the grammar accepts', () => {
   test.each(FORMS)('[L4] every example of the prompt, %s form', async (form) => {
     const examples = promptExamples({ form, python: true, shell: true, variables: true, feeds: true });
     for (const { text } of examples) expectAccepted(await engine(MADE_UP, form), text);
   });
 
-  test.each(FORMS)('[L3] what the demo model says, %s form', async (form) => {
+  test.each(FORMS)('[L3] the output of the demo model, %s form', async (form) => {
     const agent = {
       name: 'assistant',
       tools: [...ASSISTANT.tools.values()],
@@ -243,7 +243,7 @@ describe('what the grammar admits', () => {
     });
   });
 
-  test('[P12] a reference where a value of any type may stand', async () => {
+  test('[P12] a reference for a value of any type', async () => {
     const { refusal } = await engine(ASSISTANT, 'compact');
     const call = (value: string): string =>
       `<action name="web_fetch">{"url":"$links[0].href","max_chars":${value}}</action>`;
@@ -266,27 +266,27 @@ describe('what the grammar admits', () => {
   });
 
   test.each<readonly [string, string]>([
-    ['text outside of every block', 'Hello.'],
+    ['text outside all blocks', 'Hello.'],
     ['nothing at all', ''],
-    ['thoughts alone, which would leave a run without progress', '<thought>Hm.</thought>'],
-    ['a response that is not closed', '<response>Hello'],
-    ['a response whose end stands in a code fence', response('```\ncode')],
+    ['only thoughts, which are no progress', '<thought>Hm.</thought>'],
+    ['an unclosed response', '<response>Hello'],
+    ['a response with its end in a code fence', response('```\ncode')],
     ['an action inside a code fence of a thought', '<thought>\n```\n<action name="echo">{}</action>\n```</thought>'],
     ['an unknown attribute of a response', '<response kind="x">Hello</response>'],
     ['an unknown tool', '<action name="teleport">{}</action>'],
     ['a missing parameter', '<action name="calculator">{}</action>'],
-    ['an empty parameter that must not be', '<action name="calculator">{"expression":""}</action>'],
+    ['an empty value of a parameter that must not be empty', '<action name="calculator">{"expression":""}</action>'],
     ['an unknown parameter', '<action name="calculator">{"expression":"1","x":1}</action>'],
     ['a wrong type', '<action name="text_stats">{"text":"x","top":"many"}</action>'],
     ['a number with the wrong sign', '<action name="text_stats">{"text":"x","top":-1}</action>'],
     ['a value that is not in the enum', '<action name="web_fetch">{"url":"x","method":"POST"}</action>'],
-    ['a parameter twice', '<action name="calculator">{"expression":"1","expression":"2"}</action>'],
+    ['a duplicate parameter', '<action name="calculator">{"expression":"1","expression":"2"}</action>'],
     ['a capability that the agent lacks', '<action type="docker">{"image":"a","command":"b"}</action>'],
     ['an internal action that does not exist', '<action type="internal" name="reboot">{}</action>'],
-    ['an id that is none', '<action name="echo" id="a b">{}</action>'],
+    ['an invalid id', '<action name="echo" id="a b">{}</action>'],
     ['single quotes', "<action name='echo'>{}</action>"],
-    ['JSON that is not strict', '<action name="echo">{"a":1,}</action>'],
-    ['an action that is not closed', '<action name="echo">{}'],
+    ['invalid JSON', '<action name="echo">{"a":1,}</action>'],
+    ['an unclosed action', '<action name="echo">{}'],
     ['empty code', '<action type="python">{"code":" \\n "}</action>'],
     ...[
       'thought',
@@ -310,7 +310,7 @@ describe('what the grammar admits', () => {
     expect((await engine(ASSISTANT, 'compact')).refusal(text)).not.toBeNull();
   });
 
-  test('[P18] it refuses an internal action that this agent is not allowed', async () => {
+  test('[P18] it refuses an internal action that this agent cannot use', async () => {
     const text = '<action type="internal" name="list_context_feeds">{}</action>';
     const { agent } = ASSISTANT;
     const internalActions = { ...agent.internalActions, enabled: true, blocked: ['list_context_feeds' as const] };
@@ -338,8 +338,8 @@ describe('parameters', () => {
     ['an awkward enum', { enum: ['a "quoted" one', '</action>', 'a\\b\n'] }, ['</action>', 'a\\b\n'], ['a']],
     ['a constant', { const: { a: [true] } }, [{ a: [true] }], [{ a: [false] }, {}]],
     ['integers', { type: 'integer' }, [-12, 0, 7], [1.5, '1']],
-    ['integers that are not negative', { type: 'integer', minimum: 0, maximum: 10 }, [0, 10], [-1, 100]],
-    ['integers of at least one', { type: 'integer', minimum: 1, maximum: 9 }, [1, 9], [0, -1, 10]],
+    ['non-negative integers', { type: 'integer', minimum: 0, maximum: 10 }, [0, 10], [-1, 100]],
+    ['positive integers', { type: 'integer', minimum: 1, maximum: 9 }, [1, 9], [0, -1, 10]],
     ['numbers', { type: 'number' }, [-1.5, 0, 1e21], ['1', null]],
     [
       'items and their number',
@@ -358,7 +358,7 @@ describe('parameters', () => {
       [{ a: 'x' }],
     ],
     [
-      'declared and further properties',
+      'declared and additional properties',
       { type: 'object', properties: { a: { type: 'null' } }, additionalProperties: { type: 'boolean' } },
       [{}, { a: null }, { a: null, b: true }, { b: true, c: false }],
       [{ b: 1 }, { b: true, a: 1 }],
@@ -380,7 +380,7 @@ describe('parameters', () => {
       [{ a: 5 }, { a: 5, b: 'x' }],
       [{}, { a: -5 }],
     ],
-    ['no type, but properties', { properties: { a: { type: 'integer' } }, required: ['a'] }, [{ a: 1 }], [{}, [], 1]],
+    ['properties without a type', { properties: { a: { type: 'integer' } }, required: ['a'] }, [{ a: 1 }], [{}, [], 1]],
     ['anything', {}, ['x', 1.5e3, [], [{ a: null }], {}], []],
     ['an empty object', { type: 'object', additionalProperties: false }, [{}], [{ a: 1 }]],
   ])('[M3] %s', async (_, schema, good, bad) => {
@@ -391,7 +391,7 @@ describe('parameters', () => {
   });
 
   test.each([[[]], [['b']], [['a', 'd']]])(
-    '[M3] required are %j: others may be left out anywhere, and all come in the order of the schema',
+    '[M3] required parameters are %j: others are optional, and all are in the order of the schema',
     async (required) => {
       const letters = { a: { type: 'null' }, b: { type: 'null' }, c: { type: 'null' }, d: { type: 'null' } };
       const { refusal } = await engine(
@@ -410,7 +410,7 @@ describe('parameters', () => {
     },
   );
 
-  test('[P18] a tool with a parameter called parameters is called so that it reaches it', async () => {
+  test('[P18] a tool with a parameter named parameters gets it in the full form', async () => {
     const resolved = agentWith([tool('t', { type: 'object', properties: { parameters: { type: 'integer' } } })]);
     const text = '<action name="t">{"parameters":{"parameters":5}}</action>';
     expectAccepted(await engine(resolved, 'compact'), text);
@@ -418,7 +418,7 @@ describe('parameters', () => {
     expect(action?.parameters).toEqual({ parameters: 5 });
   });
 
-  test('[M3] what the grammar does not say is noted, with the place', () => {
+  test('[M3] restrictions that the grammar does not enforce are noted with their position', () => {
     const resolved = one({ type: 'string', pattern: '^a', maxLength: 5_000 });
     expect(buildGrammar(resolved, { format: 'gbnf', form: 'full' }).notes).toEqual([
       't-v: "pattern" is not in the grammar; it is checked before dispatch',
@@ -426,7 +426,7 @@ describe('parameters', () => {
     ]);
   });
 
-  test('[M3] schemas that lead nowhere or in a circle still give a grammar', async () => {
+  test('[M3] schemas with unresolved or circular references still give a grammar', async () => {
     const schema: JsonObject = {
       type: 'object',
       properties: { a: { $ref: '#/$defs/loop' }, b: { $ref: '#/nowhere' }, c: { $ref: '#' }, d: false },
@@ -437,8 +437,8 @@ describe('parameters', () => {
   });
 });
 
-describe('for engines with a lexer', () => {
-  test.each(FORMS)('[P18] a lexeme (in capitals) is made of lexemes only, %s form', (form) => {
+describe('grammars for engines with a lexer', () => {
+  test.each(FORMS)('[P18] a lexeme (in capitals) consists only of lexemes, %s form', (form) => {
     const { text } = buildGrammar(EVERYTHING, { format: 'gbnf', form });
     const rules = [...text.matchAll(/^([A-Z-]+) ::= (.*)$/gm)];
     expect(rules.length).toBeGreaterThan(20);
@@ -447,7 +447,7 @@ describe('for engines with a lexer', () => {
     }
   });
 
-  test('[P18] Lark has its own signs for rules, classes and counts', () => {
+  test('[P18] Lark has its own syntax for rules, classes and repetitions', () => {
     const { text } = buildGrammar(ASSISTANT, { format: 'lark', form: 'compact' });
     expect(text).toMatch(/^\/\/ Protocol text of the agent "assistant"/);
     expect(text).toContain('\nstart: GAP? (idle_thought GAP?)* work');
@@ -458,7 +458,7 @@ describe('for engines with a lexer', () => {
   });
 });
 
-test('[P18] the Worker does not hold the generator', () => {
+test('[P18] the Worker does not contain the generator', () => {
   const seen = new Set<string>();
   const visit = (file: string): void => {
     if (seen.has(file)) return;
@@ -471,13 +471,13 @@ test('[P18] the Worker does not hold the generator', () => {
   expect([...seen].filter((file) => file.includes('/grammar/'))).toEqual([]);
 });
 
-describe('the command', () => {
+describe('npm run grammar', () => {
   const run = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
     spawnSync(process.execPath, [join(import.meta.dirname, '../../../scripts/grammar.ts'), ...args], {
       encoding: 'utf8',
     });
 
-  test('[P18] it prints the grammar of a bundled agent in the notation and form asked for', () => {
+  test('[P18] prints the grammar of a bundled agent in the given notation and form', () => {
     const { status, stdout } = run('research_orchestrator', '--format', 'lark', '--form', 'compact');
     expect(status).toBe(0);
     expect(stdout).toBe(buildGrammar(shipped('research_orchestrator'), { format: 'lark', form: 'compact' }).text);
@@ -487,7 +487,7 @@ describe('the command', () => {
     [['nobody'], 'unknown agent "nobody" (known: '],
     [['assistant', '--format', 'ebnf'], '--format "ebnf" is unknown (known: gbnf, lark)'],
     [['assistant', '--wrong'], "Unknown option '--wrong'"],
-  ])('[P18] %j is refused in words', (args, words) => {
+  ])('[P18] %j is refused with a clear message', (args, words) => {
     const { status, stdout, stderr } = run(...args);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toContain(words);

@@ -1,11 +1,11 @@
-/** The rules that a JSON Schema becomes (M3), and their form for llguidance. */
+/** The grammar rules of a JSON Schema (M3), and their form for llguidance. */
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { toLark } from '../../../src/protocol/grammar/lark.ts';
 import { choice, literal, Rules, times } from '../../../src/protocol/grammar/rules.ts';
 import { SchemaGrammar, shape } from '../../../src/protocol/grammar/schema.ts';
 
-/** The rules that a parameter `v` of this schema adds, and what is noted about it. */
+/** The rules of a parameter `v` with this schema, and the notes about it. */
 function compiled(
   schema: JsonObject,
   further: JsonObject = {},
@@ -37,25 +37,25 @@ describe('[M3] a value', () => {
     ['a boolean', { type: 'boolean' }, '(BOOLEAN | REFERENCE)'],
     ['a number', { type: 'number' }, '(NUMBER | REFERENCE)'],
     ['a string', { type: 'string' }, 'STRING'],
-    ['a string of no least length', { type: 'string', minLength: 0 }, 'STRING'],
+    ['a string with minLength 0', { type: 'string', minLength: 0 }, 'STRING'],
     [
-      'a string of a length',
+      'a string with a length limit',
       { type: 'string', minLength: 2, maxLength: 2 },
       '(T-V | REFERENCE); T-V: "\\"" CHARACTER{2} "\\""',
     ],
-    ['a string of some length', { type: 'string', minLength: 1 }, '(T-V | REFERENCE); T-V: "\\"" CHARACTER+ "\\""'],
+    ['a string with minLength 1', { type: 'string', minLength: 1 }, '(T-V | REFERENCE); T-V: "\\"" CHARACTER+ "\\""'],
     ['an integer', { type: 'integer' }, '(T-V | REFERENCE); T-V: "0" | "-"? [1-9] [0-9]{0,14}'],
     ['a natural number', { type: 'integer', minimum: 0 }, '(T-V | REFERENCE); T-V: "0" | [1-9] [0-9]{0,14}'],
-    ['a positive one', { type: 'integer', minimum: 1 }, '(T-V | REFERENCE); T-V: [1-9] [0-9]{0,14}'],
+    ['a positive integer', { type: 'integer', minimum: 1 }, '(T-V | REFERENCE); T-V: [1-9] [0-9]{0,14}'],
     [
-      'a natural number of digits',
+      'a natural number with a number of digits',
       { type: 'integer', minimum: 0, maximum: 99.5 },
       '(T-V | REFERENCE); T-V: "0" | [1-9] [0-9]{0,1}',
     ],
     ['a digit', { type: 'integer', minimum: 1, maximum: 9 }, '(T-V | REFERENCE); T-V: [1-9]'],
-    ['zero at most', { type: 'integer', minimum: 0, maximum: 0 }, '(T-V | REFERENCE); T-V: "0" | [1-9]'],
+    ['zero only', { type: 'integer', minimum: 0, maximum: 0 }, '(T-V | REFERENCE); T-V: "0" | [1-9]'],
     [
-      'an integer with an upper end only',
+      'an integer with only a maximum',
       { type: 'integer', maximum: 9 },
       '(T-V | REFERENCE); T-V: "0" | "-"? [1-9] [0-9]{0,14}',
     ],
@@ -63,26 +63,26 @@ describe('[M3] a value', () => {
     ['an enum', { enum: ['a', 1] }, '("\\"a\\"" | "1" | REFERENCE)'],
     ['an empty enum', { enum: [], type: 'null' }, '("null" | REFERENCE)'],
     ['a list', { type: 'array' }, '(t-v | REFERENCE); t-v: OPEN-LIST (value (COMMA value)*)? CLOSE-LIST'],
-    ['a list of nothing', { type: 'array', maxItems: 0 }, '(t-v | REFERENCE); t-v: OPEN-LIST CLOSE-LIST'],
+    ['an empty list', { type: 'array', maxItems: 0 }, '(t-v | REFERENCE); t-v: OPEN-LIST CLOSE-LIST'],
     [
-      'a list of one',
+      'a list with one item',
       { items: { type: 'string' }, minItems: 1, maxItems: 1 },
       '(t-v | REFERENCE); t-v: OPEN-LIST STRING "" CLOSE-LIST',
     ],
     [
-      'a list of some',
+      'a list with several items',
       { type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 4 },
       '(t-v | REFERENCE); t-v: OPEN-LIST STRING (COMMA STRING){1,3} CLOSE-LIST',
     ],
     ['alternatives', { oneOf: [{ type: 'string' }, { type: 'null' }] }, 't-v; t-v: (STRING | ("null" | REFERENCE))'],
     [
-      'of two kinds of alternatives the first',
+      'the first of two kinds of alternatives',
       { anyOf: [{ type: 'null' }], oneOf: [{ type: 'string' }] },
       't-v; t-v: ("null" | REFERENCE)',
     ],
     ['no alternatives', { anyOf: [], type: 'string' }, 'STRING'],
     [
-      'alternatives of one base',
+      'alternatives with a common base',
       { type: 'integer', anyOf: [{ minimum: 1, maximum: 9 }] },
       't-v-2; t-v-2: (T-V | REFERENCE); T-V: [1-9]',
     ],
@@ -107,12 +107,12 @@ describe('[M3] a value', () => {
       '(t-v | REFERENCE); t-v: OPEN (STRING COLON STRING (COMMA STRING COLON STRING)*)? CLOSE',
     ],
     [
-      'properties that may be left out',
+      'optional properties',
       { properties: { a: { type: 'string' }, b: { type: 'string' } } },
       '(t-v | REFERENCE); t-v: OPEN ("\\"a\\"" COLON STRING (COMMA "\\"b\\"" COLON STRING)? | "\\"b\\"" COLON STRING)? CLOSE',
     ],
     [
-      'one between others',
+      'an optional property between others',
       { properties: { a: { type: 'string' }, b: { type: 'string' }, c: { type: 'string' } }, required: ['b'] },
       '(t-v | REFERENCE); t-v: OPEN ("\\"a\\"" COLON STRING COMMA)? "\\"b\\"" COLON STRING (COMMA "\\"c\\"" COLON STRING)? CLOSE',
     ],
@@ -133,13 +133,13 @@ describe('[M3] a value', () => {
     [{ type: 'object', minProperties: 1 }, ['t-v: "minProperties"']],
     [{ $ref: '#/nowhere' }, ['t-v: "$ref"']],
     [{ type: 'string', format: 'date', pattern: 'x' }, ['t-v: "pattern"', 't-v: "format"']],
-  ])('of %j the notes say what is checked later', (schema, notes) => {
+  ])('for %j the notes say what is checked later', (schema, notes) => {
     expect(compiled(schema).notes).toEqual(
       notes.map((note) => `${note} is not in the grammar; it is checked before dispatch`),
     );
   });
 
-  test('definitions are rules of their own, also of themselves, and are made once', () => {
+  test('a definition is a separate rule, created once, and can be recursive', () => {
     const $defs = {
       node: { type: 'object', properties: { next: { $ref: '#/$defs/node' } }, additionalProperties: false },
     };
@@ -154,7 +154,7 @@ describe('[M3] a value', () => {
     expect(twice.rules[1]).toBe('t-v: OPEN-LIST (t-s (COMMA t-s)*)? CLOSE-LIST');
   });
 
-  test('the root may be a definition, or alternatives', () => {
+  test('the root can be a definition or alternatives', () => {
     const rules = new Rules();
     const root = { $ref: '#/$defs/p', $defs: { p: { properties: { a: { type: 'string' } }, required: ['a'] } } };
     rules.define('root', new SchemaGrammar(rules, 't', root, new Set()).parameters());
@@ -170,7 +170,7 @@ describe('[M3] a value', () => {
     );
   });
 
-  test('all of several schemas hold together', () => {
+  test('several schemas for one value all apply', () => {
     const part = (name: string, required: readonly string[]): JsonObject => ({
       properties: { [name]: { type: 'string' } },
       required: [...required],
@@ -200,7 +200,7 @@ describe('[P18] parts of rules', () => {
     expect(shape({ a: 'X', 'b?': 'Y' })).toBe('OPEN "\\"a\\"" COLON X (COMMA "\\"b\\"" COLON Y)? CLOSE');
   });
 
-  test('names are free, and made of what grammars allow', () => {
+  test('names are unique, and consist of characters that grammars allow', () => {
     const rules = new Rules();
     expect([
       rules.reserve('A b_c!'),

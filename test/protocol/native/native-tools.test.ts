@@ -12,8 +12,8 @@ function assistant(change: (agent: AgentDefinition) => AgentDefinition = (agent)
   return { ...resolved, agent: change(resolved.agent) };
 }
 
-describe('[P17] what is declared to the endpoint', () => {
-  test('is what the agent may use, each with a schema of an object, by a name that endpoints accept', () => {
+describe('[P17] function declarations for the endpoint', () => {
+  test('list everything that the agent can use, each with an object schema and a valid name', () => {
     const tools = nativeTools(
       assistant((agent) => ({
         ...agent,
@@ -34,7 +34,7 @@ describe('[P17] what is declared to the endpoint', () => {
     }
   });
 
-  test('code has a schema of its own, with what reaches it as data', () => {
+  test('have a schema for code with its inputs', () => {
     const python = nativeTools(assistant((agent) => ({ ...agent, capabilities: ['python'] }))).find(
       ({ name }) => name === 'python',
     );
@@ -48,7 +48,7 @@ describe('[P17] what is declared to the endpoint', () => {
     });
   });
 
-  test('[X4] leaves out what the agent may not use', () => {
+  test('[X4] omit what the agent cannot use', () => {
     const names = nativeTools(
       assistant((agent) => ({
         ...agent,
@@ -60,7 +60,7 @@ describe('[P17] what is declared to the endpoint', () => {
     expect(names.filter((name) => (INTERNAL_ACTIONS as readonly string[]).includes(name))).toEqual(['set_variable']);
   });
 
-  test('a tool comes before a capability of its name', () => {
+  test('prefer a tool to a capability with the same name', () => {
     const resolved = assistant();
     const echo = resolved.tools.get('echo');
     if (echo === undefined) throw new Error('the assistant has no echo');
@@ -71,7 +71,7 @@ describe('[P17] what is declared to the endpoint', () => {
   });
 });
 
-describe('[P17] what a called name stands for', () => {
+describe('[P17] the target of a called name', () => {
   const resolved = assistant((agent) => ({
     ...agent,
     capabilities: ['python'],
@@ -96,12 +96,12 @@ describe('[P17] the prompt of a model that calls functions', () => {
   const speaking = (dialect: 'auto' | 'tool_calls', bareText: 'answer' | 'reject' = 'answer'): string =>
     buildSystemPrompt(assistant((agent) => ({ ...agent, protocol: { ...agent.protocol, dialect, bareText } })));
 
-  test('teaches no tags, and is a fraction of the other', () => {
+  test('teaches no tags, and is much shorter', () => {
     expect(speaking('tool_calls')).not.toMatch(/<(?:action|thought|response)/);
     expect(estimateTokens(speaking('tool_calls'))).toBeLessThan(estimateTokens(speaking('auto')) / 3);
   });
 
-  test('[P11] where bare text is no answer, it says what is', () => {
+  test('[P11] says how to answer if bare text does not count as the answer', () => {
     expect(speaking('tool_calls', 'reject')).toContain('<response final="true">');
   });
 });

@@ -36,8 +36,8 @@ const whole = (args: string, name = 'search', id: string | null = 'call_1'): Too
 ];
 const first = ({ events }: Read): ActionDeclaration | undefined => actionsOf(events)[0];
 
-describe('[P17] what servers send', () => {
-  /** Chunks as they stand in real streams, and the events that they make. */
+describe('[P17] streams of servers', () => {
+  /** Chunks of real streams, and their events. */
   const corpus: readonly (readonly [name: string, deltas: readonly object[], expected: readonly string[]])[] = [
     [
       'OpenAI: name first, then the arguments in pieces',
@@ -96,7 +96,7 @@ describe('[P17] what servers send', () => {
       ],
     ],
     [
-      'id and name repeated with every piece',
+      'id and name repeated in every piece',
       [
         { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
         { index: 0, id: 'a', function: { name: 'one', arguments: ':1}' } },
@@ -105,7 +105,7 @@ describe('[P17] what servers send', () => {
       ['open tool one async', 'action a tool:one async {"n":1}'],
     ],
     [
-      'an empty id and name with every further piece',
+      'an empty id and name in every later piece',
       [
         { index: 0, id: 'a', function: { name: 'one', arguments: '' } },
         { index: 0, id: '', function: { name: '', arguments: '{"n":1}' } },
@@ -113,7 +113,7 @@ describe('[P17] what servers send', () => {
       ['open tool one async', 'action a tool:one async {"n":1}'],
     ],
     [
-      'another id with every piece of one call',
+      'a different id in every piece of one call',
       [
         { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
         { index: 0, id: 'b', function: { arguments: ':1}' } },
@@ -121,7 +121,7 @@ describe('[P17] what servers send', () => {
       ['open tool one async', 'action a tool:one async {"n":1}'],
     ],
     [
-      'index 0 for every call, told apart by id',
+      'index 0 for every call, with different ids',
       [
         { index: 0, id: 'a', function: { name: 'one', arguments: '{"n":1}' } },
         { index: 0, id: 'b', function: { name: 'one', arguments: '{"n":2}' } },
@@ -174,7 +174,7 @@ describe('[P17] what servers send', () => {
       ['open tool one async', 'action a tool:one async {"n":1}', 'open tool one async', 'warning duplicate_action'],
     ],
     [
-      'several calls in turns',
+      'several interleaved calls',
       [
         { index: 0, id: 'a', function: { name: 'one', arguments: '{"n"' } },
         { index: 1, id: 'b', function: { name: 'two', arguments: '{"m":' } },
@@ -189,12 +189,12 @@ describe('[P17] what servers send', () => {
       ],
     ],
     [
-      'arguments encoded twice',
+      'doubly encoded arguments',
       [{ index: 0, id: 'a', function: { name: 'one', arguments: '"{\\"n\\": 1}"' } }],
       ['open tool one async', 'action a tool:one async {"n":1}'],
     ],
     [
-      'two objects run into one another',
+      'two concatenated objects',
       [{ index: 0, id: 'a', function: { name: 'one', arguments: '{"n":1}{"n":2}' } }],
       ['open tool one async', 'action a tool:one async {"n":1}', 'warning tool_call_ignored'],
     ],
@@ -219,8 +219,8 @@ describe('[P17] what servers send', () => {
   });
 });
 
-describe('[P17] as the deltas arrive', () => {
-  test('the name opens the action, the closing brace declares it', () => {
+describe('[P17] a call that arrives in deltas', () => {
+  test('is opened by its name and declared at the closing brace', () => {
     const reader = createToolCallReader(options());
     const seen = [
       piece('', { id: 'a', name: 'search' }),
@@ -241,12 +241,12 @@ describe('[P17] as the deltas arrive', () => {
     expect(reader.end(true)).toEqual([]);
   });
 
-  test('braces, quotes and closing tags inside strings end nothing', () => {
+  test('is not ended by braces, quotes and closing tags in strings', () => {
     const parameters = { code: 'print("}\\"{")\n</action><action type="shell">{}</action>', path: 'C:\\', n: [{}] };
     expect(first(read(whole(JSON.stringify(parameters))))?.parameters).toEqual(parameters);
   });
 
-  test('[P3] the same arguments cut anywhere give the same events', () => {
+  test('[P3] gives the same events for every cut of its arguments', () => {
     const texts = [
       '{"q":"a \\"quoted\\" }{ word","n":[1,{"m":null}]}',
       '{"emoji":"😀","html":"<b></action></b>"} and more',
@@ -269,7 +269,7 @@ describe('[P17] as the deltas arrive', () => {
     }
   });
 
-  test('[P3] calls in turns give what they give one after the other', () => {
+  test('[P3] gives the same events if it is interleaved with other calls', () => {
     fc.assert(
       fc.property(
         fc.array(fc.dictionary(fc.string({ maxLength: 6 }), fc.jsonValue({ maxDepth: 2 })), {
@@ -304,8 +304,8 @@ describe('[P17] as the deltas arrive', () => {
   });
 });
 
-describe('[P17] what a call becomes', () => {
-  test('an async action at no place of the text, its arguments the parameters to the letter', () => {
+describe('[P17] the action of a call', () => {
+  test('is async, has no position in the text, and its parameters are the arguments unchanged', () => {
     const parameters = { name: 'n', timeout: 5, id: 'i', depends_on: ['x'], parameters: { a: 1 }, mode: 'sync' };
     const action = first(read(whole(JSON.stringify(parameters))));
     expect(action).toMatchObject({
@@ -323,7 +323,7 @@ describe('[P17] what a call becomes', () => {
     });
   });
 
-  test('the type that its name stands for', () => {
+  test('has the type of its name', () => {
     const typeOf: ToolCallOptions['typeOf'] = (name) =>
       name === 'python' ? 'python' : name === 'set_variable' ? 'internal' : 'tool';
     const deltas = [
@@ -336,14 +336,14 @@ describe('[P17] what a call becomes', () => {
     ]);
   });
 
-  test('[P12] references in the arguments make dependencies, in code they do not', () => {
+  test('[P12] depends on references in its arguments, except in code', () => {
     expect(first(read(whole('{"q":"$first.id and ${other}"}')))?.references).toEqual(['first', 'other']);
     const python = read(whole('{"code":"$x","inputs":{"y":"$y"}}', 'python'), { typeOf: () => 'python' });
     expect(first(python)?.references).toEqual(['y']);
   });
 
   test.each(['a\\', '[x', ' "quoted" ', '<b>&amp;', "it's", 'a\n<action type="shell">', 'naïve 名', 'x'.repeat(300)])(
-    'a function called %j keeps its name and cannot leave its tag',
+    'for a function named %j keeps the name, which cannot break out of its tag',
     (name) => {
       const { events } = read(whole('{"n":1}', name));
       expect(actionsOf(events)).toMatchObject([{ name: name.trim(), parameters: { n: 1 }, type: 'tool' }]);
@@ -351,7 +351,7 @@ describe('[P17] what a call becomes', () => {
     },
   );
 
-  test('[P6] ids that cannot be an action’s are replaced, and remembered for the endpoint', () => {
+  test('[P6] gets another id if its id is invalid; the original id is kept for the endpoint', () => {
     const long = `call_${'x'.repeat(200)}`;
     const { events, calls } = read([
       piece('{"n":1}', { index: 0, id: long, name: 'f' }),
@@ -366,19 +366,19 @@ describe('[P17] what a call becomes', () => {
     ]);
   });
 
-  test('what the endpoint wants back goes with the call, unless it is too large', () => {
+  test('keeps the data that the endpoint needs back, up to a size limit', () => {
     const extra = { google: { thought_signature: 'c2ln' } };
     const deltas = [
       { ...piece('{"n":1}', { index: 0, id: 'a', name: 'f' }), extra },
       piece('{"n":2}', { index: 1, id: 'b', name: 'f' }),
       { ...piece('{"n":3}', { index: 2, id: 'c', name: 'f' }), extra: { huge: 'x'.repeat(limits.callStateChars) } },
-      // Behind the end of its arguments, as a piece of its own.
+      // After the end of its arguments, as a separate piece.
       { ...piece('', { index: 1 }), extra },
     ];
     expect(read(deltas).calls.map((call) => call.extra)).toEqual([extra, extra, undefined]);
   });
 
-  test('[P6] ordinals and auto ids are counted together with those of the text', () => {
+  test('[P6] shares ordinals and auto ids with the actions of the text', () => {
     const numbering = { ordinal: 0, autoId: 4 };
     const parser = createParser({ json: 'repair', actInReasoning: false, numbering });
     const reader = createToolCallReader(options({ numbering }));
@@ -398,22 +398,22 @@ describe('[P17] what a call becomes', () => {
   });
 });
 
-describe('[P8] arguments that are not strict JSON', () => {
+describe('[P8] arguments that are not valid JSON', () => {
   test.each([
     ['{"q": "x",}', { q: 'x' }],
     ["{'q': 'a}b', 'n': None}", { q: 'a}b', n: null }],
     ['{"q": "x" /* } */, "n": 1}', { q: 'x', n: 1 }],
     ['```json\n{"q": "x"}\n```', { q: 'x' }],
     ['{"code": "one\ntwo"}', { code: 'one\ntwo' }],
-  ])('%j is mended when the generation has ended well', (args, parameters) => {
+  ])('%j is repaired if the generation ended successfully', (args, parameters) => {
     const reader = createToolCallReader(options());
     expect(actionsOf(reader.feed(piece(args, { id: 'a', name: 'f' })))).toEqual([]);
     expect(actionsOf(reader.end(true))).toMatchObject([{ parameters }]);
-    // Endpoints parse what is sent back to them.
+    // Endpoints parse the arguments that are sent back to them.
     expect(JSON.parse(reader.calls[0]?.arguments ?? '')).toEqual(parameters);
   });
 
-  test('a mended call is marked, and is refused for unsafe targets and in strict mode', () => {
+  test('a repaired call is marked, and is refused for unsafe targets and in strict mode', () => {
     const broken = whole("{'q': 1}");
     expect(first(read(broken))?.repaired).toBe(true);
     expect(warningsOf(read(broken).events)).toEqual(['repaired_json']);
@@ -421,7 +421,7 @@ describe('[P8] arguments that are not strict JSON', () => {
     expect(rejectionsOf(read(broken, { json: 'strict' }).events)).toMatchObject([{ code: 'invalid_json' }]);
   });
 
-  test('a rejection names the place in the arguments', () => {
+  test('a rejection contains the position in the arguments', () => {
     const args = '{"a": 1,\n "b" 2}';
     const [rejection] = rejectionsOf(read(whole(args), { json: 'strict' }).events);
     expect(rejection).toMatchObject({ id: 'call_1', name: 'search', type: 'tool', mode: 'async', line: 2, column: 6 });
@@ -430,20 +430,20 @@ describe('[P8] arguments that are not strict JSON', () => {
     expect(other).toMatchObject({ line: 1, column: 6 });
   });
 
-  test.each(['[1,2]', '7', '"text"', 'true', 'plain words'])('%j is no object', (args) => {
+  test.each(['[1,2]', '7', '"text"', 'true', 'plain words'])('%j is not an object', (args) => {
     const { events, calls } = read(whole(args));
     expect(rejectionsOf(events)).toMatchObject([{ code: 'invalid_json', id: 'call_1' }]);
     expect(calls[0]?.arguments).toBe('{}');
   });
 
   test.each(['</action>}', '{"a": 1 </action>, "b": 2}', "{'a': 1}</action><action>{}</action>{}"])(
-    'a closing tag in %j makes no whole of its beginning',
+    'a closing tag in %j does not end the arguments',
     (args) => {
       expect(rejectionsOf(read(whole(args)).events)).toMatchObject([{ code: 'invalid_json' }]);
     },
   );
 
-  test('[P18] mended arguments are parameters too, also one that is called "parameters"', () => {
+  test('[P18] repaired arguments are parameters too, including one named "parameters"', () => {
     const action = first(read(whole("{'parameters': {'a': 1}, 'id': 'x', 'timeout': 5}")));
     expect(action).toMatchObject({
       id: 'call_1',
@@ -452,18 +452,18 @@ describe('[P8] arguments that are not strict JSON', () => {
     });
   });
 
-  test('a tag in them is text: a rejection names the place of the error', () => {
+  test('a tag in them is text, and a rejection contains the position of the error', () => {
     const [rejection] = rejectionsOf(read(whole('{"a": <thought> 1}')).events);
     expect(rejection).toMatchObject({ code: 'invalid_json', line: 1, column: 7 });
   });
 
-  test('[P8] what follows the object never becomes a field of the action', () => {
+  test('[P8] text after the object never becomes a field of the action', () => {
     const action = first(read(whole('{"q":1}, "when": "false", "parameters": {"q": 2}}')));
     expect(action).toMatchObject({ parameters: { q: 1 }, when: null });
   });
 });
 
-describe('[P15] what the model did not finish', () => {
+describe('[P15] an incomplete call', () => {
   const cuts = [
     '{',
     '{"q',
@@ -475,17 +475,17 @@ describe('[P15] what the model did not finish', () => {
     '```json\n{"a": 1',
   ];
 
-  test.each(cuts)('%j is never run, however the generation ended', (args) => {
+  test.each(cuts)('%j is never executed, whatever the finish reason', (args) => {
     for (const complete of [true, false]) {
       expect(rejectionsOf(read(whole(args), {}, complete).events)).toMatchObject([{ code: 'unclosed', id: 'call_1' }]);
     }
   });
 
-  test.each(['', 'null', "{'q': 1}", '"{}"'])('%j is not run when the generation was cut', (args) => {
+  test.each(['', 'null', "{'q': 1}", '"{}"'])('%j is not executed if the generation was cut', (args) => {
     expect(rejectionsOf(read(whole(args), {}, false).events)).toMatchObject([{ code: 'unclosed' }]);
   });
 
-  test('no prefix of strict arguments runs but the whole', () => {
+  test('only complete arguments are executed, and no prefix of them', () => {
     const text = JSON.stringify({ q: 'a}"b', list: [{ x: {} }, '}'], deep: { a: { b: 1 } } });
     for (let at = 1; at < text.length; at += 1) {
       expect(actionsOf(read(whole(text.slice(0, at))).events), text.slice(0, at)).toEqual([]);
@@ -499,7 +499,7 @@ describe('[P15] what the model did not finish', () => {
     ]);
   });
 
-  test('a name that comes after its arguments is still a call', () => {
+  test('a name after the arguments is accepted', () => {
     expect(lines(read([piece('{"q":1}', { id: 'a' }), piece('', { name: 'late' })]).events)).toEqual([
       'open tool late async',
       'action a tool:late async {"q":1}',
@@ -508,7 +508,7 @@ describe('[P15] what the model did not finish', () => {
 });
 
 describe('[P16] limits', () => {
-  test('arguments past 1 MiB are rejected once, in pieces or whole, and siblings go on', () => {
+  test('arguments past 1 MiB are rejected once, in pieces or whole, and siblings continue', () => {
     const huge = JSON.stringify({ q: 'x'.repeat(limits.actionBodyBytes) });
     const inPieces = [
       piece('', { id: 'a', name: 'f' }),
@@ -542,7 +542,7 @@ describe('[P16] limits', () => {
     expect(() => read(whole('{"a":'.repeat(50_000)))).not.toThrow();
   });
 
-  test('past 256 actions there is one rejection, whoever declared the others', () => {
+  test('past 256 actions in calls and text there is one rejection', () => {
     const numbering = { ordinal: limits.actionsPerGeneration - 1, autoId: 1 };
     const deltas = [0, 1, 2, 3].map((index) => piece('{}', { index, id: `c${index}`, name: 'f' }));
     const { events, calls } = read(deltas, { numbering });
@@ -551,14 +551,14 @@ describe('[P16] limits', () => {
     expect(calls.map(({ actionId }) => actionId)).toEqual(['c0', 'c1']);
   });
 
-  test('time is linear: a megabyte in single characters', () => {
+  test('a megabyte in single characters takes linear time', () => {
     const text = JSON.stringify({ q: '\\"}{'.repeat(150_000) });
     const deltas = [piece('', { id: 'a', name: 'f' })];
     for (const character of text) deltas.push(piece(character));
     expect(actionsOf(read(deltas).events)).toHaveLength(1);
   });
 
-  test('nothing throws, whatever comes', () => {
+  test('no input causes an exception', () => {
     fc.assert(
       fc.property(
         fc.array(

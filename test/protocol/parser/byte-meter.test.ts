@@ -18,8 +18,8 @@ const text = fc
   .array(fc.constantFrom('a', 'bc ', 'é', '漢', '\u{1F600}', '\n', '\u{10FFFF}'), { maxLength: 400 })
   .map((parts) => parts.join(''));
 
-describe('[P16] bytes of a text that comes in pieces', () => {
-  test('the longest beginning that fits, however it was cut', () => {
+describe('[P16] bytes of a text that arrives in pieces', () => {
+  test('the longest prefix within the limit is the same for every cut', () => {
     fc.assert(
       fc.property(text, fc.nat(1200), fc.nat(1000), (whole, limit, seed) => {
         let expected = '';
@@ -33,7 +33,7 @@ describe('[P16] bytes of a text that comes in pieces', () => {
       }),
     );
   });
-  test('pieces that certainly fit count like the rest', () => {
+  test('pieces that fit without a check are counted too', () => {
     fc.assert(
       fc.property(text, fc.nat(1200), fc.nat(1000), (whole, limit, seed) => {
         const meter = new ByteMeter(limit);
@@ -52,12 +52,12 @@ describe('[P16] bytes of a text that comes in pieces', () => {
       }),
     );
   });
-  test('counts as the encoder does, also across its buffer', () => {
+  test('the count matches TextEncoder, for texts longer than its buffer too', () => {
     const long = '漢\u{1F600}é'.repeat(10_000);
     expect(utf8Bytes(long)).toBe(new TextEncoder().encode(long).length);
     expect(utf8Bytes('\uD83D')).toBe(3);
   });
-  test('what was promised to fit does', () => {
+  test('pieces shorter than `room` fit', () => {
     const meter = new ByteMeter(10_000);
     meter.fit('x');
     expect(meter.room).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** Realistic model outputs, `NAME.txt`, and the events that they give, `NAME.events`: one line an event, as `lines` writes them. */
+/** Realistic model outputs, `NAME.txt`, and their events, `NAME.events`: one line per event, as written by `lines`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ const RANDOM_CUTS = 50;
 
 interface Entry {
   readonly name: string;
-  /** `P7 P8: what it shows`. */
+  /** `P7 P8: what the example shows`. */
   readonly about: string;
   readonly text: string;
   readonly options: Partial<ParserOptions>;

@@ -16,7 +16,7 @@ import {
 } from './parser-kit.ts';
 import { documents } from '../documents.ts';
 
-/** A failure found here stays as a seed: `CORTEX_FUZZ_RUNS` makes the search longer. */
+/** A failure found here is kept as a seed; `CORTEX_FUZZ_RUNS` sets a longer search. */
 const RUNS = Number(process.env['CORTEX_FUZZ_RUNS'] ?? 150);
 
 const FRAGMENTS = [
@@ -107,7 +107,7 @@ const options = fc.record({
   actInReasoning: fc.boolean(),
 });
 
-/** Blocks open and close in turn, actions too; nothing runs that was not closed in the text. */
+/** Blocks and actions open and close in turn; an action runs only if its closing tag is in the text. */
 function expectWellFormed(text: string, events: readonly ProtocolEvent[]): void {
   let open: string | null = null;
   let opened = 0;
@@ -135,7 +135,7 @@ function expectWellFormed(text: string, events: readonly ProtocolEvent[]): void 
     if (event.type === 'action_rejected') {
       const { ordinal, code, line, column } = event.rejection;
       ordinals.push(ordinal);
-      // A fault in the body has a place of its own.
+      // An error in the body has its own position.
       if (code !== 'invalid_json' && code !== 'too_deep') {
         const written = text.split('\n').at(line - 1) ?? '';
         expect(written.slice(column - 1).toLowerCase()).toMatch(/^<action/);
@@ -149,7 +149,7 @@ function expectWellFormed(text: string, events: readonly ProtocolEvent[]): void 
 }
 
 describe('random documents', () => {
-  test('[P1] [P6] [P9] [P12] are read back as they were written', () => {
+  test('[P1] [P6] [P9] [P12] give the events that they were generated from', () => {
     fc.assert(
       fc.property(documents, ({ text, events }) => {
         expect(lines(parse(text))).toEqual(events);
@@ -157,7 +157,7 @@ describe('random documents', () => {
       { numRuns: RUNS },
     );
   });
-  test('[P3] whatever they were made of and however they are cut', () => {
+  test('[P3] give the same events for every cut', () => {
     fc.assert(
       fc.property(documents, fc.nat(1000), ({ text }, seed) => {
         const whole = parse(text);
@@ -167,7 +167,7 @@ describe('random documents', () => {
       { numRuns: RUNS },
     );
   });
-  test('[P15] broken off at every place: what was declared before stands, nothing else', () => {
+  test('[P15] cut off at any position, keep exactly the actions declared before', () => {
     fc.assert(
       fc.property(documents, ({ text }) => {
         const whole = actionsOf(parse(text));
@@ -178,7 +178,7 @@ describe('random documents', () => {
       { numRuns: Math.ceil(RUNS / 10) },
     );
   });
-  test('with a mistake in them never throw, and stay well formed', () => {
+  test('with an error never throw, and stay well formed', () => {
     const mutation = fc.record({ at: fc.nat(2000), remove: fc.nat(6), insert: fc.constantFrom('', ...FRAGMENTS) });
     fc.assert(
       fc.property(
@@ -202,7 +202,7 @@ describe('random documents', () => {
 });
 
 describe('fragments of the protocol in any order', () => {
-  test('[P3] never throw, give the same events however cut, and stay well formed', () => {
+  test('[P3] never throw, give the same events for every cut, and stay well formed', () => {
     fc.assert(
       fc.property(soup, options, fc.nat(1000), (text, given, seed) => {
         const whole = parse(text, given);
@@ -213,7 +213,7 @@ describe('fragments of the protocol in any order', () => {
       { numRuns: RUNS * 5 },
     );
   });
-  test('[P4] [P15] what was said of a beginning is never taken back', () => {
+  test('[P4] [P15] events of a prefix are never revoked', () => {
     fc.assert(
       fc.property(soup, fc.nat(2000), (text, place) => {
         const end = place % (text.length + 1);
@@ -228,7 +228,7 @@ describe('fragments of the protocol in any order', () => {
   });
 });
 
-/** Counts the characters that string operations look at while `body` runs. */
+/** Counts the characters that string operations read while `body` runs. */
 function countCharacters(body: () => void): number {
   const text = String.prototype;
   const { charCodeAt, indexOf, lastIndexOf, slice, toLowerCase } = text;
@@ -270,7 +270,7 @@ function countCharacters(body: () => void): number {
   return looked;
 }
 
-describe('[P3] linear in the text: characters looked at per character, one at a time and whole', () => {
+describe('[P3] linear time: characters read per character of text, fed one at a time and whole', () => {
   const size = 50_000;
   const fill = (piece: string, before = '', after = ''): string =>
     before + piece.repeat(Math.floor(size / piece.length)) + after;
@@ -296,19 +296,19 @@ describe('[P3] linear in the text: characters looked at per character, one at a 
     ['closing tags in a string', fill('</thought >', '<action name="x">{"a":"', '"}</action>')],
     ['closing tags in a comment', fill('</action>', '<action name="x">{/*', '*/}</action>')],
     ['a long string', fill('a', '<action name="x">{"a":"', '"}</action>')],
-    ['a number without an end', fill('1', '<action name="x">{"a":', '}</action>')],
+    ['an endless number', fill('1', '<action name="x">{"a":', '}</action>')],
     ['numbers with too many digits', fill('12345678901234567890,', '<action name="x">{"a":[', '1]}</action>')],
     ['plain attributes', fill(' a="b"', '<action name="x"', '>{}</action>')],
     ['actions with one id', fill('<action name="x" id="a">{"a":12345678901234567890}</action>')],
-    ['lone halves of pairs', fill('\ud83d', '<response>', '</response>')],
+    ['lone surrogates', fill('\ud83d', '<response>', '</response>')],
     ['malformed bodies', fill('<action name="x">{"a": b"}</action>')],
     ['malformed bodies with an id', fill('<action name="x" id="a">{"a": \'b\'}</action>')],
-    ['a body without an end', fill('{"a":[', '<action name="x">')],
+    ['an unclosed body', fill('{"a":[', '<action name="x">')],
     ['brackets', fill('[', '<action name="x">{"a":', '</action>')],
     ['dollars', fill('$', '<response>')],
     ['names', fill('$a.b[0].c', '<response>')],
-    ['a name without an end', fill('a', '<response>$')],
-    ['a path without an end', fill('.a', '<response>$a')],
+    ['an endless name', fill('a', '<response>$')],
+    ['an endless path', fill('.a', '<response>$a')],
     ['braces', fill('${a', '<response>')],
     ['indices', fill('$a[1', '<response>')],
     ['backticks', fill('`')],
@@ -318,11 +318,11 @@ describe('[P3] linear in the text: characters looked at per character, one at a 
     ['forged blocks', fill('<results>a')],
     ['tags in a forged block', fill('<action name="x">{}</action></system >', '<results>')],
     ['attributes', fill('a=1 ', '<action ', '>{}</action>')],
-    ['attributes without an end', fill('a=[', '<action ')],
+    ['unclosed attributes', fill('a=[', '<action ')],
     ['line feeds', fill('\n')],
     ['other tags', fill('<b>')],
     ['almost tags', fill('<actions>')],
-    ['closing tags of nothing', fill('</thought>')],
+    ['stray closing tags', fill('</thought>')],
     ['thoughts', fill('<thought>')],
   ])('%s', (_what, text) => {
     for (const chunks of [characters(text), [text], cutAtRandom(text, 1, 64)]) {
@@ -334,14 +334,14 @@ describe('[P3] linear in the text: characters looked at per character, one at a 
       expect(looked / text.length).toBeLessThan(60);
     }
   });
-  test('mending is bounded for the whole generation', () => {
+  test('the repairs of a whole generation are bounded', () => {
     const body = `{"a":"${'"x'.repeat(limits.repairChars / 4)}"}`;
     const events = feedChunks([`<action name="x">${body}</action>`.repeat(60)]);
     expect(actionsOf(events).length).toBeLessThanOrEqual(limits.repairCharsPerGeneration / body.length);
   });
 });
 
-/** Where a field is read in quadratic time, this takes hours. */
+/** If a field were read in quadratic time, this would take hours. */
 test.each([
   ['timeout', '5', ' '],
   ['timeout', '5', '\n'],
@@ -356,9 +356,9 @@ test.each([
   expect(events.filter(({ type }) => /declared|rejected/.test(type))).toHaveLength(1);
 });
 
-/** As many of them as fit, in four generations: minutes where each is compared with all before it. */
+/** As many as fit in four generations: minutes if each were compared with all previous ones. */
 test.each([
-  ['depends_on as a text', '{"name":"x","depends_on":"', ',', 160_000, 'z"}'],
+  ['depends_on as a string', '{"name":"x","depends_on":"', ',', 160_000, 'z"}'],
   ['references', '{"name":"x","parameters":{"a":"', ' $', 140_000, ' "}}'],
 ])('[P3] %s are read in linear time', (_what, begins, separator, count, ends) => {
   const names = Array.from({ length: count }, (_, index) => `a${index.toString(36)}`);
@@ -368,7 +368,7 @@ test.each([
     expect((action?.dependsOn ?? action?.references)?.slice(0, count)).toHaveLength(count);
   }
 });
-test('[P3] a name of an attribute is read in linear time, whatever signs it holds', () => {
+test('[P3] the name of an attribute is read in linear time, whatever characters it contains', () => {
   const tag = `<action a${'-'.repeat(8_000)}a="1">{}</action>`;
   for (let generation = 0; generation < 4; generation += 1) {
     const parser = createParser({ ...DEFAULTS, maxActions: 1 });
@@ -388,7 +388,7 @@ test.each([
   expect(declared?.action.timeoutMs).toBe(ms);
 });
 
-test.each(['["a", \'b\'', "'a','b'", '`a`, "b"'])('[P5] the list %j names a and b', (depends_on) => {
+test.each(['["a", \'b\'', "'a','b'", '`a`, "b"'])('[P5] the list %j contains a and b', (depends_on) => {
   const declared = parse(`<action id="c">${JSON.stringify({ name: 'echo', depends_on })}</action>`).find(
     (event) => event.type === 'action_declared',
   );

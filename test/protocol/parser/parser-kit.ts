@@ -1,4 +1,4 @@
-/** Feeding texts to the parser in every way of cutting them, and comparing what comes out. */
+/** Feeds texts to the parser with different cuts, and compares the events. */
 import type { ActionDeclaration, ActionRejection } from '../../../src/domain/action.ts';
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
@@ -6,7 +6,7 @@ import type { ParserOptions } from '../../../src/protocol/parser/parser.ts';
 
 export const DEFAULTS: ParserOptions = { json: 'repair', actInReasoning: false };
 
-/** Raw events of a text that comes in these chunks. */
+/** Raw events of a text that arrives in these chunks. */
 export function feedChunks(chunks: Iterable<string>, options: Partial<ParserOptions> = {}): ProtocolEvent[] {
   const parser = createParser({ ...DEFAULTS, ...options });
   const events: ProtocolEvent[] = [];
@@ -15,7 +15,7 @@ export function feedChunks(chunks: Iterable<string>, options: Partial<ParserOpti
   return events;
 }
 
-/** Neighbouring deltas of one kind become one (P3). */
+/** Adjacent deltas of one kind become one (P3). */
 export function join(events: readonly ProtocolEvent[]): ProtocolEvent[] {
   const joined: ProtocolEvent[] = [];
   for (const event of events) {
@@ -35,7 +35,7 @@ export function characters(text: string): string[] {
   return Array.from({ length: text.length }, (_, index) => text.charAt(index));
 }
 
-/** Cuts at pseudo-random places; the same seed cuts the same way. */
+/** Cuts at pseudo-random positions; the same seed gives the same cuts. */
 export function cutAtRandom(text: string, seed: number, longest = 24): string[] {
   const chunks: string[] = [];
   let state = (seed + 1) * 2_654_435_761;
@@ -48,7 +48,7 @@ export function cutAtRandom(text: string, seed: number, longest = 24): string[] 
   return chunks;
 }
 
-/** The ways in which every test text is cut: in two at every place (short texts), characters, random cuts. */
+/** The cuts of every test text: in two at every position (short texts), characters, random cuts. */
 export function* waysToCut(
   text: string,
   randomCuts: number,
@@ -64,7 +64,7 @@ export function* waysToCut(
   }
 }
 
-/** A readable line for each event: what the tests compare. */
+/** A readable line for each event, for comparisons. */
 export function lines(events: readonly ProtocolEvent[]): string[] {
   return join(events).map(line);
 }
@@ -99,7 +99,7 @@ function line(event: ProtocolEvent): string {
   }
 }
 
-/** `id type:name mode {parameters}` and every field that is not at its default. */
+/** `id type:name mode {parameters}` and every field with a non-default value. */
 export function describe(action: ActionDeclaration): string {
   const parts = [`${action.id} ${action.type}:${action.name} ${action.mode} ${JSON.stringify(action.parameters)}`];
   if (action.outputKey !== null) parts.push(`output_key=${action.outputKey}`);
@@ -133,7 +133,7 @@ export function warningsOf(events: readonly ProtocolEvent[]): string[] {
   return events.flatMap((event) => (event.type === 'warning' ? [event.code] : []));
 }
 
-/** The text of all blocks of a kind, references to the letter. */
+/** The text of all blocks of a kind, with unresolved references. */
 export function textOf(events: readonly ProtocolEvent[], kind: 'thought' | 'text' | 'response'): string {
   return events
     .map((event) => {

@@ -4,13 +4,13 @@ import { TagHead } from '../../../src/protocol/parser/tag-head.ts';
 import { characters, cutAtRandom } from './parser-kit.ts';
 
 interface Read {
-  /** What follows the end of the tag. */
+  /** The text after the end of the tag. */
   readonly rest: string;
   readonly selfClosing: boolean;
   readonly attributes: readonly (readonly [name: string, value: string])[];
 }
 
-/** Reads the head of an action's tag that comes in these pieces; a `<` in it begins no other tag. */
+/** Reads the head of an action's tag that arrives in these pieces; a `<` in it starts no other tag. */
 function read(pieces: readonly string[]): Read | null {
   const head = new TagHead();
   head.reset(true);
@@ -46,7 +46,7 @@ const attribute = fc.tuple(
 );
 
 describe('[P5] the attributes of a tag', () => {
-  test('are read back as they were written, and end at the first > outside of quotes', () => {
+  test('are restored exactly, and end at the first > outside quotes', () => {
     fc.assert(
       fc.property(fc.array(attribute, { maxLength: 5 }), fc.constantFrom('', ' ', '/', ' /'), (attributes, end) => {
         const text = attributes.map(([space, name, value]) => `${space}${name}="${value}"`).join('') + end;
@@ -106,7 +106,7 @@ describe('[P5] the attributes of a tag', () => {
         ['d', 'true'],
       ],
     ],
-    // Neither a list in quotes nor a text: the value goes on to the quote behind it.
+    // Neither a list in quotes nor a text: the value ends at the next quote.
     [
       ' a="["b"].c" d',
       [
@@ -116,11 +116,11 @@ describe('[P5] the attributes of a tag', () => {
     ],
     [' a<b', [['a<b', 'true']]],
     [' =b', []],
-  ])('of %s', (text, attributes) => {
+  ])('in %s', (text, attributes) => {
     expect(read([`${text}>`])).toEqual({ rest: '', selfClosing: false, attributes });
   });
 
-  test('a quote that was never closed ends at the > before the body', () => {
+  test('with an unclosed quote end at the > before the body', () => {
     expect(read([' a="b" c="d> \n{"e": 1}'])).toEqual({
       rest: ' \n{"e": 1}',
       selfClosing: false,
@@ -131,7 +131,7 @@ describe('[P5] the attributes of a tag', () => {
     });
   });
 
-  test('[P3] are the same however the tag is cut', () => {
+  test('[P3] are the same for every cut of the tag', () => {
     const piece = fc.constantFrom(
       ' ',
       'a',

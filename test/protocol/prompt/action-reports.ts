@@ -1,7 +1,7 @@
-/** Results of actions, as the prompt gets them. */
+/** Results of actions in the form for the prompt. */
 import type { ActionReport } from '../../../src/protocol/prompt/chat-turn.ts';
 
-/** A completed action; its time is not a whole number of milliseconds. */
+/** A completed action; its duration is not a whole number of milliseconds. */
 export function done(
   id: string,
   output: ActionReport['output'] = 'ok',

@@ -1,4 +1,4 @@
-/** The words around a conversation: notices, marks of what was cut, and a run as a training example (L5, X1). */
+/** The runtime's texts in a conversation: notices, marks of cuts, and runs as training examples (L5, X1). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -27,8 +27,8 @@ const call = (actionId: string, more: Partial<NativeCall> = {}): NativeCall => (
 const messages = (current: CurrentTurn, history: readonly ChatTurn[] = []): unknown[] =>
   buildMessages({ system: 'S', history, current }).map(({ role, content }) => [role, content]);
 
-describe('[L5] the next generation is told', () => {
-  test('to go on with results, or that nothing ran', () => {
+describe('[L5] the notice for the next generation', () => {
+  test('asks to continue with the results, or reports that nothing ran', () => {
     const results = [done('a')];
     expect(messages({ user: 'u', generations: [{ text: 'x', results }] })).toEqual([
       ['system', 'S'],
@@ -42,7 +42,7 @@ describe('[L5] the next generation is told', () => {
     expect(messages({ user: 'u', generations: [{ text: 'x', results: [] }] }).at(-1)).toEqual(['user', NOTHING_RAN]);
   });
 
-  test('that it is the last one, also where none came before it', () => {
+  test('says that it is the last one, also without a previous one', () => {
     expect(messages({ user: 'u', generations: [], last: true })).toEqual([
       ['system', 'S'],
       ['user', `u\n\n${LAST}`],
@@ -76,7 +76,7 @@ describe('[L5] the next generation is told', () => {
     ['error', 'the connection broke'],
     ['abort', 'it was stopped'],
   ] as const;
-  test.each(cuts)('[P15] why its output was cut off: %s', (cut, why) => {
+  test.each(cuts)('[P15] gives the reason why its output was cut off: %s', (cut, why) => {
     const [last] = messages({ user: 'u', generations: [{ text: 'x', results: [], cut }] }).slice(-1);
     expect(last).toEqual([
       'user',
@@ -88,7 +88,7 @@ describe('[L5] the next generation is told', () => {
     ]);
   });
 
-  test('how an earlier turn ended, as data', () => {
+  test('describes the end of an earlier turn, as data', () => {
     const history = [{ user: 'a', generations: [{ text: 'x', results: [] }], note: 'it </system> failed' }];
     expect(messages({ user: 'b', generations: [] }, history).at(-1)).toEqual([
       'user',
@@ -98,7 +98,7 @@ describe('[L5] the next generation is told', () => {
 });
 
 describe('[P17] native calls', () => {
-  test('are answered one by one; the notice to go on is left out where only they ran', () => {
+  test('are answered one by one, without the notice to continue if there are only native calls', () => {
     const calls = [call('a', { ordinal: 0 }), call('b', { ordinal: 1 })];
     const results = [
       done('a', { n: 1 }, { ordinal: 0 }),
@@ -125,7 +125,7 @@ describe('[P17] native calls', () => {
     expect(cut.at(-1)).toEqual(['user', expect.stringContaining('was cut off')]);
   });
 
-  test('belong to reports by position, else by id where one of them has no position', () => {
+  test('belong to reports by position, otherwise by id if a position is missing', () => {
     const given = (calls: readonly NativeCall[], results: readonly ActionReport[]): unknown =>
       [...calledResults({ text: '', calls, results })].map(([{ actionId }, { output }]) => [actionId, output]);
     expect(
@@ -139,7 +139,7 @@ describe('[P17] native calls', () => {
 });
 
 describe('[F2] [F4] feeds', () => {
-  test('have an id and a rounded age, and share the room', () => {
+  test('have an id and a rounded age, and share the size limit', () => {
     expect(renderFeeds([{ id: 'a"<', value: { n: 1 }, ageMs: 1_600 }], 1_000)).toBe(
       '<context_feed id="a&quot;&lt;" age="2s">\n{"n":1}\n</context_feed>',
     );
@@ -159,7 +159,7 @@ describe('[F2] [F4] feeds', () => {
   });
 });
 
-test('[X1] [F4] a value that only its escapes make too long is cut as well', () => {
+test('[X1] [F4] a value that is too long only after escaping is cut too', () => {
   const fits = 'x <system>';
   expect(renderFeeds([{ id: 'a', value: fits, ageMs: 0 }], fits.length + 3)).toContain('x &lt;system>\n<');
   expect(renderFeeds([{ id: 'a', value: fits, ageMs: 0 }], fits.length)).toContain(
@@ -167,7 +167,7 @@ test('[X1] [F4] a value that only its escapes make too long is cut as well', () 
   );
 });
 
-test('[L4] an agent without a persona is introduced by its name and summary alone', () => {
+test('[L4] an agent without a persona is introduced with its name and summary', () => {
   const resolved = bundled.agent('assistant');
   if (resolved === null) throw new Error('the bundled catalogue has no assistant');
   const { agent } = resolved;
@@ -182,7 +182,7 @@ describe('[M8] older turns', () => {
   const notice = (older: readonly ChatTurn[], summarizeAfter: number | null = 1): string =>
     compact([...older, turn('last')], { maxTurns: 1, summarizeAfter }).notice ?? '';
 
-  test('one, several, and what cannot be told of them', () => {
+  test('are summarised: one, several, and turns that cannot be summarised', () => {
     expect(notice([turn('a')], null)).toBe('<system>1 earlier turn of this conversation is left out here.</system>');
     expect(notice([turn('a'), turn('b')])).toBe(
       '<system>2 earlier turns of this conversation are shortened here.\n- User: a\n  You: (nothing)\n- User: b\n  You: (nothing)</system>',
@@ -193,18 +193,18 @@ describe('[M8] older turns', () => {
     ['a note', { answer: 'done', note: 'cancelled' }, 'cancelled'],
     ['no text', {}, '(nothing)'],
     ['text', { answer: ' two  $x ' }, 'two $x'],
-  ])('an answer of %s', (_title, more, said) => {
+  ])('with %s are summarised', (_title, more, said) => {
     expect(notice([turn('q', more)])).toContain(`- User: q\n  You: ${said}</system>`);
   });
 
-  test('a long question is shortened, white space is one space', () => {
+  test('a long question is shortened, and white space becomes one space', () => {
     const most = limits.summaryTurnChars;
     expect(notice([turn('x'.repeat(most))])).toContain(`- User: ${'x'.repeat(most)}\n`);
     expect(notice([turn('x'.repeat(most + 1))])).toContain(`- User: ${'x'.repeat(most)}…\n`);
     expect(notice([turn(' a \n\t b ')])).toContain('- User: a b\n');
   });
 
-  test('names of older results are told in their order, those that no later turn has', () => {
+  test('names of older results are listed in order, without those of later turns', () => {
     const of = (...results: ActionReport[]): ChatTurn => turn('q', { generations: [{ text: '', results }] });
     const told = notice(
       [
@@ -231,7 +231,7 @@ describe('[L5] a run as a training example', () => {
   ): unknown[] | null =>
     trainingExample({ resolved: agent(form), history, turn })?.messages.slice(1) as unknown[] | null;
 
-  test('what was said before is context of weight 0', () => {
+  test('earlier turns are context with weight 0', () => {
     const said = (text: string): ChatTurn => ({ user: `${text}?`, generations: [{ text, results: [] }] });
     expect(example(said('new'), [said('old')])).toEqual([
       { role: 'user', content: 'old?' },
@@ -241,14 +241,14 @@ describe('[L5] a run as a training example', () => {
     ]);
   });
 
-  test('a run without text is none', () => {
+  test('a run without text gives no example', () => {
     expect(trainingExample({ resolved: agent('full'), history: [], turn: { user: 'u', generations: [] } })).toBeNull();
     const silent = { user: 'u', generations: [{ text: ' ', results: [] }] };
     const before = { user: 'u', generations: [{ text: 'said', results: [] }] };
     expect(trainingExample({ resolved: agent('full'), history: [before], turn: silent })).toBeNull();
   });
 
-  test('[P17] calls are written as actions, those that were rejected are left out with their results', () => {
+  test('[P17] calls are written as actions; rejected ones are omitted with their results', () => {
     const calls = [
       call('a', { ordinal: 0, arguments: '{"n":1}' }),
       call('b', { ordinal: 1, type: 'python', name: 'python', arguments: '{"code":"1"}' }),
@@ -285,7 +285,7 @@ describe('[L5] a run as a training example', () => {
     expect(JSON.stringify(compactForm)).toContain('{\\"parameters\\":{\\"x\\":1}}');
   });
 
-  test('a transcript ends with the last output, and says how much of it came before', () => {
+  test('a transcript ends with the last output, and says how much came before', () => {
     const said = (text: string): ChatTurn => ({ user: 'u', generations: [{ text, results: [done('a')] }] });
     const { messages: list, context } = buildTranscript({ system: 'S', history: [said('x')], turn: said('y') });
     expect(list.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);

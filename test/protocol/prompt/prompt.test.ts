@@ -31,13 +31,13 @@ const NOTHING = { tools: [], agents: [], relics: [], workflows: [] };
 
 describe('the prompt', () => {
   test.each(bundled.list('agent').map(({ name }) => name))(
-    '[L4] the prompt of %s is what its golden file says',
+    '[L4] the prompt of %s matches its golden file',
     async (name) => {
       await expect(`${buildSystemPrompt(resolved(name))}\n`).toMatchFileSnapshot(`golden/${name}.txt`);
     },
   );
 
-  test('[L4] the prompt of a compact agent is what its golden file says', async () => {
+  test('[L4] the prompt of a compact agent matches its golden file', async () => {
     const base = resolved('assistant');
     const compact = {
       ...base,
@@ -51,7 +51,7 @@ describe('the prompt', () => {
     expect(estimateTokens(buildSystemPrompt(bare))).toBeLessThan(1_500);
   });
 
-  test('[L4] it has the persona, every tool with its parameters, and what else may be called', () => {
+  test('[L4] it contains the persona, every tool with its parameters, and the other types of actions', () => {
     const base = resolved('assistant');
     const manifest = (kind: string, name: string, rest: string): { path: string; text: string } => ({
       path: `${name}.yaml`,
@@ -89,7 +89,7 @@ describe('the prompt', () => {
     );
   });
 
-  test('[X4] python, shell and internal actions are taught only where they are allowed', () => {
+  test('[X4] python, shell and internal actions are taught only if they are allowed', () => {
     const bare = buildSystemPrompt(
       agentWith({
         capabilities: [],
@@ -109,11 +109,11 @@ describe('the prompt', () => {
     expect(all).not.toContain('- clear_context');
   });
 
-  test('[P18] the compact form is the only one taught where the manifest says so', () => {
+  test('[P18] only the compact form is taught if the manifest selects it', () => {
     const compact = buildSystemPrompt(agentWith({}, { form: 'compact' }));
     expect(compact).toContain('<action name="NAME" mode="async">{…}</action>');
     expect(compact).not.toContain('"parameters"');
-    // attributes that say what is so anyway cost tokens
+    // attributes with default values would waste tokens
     expect(compact).not.toMatch(/<action[^>]* (?:type="tool"|mode="sync")/);
     const full = buildSystemPrompt(agentWith({}, { form: 'full' }));
     expect(full).toContain('{"name":"NAME","parameters":{…}}');
@@ -124,11 +124,11 @@ describe('the prompt', () => {
     ['auto', 'unless an action is still open'],
     ['final', 'Without final it ends your work.'],
     ['continue', 'Without final you go on.'],
-  ] as const)('[P10] what a response without final means by default "%s" is said', (responseDefault, words) => {
+  ] as const)('[P10] the default "%s" for a response without final is explained', (responseDefault, words) => {
     expect(buildSystemPrompt(agentWith({}, { responseDefault }))).toContain(words);
   });
 
-  test('[L4] the same manifests give the same prompt, and nothing in it is of the moment', () => {
+  test('[L4] the same manifests give the same prompt, without any time or random value', () => {
     expect(buildSystemPrompt(resolved('assistant'))).toBe(buildSystemPrompt(resolved('assistant')));
     expect(buildSystemPrompt(resolved('assistant'))).not.toMatch(new RegExp(`${new Date().getFullYear()}|ses_|run_`));
   });
@@ -173,7 +173,7 @@ describe('the examples', () => {
     expect(declared('compact')).toEqual(declared('full'));
   });
 
-  test('[L4] they show parallel work, a dependency, a partial response, a feed, an internal action and a one-generation answer', () => {
+  test('[L4] they show parallel work, a dependency, a partial response, a feed, an internal action and an answer in one generation', () => {
     const text = promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: true })
       .map((example) => example.user + example.text)
       .join('\n');
@@ -190,7 +190,7 @@ describe('the examples', () => {
       expect(text).toContain(shown);
   });
 
-  test('[L4] every example stands in the prompt of an agent that may use it', () => {
+  test('[L4] every example is in the prompt of an agent that can use it', () => {
     const prompt = buildSystemPrompt(resolved('assistant'));
     for (const { text } of promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: false }))
       expect(prompt).toContain(text);

@@ -14,7 +14,7 @@ const VALUES: Record<string, Json> = {
   nothing: null,
 };
 
-describe('[S9] names of a condition', () => {
+describe('[S9] names in a condition', () => {
   test.each([
     ['n > 1', ['n']],
     ['$n > 1 && ${object.a}.b == "$not"', ['n', 'object']],
@@ -39,7 +39,7 @@ describe('[S9] names of a condition', () => {
   });
 });
 
-describe('[S9] evaluating', () => {
+describe('[S9] evaluation', () => {
   test.each([
     ['n == 6 && n > 5.5 && n >= 6', true],
     ['n + 1 == 7', true],
@@ -163,7 +163,7 @@ describe('[S9] evaluating', () => {
       });
     }
   });
-  test('has a limit on its length and its nodes', () => {
+  test('a condition has a maximum length and number of nodes', () => {
     expect(evaluateCondition(`yes${' '.repeat(limits.conditionChars)}`, VALUES).ok).toBe(false);
     expect(evaluateCondition(Array.from({ length: 200 }, () => 'yes').join('&&'), VALUES).ok).toBe(false);
     expect(evaluateCondition(`${'('.repeat(500)}yes${')'.repeat(500)}`, VALUES).ok).toBe(false);
@@ -174,7 +174,7 @@ const numbers = (length: number): number[] => Array.from({ length }, (_, index) 
 const long = 'a'.repeat(1_000_000);
 const list = numbers(3_000);
 
-describe('[S9] a condition has a limit of work', () => {
+describe('[S9] the work of a condition is limited', () => {
   test.each<[string, Record<string, Json>]>([
     ['l.all(x, l == m)', { l: list, m: [...list] }],
     ['l.all(x, {"a": l} == {"a": m})', { l: list, m: [...list] }],
@@ -205,7 +205,7 @@ describe('[S9] a condition has a limit of work', () => {
     );
   });
 
-  test('and one that is ordinary stays far below it', () => {
+  test('an ordinary condition is far below the limit', () => {
     const rows = numbers(2_000).map((id) => ({ id, name: `row ${id}`, tags: ['a', 'b'], done: id % 2 === 0 }));
     for (const expression of [
       'rows.exists(row, row.id == 1999 && "b" in row.tags)',
@@ -217,7 +217,7 @@ describe('[S9] a condition has a limit of work', () => {
     }
   });
 
-  test('conditions that ask for the same value pay for its conversion once', () => {
+  test('conditions with the same value share the cost of its conversion', () => {
     const rows = numbers(50_000);
     const meter = new WorkMeter(limits.conditionSteps);
     for (let time = 0; time < 100; time += 1) {
@@ -225,7 +225,7 @@ describe('[S9] a condition has a limit of work', () => {
     }
   });
 
-  test('values that nest too deeply are an error, not a crash', () => {
+  test('values that nest too deeply are an error', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as Json;
     expect(evaluateCondition('a == b', { a: deep, b: 1 })).toMatchObject({ ok: false });
   });

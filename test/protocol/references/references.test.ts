@@ -30,8 +30,8 @@ const put = (value: Json): { value: Json; warnings: string[] } => {
   return { value: result.value['p'] ?? null, warnings: result.warnings.map(({ code }) => code) };
 };
 
-describe('[P12] what references cost', () => {
-  test('a name is asked for once, however many paths lead into its value', () => {
+describe('[P12] cost of references', () => {
+  test('a name is looked up once, for any number of paths in its value', () => {
     const asked: string[] = [];
     const counting: NameLookup = (name) => {
       asked.push(name);
@@ -77,7 +77,7 @@ describe('[P12] parameters', () => {
     ['$object.list[1]', 20],
     ['$object[0]', 'zero'],
     ['$list.0', 1],
-  ])('%j is exactly one reference and keeps its type: %j', (text, value) => {
+  ])('%j is a single reference and keeps its type: %j', (text, value) => {
     expect(put(text)).toEqual({ value, warnings: [] });
   });
   test.each<[string, string]>([
@@ -96,13 +96,13 @@ describe('[P12] parameters', () => {
   ])('%j has embedded references and becomes %j', (text, value) => {
     expect(put(text)).toEqual({ value, warnings: [] });
   });
-  test('are resolved through arrays and objects, keys are not', () => {
+  test('references are resolved in arrays and objects, but not in keys', () => {
     expect(put([{ $n: '$n', in: ['$s', 1, null] }])).toEqual({
       value: [{ $n: 5, in: ['text', 1, null] }],
       warnings: [],
     });
   });
-  test('a value with references in it is not resolved again', () => {
+  test('a resolved value is not resolved again', () => {
     expect(put('$dollars')).toEqual({ value: 'costs $n and ${s}', warnings: [] });
     expect(put('it $dollars')).toEqual({ value: 'it costs $n and ${s}', warnings: [] });
   });
@@ -115,10 +115,10 @@ describe('[P12] parameters', () => {
     ['$object.__proto__', null],
     ['$list.length', null],
     ['$s.length', null],
-  ])('%j leads nowhere: %j and a warning', (text, value) => {
+  ])('%j has no target: %j and a warning', (text, value) => {
     expect(put(text)).toEqual({ value, warnings: ['missing_path'] });
   });
-  test('unknown names stay to the letter, with one warning for all', () => {
+  test('unknown names stay unchanged, with one warning for all', () => {
     expect(put(['$what', 'a ${who.x} b', '$n'])).toEqual({
       value: ['$what', 'a ${who.x} b', 5],
       warnings: ['unknown_reference'],
@@ -139,7 +139,7 @@ describe('[P12] parameters', () => {
     expect(JSON.stringify(value)).toBe('{"__proto__":{"x":5}}');
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
   });
-  test('what references add is bounded', () => {
+  test('the size of resolved references is limited', () => {
     const big: NameLookup = () => ({ known: true, value: 'x'.repeat(1_000_000) });
     const { value, warnings } = substitute(
       { whole: Array.from({ length: 20 }, () => '$a'), text: '$a'.repeat(20) },
@@ -150,8 +150,8 @@ describe('[P12] parameters', () => {
   });
 });
 
-describe('[P12] finding references', () => {
-  test('root names in order, each once', () => {
+describe('[P12] detection of references', () => {
+  test('root names are listed in order, each once', () => {
     expect(referenceNames({ a: '$x.y $z', b: ['${x}', { c: '$w[0]' }], $key: 1 })).toEqual(['x', 'z', 'w']);
   });
   test.each<[string, (string | [string, ...(string | number)[]])[]]>([
@@ -179,34 +179,34 @@ describe('[P12] finding references', () => {
     const long = `$a${'.b'.repeat(limits.referenceChars)}`;
     expect(scanText(long)).toEqual([long]);
   });
-  test('a long run of dollars, names and brackets takes linear time', () => {
+  test('a long text of dollars, names and brackets takes linear time', () => {
     for (const piece of ['$', '$a', '$a.', '$a[', '${', '${a', '${a[', '$a[1'])
       scanText(piece.repeat(200_000 / piece.length));
   });
 });
 
 describe('[P14] references and code', () => {
-  test('python: only inputs', () => {
+  test('for python, only inputs contain references', () => {
     expect(parameterReferences('python', { code: '$a', script: '$b', inputs: { x: '$c.d', y: ['$e'] } })).toEqual([
       'c',
       'e',
     ]);
   });
-  test.each(['shell', 'docker'] as const)('%s: inputs and the command', (type) => {
+  test.each(['shell', 'docker'] as const)('for %s, inputs and the command contain references', (type) => {
     const parameters = { command: 'echo "$a" ${b} ${c:-x} $HOME', args: ['$d', 1], inputs: { e: '$e' } };
     expect(parameterReferences(type, parameters)).toEqual(['e', 'a', 'b', 'c', 'HOME', 'd']);
     expect(commandReferences(type, parameters)).toEqual(['a', 'b', 'c', 'HOME', 'd']);
   });
-  test('escaped and special dollars of the shell are none', () => {
+  test('escaped and special dollars of the shell are not references', () => {
     expect(commandReferences('shell', { command: 'echo \\$a $$ $1 $? $(b) $@ $-' })).toEqual([]);
   });
-  test('other types: all parameters', () => {
+  test('for other types, all parameters contain references', () => {
     expect(parameterReferences('tool', { command: '$a', deep: { code: '$b' } })).toEqual(['a', 'b']);
     expect(commandReferences('tool', { command: '$a' })).toEqual([]);
   });
 });
 
-describe('[P12] rendering and following', () => {
+describe('[P12] rendering and resolving paths', () => {
   test.each<[Json, string]>([
     ['a"b', 'a"b'],
     [1.5, '1.5'],
@@ -217,7 +217,7 @@ describe('[P12] rendering and following', () => {
   ])('%j as text', (value, text) => {
     expect(renderText(value)).toBe(text);
   });
-  test('own properties only', () => {
+  test('a path reads only own properties', () => {
     expect(follow({ a: [1] }, ['a', 0])).toEqual({ found: true, value: 1 });
     expect(follow({ a: [1] }, ['toString'])).toEqual({ found: false, value: null });
     expect(follow({ a: null }, ['a'])).toEqual({ found: true, value: null });

@@ -1,4 +1,4 @@
-/** The fields of an action from its tag and its body (P6, P18): what they become, and what is said of them. */
+/** The fields of an action in its tag and its body (P6, P18), with their warnings and rejections. */
 import { describe, expect, test } from 'vitest';
 import { ACTION_TYPES } from '../../../../src/domain/action-types.ts';
 import { limits } from '../../../../src/domain/limits.ts';
@@ -92,11 +92,11 @@ describe('[P6] a field', () => {
     ['"retry": {"backoff": "never"}', 'retry.backoff "never" (allowed: none, linear or exponential)'],
     ['"retry_count": -1', 'retry_count -1 (allowed: an integer)'],
   ];
-  test.each(ALLOWED)('[P6] %s is left out, and the model is told what is allowed', (fields, message) => {
+  test.each(ALLOWED)('[P6] %s is ignored, with a warning that lists the allowed values', (fields, message) => {
     expect(messagesOf(parse(full(fields)))).toEqual([expect.stringContaining(`${message}: not valid; ignored`)]);
   });
 
-  test('[P6] of what is valid nothing is said', () => {
+  test('[P6] valid fields give no warning', () => {
     for (const fields of [
       '"retry": 10',
       '"retry": {"max_attempts": 1, "backoff": "none"}',
@@ -148,7 +148,7 @@ describe('[P6] an action is rejected', () => {
     ]);
   });
 
-  test('[P6] a key of the greatest length is accepted', () => {
+  test('[P6] a key of the maximum length is accepted', () => {
     const key = 'k'.repeat(limits.idempotencyKeyChars);
     expect(field(`"idempotency_key": "${key}"`)).toBe(`key=${key}`);
   });
@@ -189,14 +189,14 @@ describe('[P6] tag and body', () => {
       'depends_on=[b]',
     ],
     ['<action name="t" mode="sync">{"mode": "async", "parameters": {}}</action>', 'mode', 'async'],
-  ])('[P6] where they differ the body counts, with a warning: %s', (text, name, shown) => {
+  ])('[P6] if they differ the body counts, with a warning: %s', (text, name, shown) => {
     expect(one(text)).toContain(shown);
     expect(messagesOf(parse(text))).toEqual([
       expect.stringContaining(`${name}: the tag and the body differ; the value in the body was used`),
     ]);
   });
 
-  test('[P6] a name in the body does not take over that of the tag, but the difference is told', () => {
+  test('[P6] a name in the body does not replace the name in the tag, but the difference gives a warning', () => {
     const text = '<action name="t">{"name": "other", "parameters": {}}</action>';
     expect(one(text)).toBe('auto_1 tool:t sync {}');
     expect(messagesOf(parse(text))).toHaveLength(1);
@@ -207,11 +207,11 @@ describe('[P6] tag and body', () => {
     '<action name="t" timeout="5">{"timeout": "5", "parameters": {}}</action>',
     '<action name="t" depends_on="a, b">{"depends_on": ["a", "$b"], "parameters": {}}</action>',
     '<action name="t" retry=\'{"max_attempts": 2}\'>{"retry": {"max_attempts":2}, "parameters": {}}</action>',
-  ])('[P6] where they say the same nothing is said: %s', (text) => {
+  ])('[P6] if they are equal there is no warning: %s', (text) => {
     expect(messagesOf(parse(text))).toEqual([]);
   });
 
-  test('[P6] what is not part of the protocol is named, the first eight of it', () => {
+  test('[P6] the first eight unknown fields are listed in a warning', () => {
     const keys = Array.from({ length: 10 }, (_, n) => `"x${n}": 1`).join(', ');
     expect(messagesOf(parse(`<action name="t">{"parameters": {}, ${keys}}</action>`))).toEqual([
       expect.stringContaining(
@@ -225,20 +225,20 @@ describe('[P6] tag and body', () => {
     expect(messagesOf(parse(`<action name="t">{"parameters": {}, ${eight}}</action>`))[0]).not.toContain('more');
   });
 
-  test('[P5] a response has no other attribute than final', () => {
+  test('[P5] a response has no attribute except final', () => {
     expect(messagesOf(parse('<response mood="good" size="1">x</response>'))).toEqual([
       expect.stringContaining('<response> has no attribute mood, size'),
     ]);
   });
 
-  test('[P8] a repaired body is told by the id, else by the name', () => {
+  test('[P8] a warning about a repaired body contains the id, otherwise the name', () => {
     expect(messagesOf(parse('<action name="t" id="a">{a: 1}</action>'))).toEqual([
       'repaired_json: The body of "a" was not strict JSON; it was repaired',
     ]);
     expect(messagesOf(parse('<action name="t">{a: 1}</action>'))[0]).toContain('The body of "t" was not');
   });
 
-  test('[P8] of an action with unsafe effects no repaired body is accepted', () => {
+  test('[P8] a repaired body is refused for an action with unsafe effects', () => {
     const unsafe = (_type: string, name: string): boolean => name === 't';
     const [rejection] = rejectionsOf(parse('<action name="t" id="a">{a: 1}</action>', { unsafe }));
     expect(rejection).toMatchObject({

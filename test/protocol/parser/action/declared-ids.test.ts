@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { DeclaredIds } from '../../../../src/protocol/parser/action/declared-ids.ts';
 
 describe('[P6] ids of a generation', () => {
-  test('the same text is a repetition, any other is a clash', () => {
+  test('an identical declaration is a duplicate, any other one is a conflict', () => {
     const ids = new DeclaredIds();
     expect(ids.declare('a', 'text')).toBe('new');
     expect(ids.declare('a', 'text')).toBe('same');
@@ -10,7 +10,7 @@ describe('[P6] ids of a generation', () => {
     expect(ids.declare('b', 'text')).toBe('new');
     expect(ids.has('a') && !ids.has('c')).toBe(true);
   });
-  test('also for declarations that are not kept to the letter', () => {
+  test('long declarations, of which only a hash is kept, are compared correctly', () => {
     const ids = new DeclaredIds();
     const long = '漢字 '.repeat(20_000);
     expect(ids.declare('long', long)).toBe('new');
@@ -21,7 +21,7 @@ describe('[P6] ids of a generation', () => {
     expect(ids.declare('long', `${long}\0`)).toBe('other');
     expect(ids.declare('long', long.slice(0, -1))).toBe('other');
   });
-  test('however much is declared, and whenever there was time for the hash', () => {
+  test('many declarations are compared correctly, with or without time for the hash', () => {
     for (const settled of [true, false]) {
       const ids = new DeclaredIds();
       for (let id = 0; id < 200; id += 1) {

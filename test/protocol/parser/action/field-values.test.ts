@@ -1,4 +1,4 @@
-/** Values of an action's fields in every spelling that is accepted (P5, P6, P18). */
+/** Values of an action's fields in every accepted spelling (P5, P6, P18). */
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../../src/domain/json.ts';
 import {
@@ -96,7 +96,7 @@ describe('[P6] values', () => {
     ]),
   )('the duration %j is %j ms', (given, value) => expect(readDuration(given, 0)).toBe(value));
 
-  test('a duration has a least value, and may be absent', () => {
+  test('a duration has a minimum, and is optional', () => {
     expect([readDuration(1, 1), readDuration(0.999, 1), readDuration('500ms', 1), readDuration(undefined, 0)]).toEqual([
       1_000,
       null,
@@ -152,7 +152,7 @@ describe('[P6] values', () => {
     ['ID', 'id'],
   ])('the field %s is %s', (given, name) => expect(snakeCase(given)).toBe(name));
 
-  test('counts are integers from zero on, backoffs are of three kinds', () => {
+  test('counts are integers from zero, and there are three kinds of backoff', () => {
     expect([0, 1, 2 ** 53 - 1, 2 ** 53, -1, 1.5, '1', undefined].map((value) => isCount(value))).toEqual([
       true,
       true,

@@ -1,4 +1,4 @@
-/** Where JSON goes wrong and what is wrong with it, for models that have to repair it (P8). */
+/** The position and the description of the first JSON error, which help models to correct it (P8). */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../../src/domain/limits.ts';
@@ -59,7 +59,7 @@ describe('[P8] the first error', () => {
     expect(findJsonError(text)).toEqual({ index, reason });
   });
 
-  test('is null exactly where JSON.parse accepts the text', () => {
+  test('is null exactly if JSON.parse accepts the text', () => {
     const texts = fc.oneof(
       fc.json(),
       fc
@@ -85,7 +85,7 @@ describe('[P8] the first error', () => {
 describe('[P8] excerpts', () => {
   const most = limits.excerptChars;
 
-  test('are cut to their length, whole characters only', () => {
+  test('are cut to their maximum length, without splitting a character', () => {
     const exact = 'x'.repeat(most);
     expect(excerptOf(exact)).toBe(exact);
     expect(excerptOf(`${exact}y`)).toBe(exact);
@@ -97,12 +97,12 @@ describe('[P8] excerpts', () => {
     expect(excerptOf(last)).toBe(last.slice(0, most));
     expect(excerptOf(`${'x'.repeat(most - 1)}\ud800yy`)).toBe('x'.repeat(most - 1));
     expect(excerptOf(`${'x'.repeat(most - 1)}\udbffyy`)).toBe('x'.repeat(most - 1));
-    // A short text stays as it is, also with half a pair at its end.
+    // A short text stays unchanged, even with a lone surrogate at its end.
     expect(excerptOf('ab\ud83c')).toBe('ab\ud83c');
     expect(excerptOf(`${'x'.repeat(most - 1)}\ud83c`)).toBe(`${'x'.repeat(most - 1)}\ud83c`);
   });
 
-  test('of a place begin half an excerpt before it, without white space in front', () => {
+  test('of a position begin half an excerpt before it, without leading white space', () => {
     const text = Array.from({ length: 100 }, (_, at) => String(at % 10)).join('');
     expect(excerptAround(text, 0)).toBe(text.slice(0, most));
     expect(excerptAround(text, most / 2)).toBe(text.slice(0, most));

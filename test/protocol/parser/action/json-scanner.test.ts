@@ -9,7 +9,7 @@ interface Seen {
   readonly depth: number;
 }
 
-/** What is known after a text, which must be the same however it is cut. */
+/** The scanner's state after a text, which must be the same for every cut. */
 function scanned(text: string): Seen {
   const views = [[text], [...text], [text.slice(0, text.length / 2), text.slice(text.length / 2)]].map((chunks) => {
     const scanner = new JsonScanner();
@@ -22,7 +22,7 @@ function scanned(text: string): Seen {
   return first;
 }
 
-describe('[P7] after a body like this', () => {
+describe('[P7] a tag after the body', () => {
   test.each([
     '{"a',
     '{"a\\"',
@@ -47,7 +47,7 @@ describe('[P7] after a body like this', () => {
     '{"a": é, "',
     '{"a" /* b */ : "',
     '{"a": 1 // x\n, "',
-  ])('%j a tag is inside a string', (text) => {
+  ])('%j is inside a string', (text) => {
     expect(scanned(text)).toMatchObject({ inString: true, hidesTag: true, malformed: false });
   });
 
@@ -71,7 +71,7 @@ describe('[P7] after a body like this', () => {
     '{"a": tru',
     '{} ',
     '{}\n```\n',
-  ])('%j it is not, and the body is well formed so far', (text) => {
+  ])('%j is outside a string, and the body is well formed so far', (text) => {
     expect(scanned(text)).toMatchObject({ inString: false, hidesTag: false, malformed: false });
   });
 
@@ -93,7 +93,7 @@ describe('[P7] after a body like this', () => {
     '{"a": 1 b "',
     '{}} "',
     '{"a": x ; "',
-  ])('%j it is not, because the body is malformed', (text) => {
+  ])('%j is outside a string, because the body is malformed', (text) => {
     expect(scanned(text)).toMatchObject({ inString: false, hidesTag: false, malformed: true });
   });
 
@@ -104,7 +104,7 @@ describe('[P7] after a body like this', () => {
     ['{"a\nb\n', false],
     ['{"a\nb\n  c', true],
     ['{"a\nb"', true],
-  ])('%j, with a raw line break in a string, a tag is hidden only within its line: %s', (text, hides) => {
+  ])('%j, with a raw line break in a string, is hidden only within its line: %s', (text, hides) => {
     expect(scanned(text)).toMatchObject({ inString: false, hidesTag: hides, malformed: true });
   });
 
@@ -115,12 +115,12 @@ describe('[P7] after a body like this', () => {
     ['"{{{"', 0],
     ['{"{[": 1}', 1],
     ['', 0],
-  ])('%j the nesting was at most %i deep', (text, depth) => {
+  ])('%j has a nesting depth of at most %i', (text, depth) => {
     expect(scanned(text).depth).toBe(depth);
   });
 });
 
-test('[P7] a scanner that is used again begins anew, one that has given up hides nothing', () => {
+test('[P7] a reused scanner starts again, and a scanner that has given up hides nothing', () => {
   const scanner = new JsonScanner();
   expect(scanner.used).toBe(false);
   scanner.scan('[[{"a\nb');
@@ -136,7 +136,7 @@ test('[P7] a scanner that is used again begins anew, one that has given up hides
   const unused = new JsonScanner();
   unused.giveUp();
   expect(unused.used).toBe(true);
-  // A fence counts its backticks anew.
+  // A fence counts its backticks again.
   scanner.reset();
   scanner.scan('``');
   scanner.reset();
