@@ -362,19 +362,19 @@ const CASES: readonly Case[] = [
   },
   {
     rule: 'P7',
-    says: 'in single quotes too',
+    says: '</action> in single quotes is text',
     text: "<action name=\"w\">{'t': 'a </action> b'}</action>",
     gives: ['open tool w sync', 'warning repaired_json', 'action auto_1 tool:w sync {"t":"a </action> b"} repaired'],
   },
   {
     rule: 'P7',
-    says: 'in a body with a comment too',
+    says: '</action> in a string is text after a comment',
     text: '<action name="w">{/* don\'t */ "t": "a </action> b"}</action>',
     gives: ['open tool w sync', 'warning repaired_json', 'action auto_1 tool:w sync {"t":"a </action> b"} repaired'],
   },
   {
     rule: 'P7',
-    says: 'in a fenced body too',
+    says: '</action> in a string of a fenced body is text',
     text: '<action name="w">\n```json\n{"t": "a </action> b"}\n```\n</action>',
     gives: ['open tool w sync', 'warning repaired_json', 'action auto_1 tool:w sync {"t":"a </action> b"} repaired'],
   },
@@ -386,7 +386,7 @@ const CASES: readonly Case[] = [
   },
   {
     rule: 'P7',
-    says: 'after a raw line break in a string too',
+    says: 'a malformed body with a raw line break in a string ends at the next </action>',
     text: '<action name="w">{"t": "a\n </action> b"}',
     gives: ['open tool w sync', 'rejected auto_1 invalid_json', 'text {', '  "b\\"}"', '}'],
   },
@@ -398,7 +398,7 @@ const CASES: readonly Case[] = [
   },
   {
     rule: 'P7',
-    says: 'a closing tag outside a string as well',
+    says: 'another closing tag outside a string ends an unclosed action',
     text: '<thought><action name="a">{"x":1}</thought><response>r</response>',
     gives: ['thought {', 'open tool a sync', 'rejected auto_1 unclosed', '}', 'response { final=auto', '  "r"', '}'],
   },
