@@ -1,4 +1,4 @@
-/** What a runner says while it starts (R1, R2). */
+/** The answers of a runner during its start (R1, R2). */
 import { afterEach, expect, test, vi } from 'vitest';
 
 import { freePort } from '../../scripts/system/services.ts';
@@ -7,7 +7,7 @@ import { Startup } from '../startup.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
 
-/** A sandbox whose probe takes as long as the test wants, as one whose images are not built yet. */
+/** A sandbox whose probe takes as long as the test requires, like one that builds its images. */
 class SlowSandbox extends FakeSandbox {
   readonly found = Promise.withResolvers<void>();
 
@@ -23,7 +23,7 @@ afterEach(async () => {
   runner = null;
 });
 
-test('[R1] while its sandboxes are tried it answers: it is starting, and takes no jobs', async () => {
+test('[R1] while it probes its sandboxes it answers "starting" and refuses jobs', async () => {
   const sandbox = new SlowSandbox();
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -44,7 +44,7 @@ test('[R1] while its sandboxes are tried it answers: it is starting, and takes n
   expect(sandbox.started).toEqual([]);
 });
 
-test('[R3] its health names the images that it makes, and for how long', async () => {
+test('[R3] its health lists the images that it builds, with the elapsed time', async () => {
   let now = 1_000;
   const startup = new Startup(() => now);
   const images = async (): Promise<unknown> => {

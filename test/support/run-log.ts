@@ -1,4 +1,4 @@
-/** A run's log over a journal of its own, for tests of what writes to it. */
+/** The log of a run with its own journal, for tests of code that writes to it. */
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { RunRecord } from '../../src/domain/session.ts';
@@ -15,9 +15,9 @@ export interface LogKit {
   readonly clock: FakeClock;
   readonly run: RunRecord;
   readonly replay: Replay | null;
-  /** Commits, and returns everything that readers have been sent so far. */
+  /** Commits, and returns everything that readers have received so far. */
   sent(): Promise<readonly SessionEvent[]>;
-  /** What recovery reads of an event. */
+  /** The event as recovery reads it. */
   stateOf(seq: number): JsonObject | null;
 }
 

@@ -49,7 +49,7 @@ test.each([
 
 type Asked = Pick<ActionDeclaration, 'type' | 'name'> & Partial<ActionDeclaration>;
 
-/** The keeper, changed, with the tool `thing`. */
+/** The notes keeper with changes, and the tool `thing`. */
 function keeper(changes: Partial<AgentDefinition> = {}, thing: Partial<ToolDefinition> = {}): ResolvedAgent {
   if (resolved === null) throw new Error('the catalogue has no keeper');
   return {
@@ -71,7 +71,7 @@ function policyFor(
 const THING = { type: 'tool', name: 'thing' } as const;
 
 describe('[S7] [S8] the policy of an action', () => {
-  test('of a tool that states nothing', () => {
+  test('of a tool without declarations has the defaults', () => {
     expect(policyFor(THING)).toEqual({
       effects: 'unsafe',
       timeoutMs: limits.actionTimeoutMs,
@@ -90,7 +90,7 @@ describe('[S7] [S8] the policy of an action', () => {
     });
   });
 
-  test('of a tool is what its manifest states', () => {
+  test('of a tool follows its manifest', () => {
     const retry = { maxAttempts: 7, backoff: 'linear', delayMs: 1, maxDelayMs: 2 } as const;
     const stated = {
       effects: 'pure',
@@ -133,12 +133,12 @@ describe('[S7] [S8] the policy of an action', () => {
     expect(policyFor({ type, name })).toMatchObject({ effects, timeoutMs });
   });
 
-  test('no manifest states more than the longest timeout', () => {
+  test('the timeout of a manifest is limited to the maximum', () => {
     const timeoutMs = limits.maxActionTimeoutMs + 1;
     expect(policyFor(THING, keeper({}, { timeoutMs })).timeoutMs).toBe(limits.maxActionTimeoutMs);
   });
 
-  test('[S5] the expected duration is the learned one, else the timeout of the action, else that of the target', () => {
+  test('[S5] the expected duration is the learned one, otherwise the timeout of the action, otherwise that of the target', () => {
     const learned = new Map([
       [targetOf(THING), 40],
       ['tool/other', 50],
@@ -156,25 +156,28 @@ describe('[S7] [S8] the policy of an action', () => {
     ['supervised', 'always', 'idempotent', true],
     ['autonomous', 'never', 'unsafe', false],
     ['autonomous', 'always', 'pure', true],
-  ] as const)('[J8] a %s agent, approval: %s, %s effects: asks a person: %s', (mode, approval, effects, asks) => {
-    const agent = keeper({ loop: { ...keeper().agent.loop, mode } }, { approval, effects });
-    expect(policyFor(THING, agent).needsApproval).toBe(asks);
-  });
+  ] as const)(
+    '[J8] with a %s agent, approval: %s and %s effects, an approval is required: %s',
+    (mode, approval, effects, asks) => {
+      const agent = keeper({ loop: { ...keeper().agent.loop, mode } }, { approval, effects });
+      expect(policyFor(THING, agent).needsApproval).toBe(asks);
+    },
+  );
 
   test.each([
     ['neither', 'pure', {}, false],
     ['an idempotency key', 'unsafe', { idempotencyKey: 'k' }, true],
     ['a cache_ttl of a pure tool', 'pure', { cacheTtlMs: 1 }, true],
     ['a cache_ttl of a tool that is not pure', 'idempotent', { cacheTtlMs: 1 }, false],
-  ] as const)('[P6] an earlier outcome is looked up: %s', (_name, effects, fields, reuse) => {
+  ] as const)('[P6] the cache is used for an action with %s', (_name, effects, fields, reuse) => {
     expect(policyFor({ ...THING, ...fields }, keeper({}, { effects })).reuse).toBe(reuse);
   });
 });
 
-describe('[X4] what an agent may run', () => {
+describe('[X4] permissions of an agent', () => {
   const refused = (action: Asked, agent: ResolvedAgent | null = keeper()): unknown => policyFor(action, agent).refusal;
 
-  test('without an agent nothing is looked up and nothing is refused', () => {
+  test('without an agent nothing is looked up or refused', () => {
     expect(policyFor({ type: 'tool', name: 'nosuch' }, null)).toMatchObject({ effects: 'unsafe', refusal: null });
     expect(refused({ type: 'shell', name: 'shell' }, null)).toBeNull();
     expect(refused({ type: 'internal', name: 'nosuch' }, null)).toBeNull();
@@ -196,7 +199,7 @@ describe('[X4] what an agent may run', () => {
     expect(refused({ type: 'llm', name: 'nosuch' })).toBeNull();
   });
 
-  test('[I] an internal action is refused here only if there is none of this name', () => {
+  test('[I] an internal action is refused here only if its name is unknown', () => {
     const blocked = keeper({ internalActions: { enabled: false, allowed: [], blocked: ['set_variable'] } });
     expect(refused({ type: 'internal', name: 'set_variable' }, blocked)).toBeNull();
     expect(refused({ type: 'internal', name: 'set_variables' }, blocked)).toEqual({
@@ -205,7 +208,7 @@ describe('[X4] what an agent may run', () => {
     });
   });
 
-  test('[M3] a tool without a similar name is refused with those that are imported, twenty at most', () => {
+  test('[M3] a tool without a similar name is refused with at most twenty imported names', () => {
     expect(refused({ type: 'tool', name: 'qqqqqqqqq' })).toEqual({
       code: 'unknown_name',
       message: 'No tool is called "qqqqqqqqq" (known: thing)',
@@ -223,7 +226,7 @@ describe('[X4] what an agent may run', () => {
     });
   });
 
-  test('[M3] several similar names are all suggested, and a long name is cut', () => {
+  test('[M3] all similar names are suggested, and a long name is cut', () => {
     const both = {
       ...keeper(),
       tools: new Map(['thing', 'think'].map((name) => [name, tool({ type: 'builtin', entrypoint: 'echo' })])),
@@ -243,7 +246,7 @@ describe('[X4] what an agent may run', () => {
     });
   });
 
-  test('a relic without an endpoint is left to its executor', () => {
+  test('a relic without an endpoint is checked by its executor', () => {
     expect(refused({ type: 'relic', name: 'notes' })).toBeNull();
     expect(refused({ type: 'relic', name: 'notes', parameters: { endpoint: 'gett' } })).toEqual({
       code: 'unknown_name',

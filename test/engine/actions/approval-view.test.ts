@@ -1,4 +1,4 @@
-/** How an approval is shown, at any time of its life (J8). */
+/** The view of an approval in every state (J8). */
 import { describe, expect, test } from 'vitest';
 import type { EventData, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -15,7 +15,7 @@ const CALL = { parameters: { to: 'Ann' }, inputs: { n: 1 } };
 
 type End = readonly [type: JournaledEventType, data: EventData[JournaledEventType], at: number];
 
-/** The view of a request that ended in this way, `now`. */
+/** The view of a request that ended in this way, at the time `now`. */
 function viewOf(given: {
   readonly end?: End;
   readonly open?: boolean;
@@ -41,7 +41,7 @@ const resolved = (approved: boolean, note?: string): End => [
 const cancelled = (at: number): End => ['action_cancelled', { reason: 'x' }, at];
 
 describe('[J8] an approval', () => {
-  test('is shown with the whole call', () => {
+  test('is shown with the complete call', () => {
     expect(viewOf({})).toEqual({
       approval_id: ID,
       status: 'open',
@@ -64,21 +64,21 @@ describe('[J8] an approval', () => {
   test.each<[string, Parameters<typeof viewOf>[0], Partial<ApprovalView>]>([
     ['approved', { end: resolved(true, 'fine') }, { status: 'approved', decided_at: ASKED_AT + 5, note: 'fine' }],
     ['denied', { end: resolved(false) }, { status: 'denied', decided_at: ASKED_AT + 5, note: null }],
-    ['approved, while the run goes on', { end: resolved(true), open: true }, { status: 'approved' }],
+    ['approved, while the run continues', { end: resolved(true), open: true }, { status: 'approved' }],
     [
       'ended by its action',
       { end: cancelled(EXPIRES_AT - 1), now: EXPIRES_AT + 9 },
       { status: 'cancelled', decided_at: EXPIRES_AT - 1, note: null },
     ],
     ['ended by its expiry', { end: cancelled(EXPIRES_AT) }, { status: 'expired', decided_at: EXPIRES_AT }],
-    ['without a run that waits', { open: false }, { status: 'cancelled', decided_at: null }],
-    ['without a run that waits, just before its expiry', { open: false, now: EXPIRES_AT - 1 }, { status: 'cancelled' }],
-    ['without a run that waits, at its expiry', { open: false, now: EXPIRES_AT }, { status: 'expired' }],
+    ['without a waiting run', { open: false }, { status: 'cancelled', decided_at: null }],
+    ['without a waiting run, just before its expiry', { open: false, now: EXPIRES_AT - 1 }, { status: 'cancelled' }],
+    ['without a waiting run, at its expiry', { open: false, now: EXPIRES_AT }, { status: 'expired' }],
     ['whose run waits past its expiry', { now: EXPIRES_AT }, { status: 'open' }],
     ['for an action without a name', { name: null }, { name: null }],
-    ['of a version that stored no call', { state: {} }, { parameters: null, inputs: null }],
-    ['with half a call', { state: { call: { parameters: {} } } }, { parameters: null, inputs: null }],
-    ['with the other half', { state: { call: { inputs: {} } } }, { parameters: null, inputs: null }],
+    ['from a version that stored no call', { state: {} }, { parameters: null, inputs: null }],
+    ['with stored parameters only', { state: { call: { parameters: {} } } }, { parameters: null, inputs: null }],
+    ['with stored inputs only', { state: { call: { inputs: {} } } }, { parameters: null, inputs: null }],
   ])('%s', (_name, given, expected) => {
     expect(viewOf(given)).toMatchObject(expected);
   });
@@ -86,13 +86,13 @@ describe('[J8] an approval', () => {
   test.each([
     ['another id', `apr_${'f'.repeat(32)}`],
     ['upper case', ID.toUpperCase()],
-    ['something before it', `x${ID}`],
-    ['something after it', `${ID}0`],
+    ['a prefix', `x${ID}`],
+    ['a suffix', `${ID}0`],
     ['too short', ID.slice(0, -1)],
-  ])('is found by its id only: %s', (_name, id) => {
+  ])('is found only by its exact id: %s', (_name, id) => {
     const journal = newJournal(openNodeSql());
     const { runId } = journal.runs.create({ content: 'x' }, 1, 'running');
-    // A stored id of another form is not one of ours either.
+    // A stored id in another format is not an approval either.
     for (const stored of new Set([ID, ...(id.endsWith('f') ? [] : [id])])) {
       const data = { approval_id: stored, type: 'tool', sha256: '', bytes: 0, complete: true } as const;
       journal.append({ type: 'approval_requested', runId, iteration: 1, at: 1, actionId: 'a', data });
@@ -108,7 +108,7 @@ describe('[J8] an approval', () => {
     ['denied', 'it was already denied'],
     ['expired', 'it expired after 168 hours, which counts as denied'],
     ['cancelled', 'its action ended before a decision'],
-  ] as const)('that is %s takes no decision, and says why', (status, why) => {
+  ] as const)('that is %s accepts no decision, with the reason', (status, why) => {
     expect(approvalClosed('apr_1', status)).toMatchObject({
       code: 'approval_closed',
       message: `The approval "apr_1" is no longer open: ${why}`,

@@ -53,7 +53,7 @@ describe('[S8] deadlines on one timer', () => {
     );
   });
 
-  test('a platform timer is set exactly while a deadline is pending, and not for later than the next one', () => {
+  test('a platform timer is set only while a deadline is pending, and fires at the next deadline or earlier', () => {
     fc.assert(
       fc.property(acts, (script) => {
         const own = new FakeClock(50);
@@ -77,7 +77,7 @@ describe('[S8] deadlines on one timer', () => {
     );
   });
 
-  test('deadlines at one time need one timer, and a cancelled deadline is not waited for', () => {
+  test('deadlines at the same time share one timer, and a cancelled deadline has none', () => {
     const clock = new CountingClock(0);
     const deadlines = new Deadlines(clock);
     const fired: string[] = [];
@@ -92,7 +92,7 @@ describe('[S8] deadlines on one timer', () => {
     expect([fired, clock.asked, clock.next]).toEqual([['a', 'b', 'c'], 2, null]);
   });
 
-  test('the order holds when most of very many deadlines are cancelled', () => {
+  test('the order is correct after most of very many deadlines were cancelled', () => {
     const clock = new FakeClock(0);
     const deadlines = new Deadlines(clock);
     const fired: number[] = [];

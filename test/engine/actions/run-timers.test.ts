@@ -1,11 +1,11 @@
-/** The timers of a run, live, suspended and after a crash (S7, S8, J2, J8). */
+/** The timers of a run: live, suspended and after a crash (S7, S8, J2, J8). */
 import { describe, expect, test } from 'vitest';
 import { RunTimers } from '../../../src/engine/actions/run-timers.ts';
 import type { RunInput } from '../../../src/engine/run/run-input.ts';
 import { logKit } from '../../support/run-log.ts';
 import type { LogKit } from '../../support/run-log.ts';
 
-/** Timers of a run, and the names of those that have fired, with the time since the start. */
+/** Timers of a run, and the names of the fired ones, with the time since the start. */
 function timersOf(kit: LogKit): { readonly timers: RunTimers; readonly fired: string[] } {
   const fired: string[] = [];
   const start = kit.clock.now();
@@ -16,7 +16,7 @@ function timersOf(kit: LogKit): { readonly timers: RunTimers; readonly fired: st
 }
 
 describe('[S8] timers', () => {
-  test('fire once, at their time; one that is set again has its new time only', () => {
+  test('fire once at their time; a timer that is set again has only its new time', () => {
     const kit = logKit();
     const { timers, fired } = timersOf(kit);
     timers.set('a', 10);
@@ -31,7 +31,7 @@ describe('[S8] timers', () => {
     expect(timers.at('a')).toBeNull();
   });
 
-  test('do not fire after they were cleared, alone or all together', () => {
+  test('do not fire after they are cleared, one by one or all together', () => {
     const kit = logKit();
     const { timers, fired } = timersOf(kit);
     for (const name of ['a', 'b', 'c']) timers.set(name, 10);
@@ -59,13 +59,13 @@ describe('[S8] timers', () => {
     expect(timers.at('due')).toBe(at);
     kit.clock.advance(0);
     expect(fired).toEqual(['late@30']);
-    // Timers that run are left alone.
+    // Running timers are not affected.
     timers.restart();
     kit.clock.advance(100);
     expect(fired).toEqual(['late@30', 'due@50']);
   });
 
-  test('[J8] the next expiry is that of the first approval; other timers do not count', () => {
+  test('[J8] the next expiry is that of the earliest approval; other timers do not count', () => {
     const { timers } = timersOf(logKit());
     timers.set('timeout:1/0#1', 5);
     expect(timers.approvalExpiry()).toBeNull();
@@ -80,8 +80,8 @@ describe('[S8] timers', () => {
   });
 });
 
-describe('[J2] timers of a record', () => {
-  test('do not run during the replay; those that are left have their remaining time', () => {
+describe('[J2] timers of a recorded run', () => {
+  test('do not run during the replay; afterwards the pending ones have their remaining time', () => {
     const kit = logKit({ recorded: true });
     const { timers, fired } = timersOf(kit);
     timers.set('cleared', 100);
@@ -97,7 +97,7 @@ describe('[J2] timers of a record', () => {
     timers.resume();
     expect([timers.at('cleared'), timers.at('fired')]).toEqual([null, null]);
     kit.clock.advance(10_000);
-    // A recovered attempt has its full time again.
+    // A recovered attempt has its full timeout again.
     expect(fired).toEqual(['over@500', 'left@900', 'timeout:1/0#1@1100']);
     timers.resume();
     expect(kit.clock.next).toBeNull();

@@ -145,13 +145,13 @@ describe('[F5] session sources', () => {
   });
 });
 
-describe('[F1] a source of the outside is fetched by its executor', () => {
+describe('[F1] an external source is fetched by its executor', () => {
   interface Asked {
     readonly call: ActionCall;
     readonly context: ActionContext;
   }
 
-  /** Ports whose executors note what they are asked. */
+  /** Ports whose executors record their calls. */
   function asking(
     agent: string,
     more: Partial<FeedPorts> = {},
@@ -174,7 +174,7 @@ describe('[F1] a source of the outside is fetched by its executor', () => {
   const { signal } = new AbortController();
   const echo = { type: 'tool', name: 'echo', params: { text: 'hi' } } as const;
 
-  test('a tool is called with its parameters, once, under a key of its own', async () => {
+  test('a tool is called once with its parameters, under a separate runtime key', async () => {
     const { given, asked, resolved } = asking('assistant');
     expect(await fetchFeed(feed(echo), given, signal)).toBe('fetched');
     expect(asked).toHaveLength(1);
@@ -191,7 +191,7 @@ describe('[F1] a source of the outside is fetched by its executor', () => {
     });
   });
 
-  test('it has what an action has, except the feeds, and its progress is not shown', async () => {
+  test('the context is that of an action without feeds, and progress is not shown', async () => {
     const edgeRelics = {} as NonNullable<FeedPorts['edgeRelics']>;
     const runner = {} as RunnerClient;
     const record = { ...SESSION_RECORD, owner: 'key1' };
@@ -211,7 +211,7 @@ describe('[F1] a source of the outside is fetched by its executor', () => {
     expect(other.asked[0]?.context).toMatchObject({ runnerNeeds: needs, edgeRelics: null });
   });
 
-  test('[R6] a relic is called by its action, with its definition', async () => {
+  test('[R6] a relic is called by its endpoint, with its definition', async () => {
     const { given, asked, resolved } = asking('notes_keeper');
     const tail = { type: 'relic', name: 'event_log', action: 'tail', params: { n: 1 } } as const;
     expect(await fetchFeed(feed(tail), given, signal)).toBe('fetched');
@@ -230,13 +230,13 @@ describe('[F1] a source of the outside is fetched by its executor', () => {
     expect(asked).toEqual([]);
   });
 
-  test('a failure is told by code and message', async () => {
+  test('a failure is reported with code and message', async () => {
     const error = { code: 'down', message: 'no answer', retryable: true };
     const { given } = asking('assistant', {}, { ok: false, error });
     await expect(fetchFeed(feed(echo), given, signal)).rejects.toThrow(/^down: no answer$/);
   });
 
-  test('[X4] a source that the agent may not use is not asked', async () => {
+  test('[X4] a source that the agent cannot use is not called', async () => {
     const { given, asked } = asking('assistant');
     await expect(fetchFeed(feed({ type: 'tool', name: 'launch_rockets' }), given, signal)).rejects.toThrow(
       'launch_rockets',
@@ -245,21 +245,21 @@ describe('[F1] a source of the outside is fetched by its executor', () => {
   });
 });
 
-describe('[X4] why a source is refused', () => {
-  /** An agent whose tool always asks first. */
+describe('[X4] reasons to refuse a source', () => {
+  /** An agent whose tools always require approval. */
   const asksFirst = (): ResolvedAgent => {
     const resolved = assistant();
     const tools = new Map([...resolved.tools].map(([name, tool]) => [name, { ...tool, approval: 'always' as const }]));
     return { ...resolved, tools };
   };
 
-  test('one that needs an approval, by name', () => {
+  test('a source that requires approval is refused by name', () => {
     const echo = feed({ type: 'tool', name: 'echo' });
     expect(feedRefusal(echo, assistant())).toBeNull();
     expect(feedRefusal(echo, asksFirst())).toBe('"echo" needs an approval and cannot be a feed');
   });
 
-  test('an internal source never is: the agent’s tools do not matter', () => {
+  test('an internal source is never refused, whatever the agent’s tools are', () => {
     expect(feedRefusal(feed({ name: 'random' }), { ...asksFirst(), tools: new Map() })).toBeNull();
   });
 });

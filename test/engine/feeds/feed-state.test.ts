@@ -1,6 +1,6 @@
-/** The state of a session's feeds (F1-F4): what is fetched when, what a prompt gets, and what readers are told. */
+/** The state of a session's feeds (F1-F4): fetches, values in prompts, and events for readers. */
 import { describe, expect, test } from 'vitest';
-// Loaded before the clock of a test runs: the engine loads it when a model first changes a feed.
+// Loaded before a test's clock advances: the engine imports it when a model first changes a feed.
 import '../../../src/catalog/schema/feed.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { EventData } from '../../../src/domain/event.ts';
@@ -47,7 +47,7 @@ class World {
   readonly sql = openNodeSql();
   readonly clock = new FakeClock();
   readonly told: EventData['context_feed_updated'][] = [];
-  /** Ids of the feeds that were fetched, in order. */
+  /** Ids of the fetched feeds, in order. */
   readonly fetched: string[] = [];
   value: Json = 'v1';
   error: string | null = null;
@@ -69,7 +69,7 @@ class World {
     return this.value;
   };
 
-  /** What a prompt shows; waits as long as it takes. */
+  /** The feeds of a prompt; waits for the fetches. */
   async prompt(agent: ResolvedAgent): Promise<FeedReport[]> {
     const shown = this.feeds.current(agent, this.fetch, signal);
     await settle();
@@ -78,7 +78,7 @@ class World {
   }
 }
 
-describe('[F2] a prompt fetches what is not fresh', () => {
+describe('[F2] a prompt fetches a feed', () => {
   test.each([
     ['at the end of its time to live', feed('f', { cacheTtlMs: 60_000 }), 60_000],
     ['when it is due again', periodic('f', 30_000), 30_000],
@@ -96,7 +96,7 @@ describe('[F2] a prompt fetches what is not fresh', () => {
     expect(world.fetched).toHaveLength(freshMs === 0 ? 3 : 2);
   });
 
-  test('not what is disabled, and it does not show it', async () => {
+  test('only if it is enabled, and shows no disabled feed', async () => {
     const world = new World();
     const agent = having(feed('off', { enabled: false, onError: 'use_default', defaultValue: 'd' }), feed('on'));
     expect(await world.prompt(agent)).toEqual([{ id: 'on', value: 'v1', ageMs: 0 }]);
@@ -104,7 +104,7 @@ describe('[F2] a prompt fetches what is not fresh', () => {
     expect(world.feeds.list(agent).map(({ feed: { id } }) => id)).toEqual(['off', 'on']);
   });
 
-  test('without waiting, once the run is aborted', async () => {
+  test('without waiting for it after the run is aborted', async () => {
     const world = new World();
     world.silent = true;
     const abort = new AbortController();
@@ -115,7 +115,7 @@ describe('[F2] a prompt fetches what is not fresh', () => {
   });
 });
 
-describe('[F2] what a prompt shows of a feed', () => {
+describe('[F2] the value of a feed in a prompt', () => {
   const cases: readonly (readonly [FeedDefinition['onError'], never: Json, failed: Json, late: Json])[] = [
     ['use_cached', 'nothing', 'v1, 10000 ms old', 'v1, 10000 ms old'],
     ['use_default', 'default, 0 ms old', 'default, 0 ms old', 'default, 0 ms old'],
@@ -141,7 +141,7 @@ describe('[F2] what a prompt shows of a feed', () => {
     expect(show(await slow.prompt(having(one)))).toBe(late);
   });
 
-  test('an age is never negative, although the clock was set back', async () => {
+  test('an age is never negative, even if the clock was set back', async () => {
     const world = new World();
     const agent = having(feed('f', { cacheTtlMs: 60_000 }));
     await world.prompt(agent);
@@ -149,7 +149,7 @@ describe('[F2] what a prompt shows of a feed', () => {
     expect(await world.prompt(agent)).toEqual([{ id: 'f', value: 'v1', ageMs: 0 }]);
   });
 
-  test('[P12] its name has the latest value, else the default; another name has none', async () => {
+  test('[P12] its name refers to the latest value, otherwise to the default; other names are unknown', async () => {
     const world = new World();
     const agent = having(feed('f', { defaultValue: 'default' }), feed('g'));
     expect([world.feeds.value(agent, 'f'), world.feeds.value(agent, 'g'), world.feeds.value(agent, 'h')]).toEqual([
@@ -167,7 +167,7 @@ describe('[F2] what a prompt shows of a feed', () => {
 });
 
 describe('[F2] a fetch', () => {
-  test('is given up after its time, with the reason; then the feed is fetched again', async () => {
+  test('ends with an error after its timeout; then the feed is fetched again', async () => {
     const world = new World();
     const agent = having(feed('f'));
     world.silent = true;
@@ -182,11 +182,11 @@ describe('[F2] a fetch', () => {
     expect(world.feeds.list(agent)[0]?.error).toBe('the feed did not answer within 60 s');
     world.silent = false;
     expect(await world.prompt(agent)).toMatchObject([{ id: 'f', value: 'v1' }]);
-    // The time of the second fetch does not run on.
+    // The timer of the second fetch has been cleared.
     expect(world.clock.next).toBeNull();
   });
 
-  test('is joined by those who want the same at the same time', async () => {
+  test('is shared by concurrent requests', async () => {
     const world = new World();
     const one = feed('f');
     await Promise.all([world.feeds.refresh(one, world.fetch), world.feeds.refresh(one, world.fetch)]);
@@ -195,7 +195,7 @@ describe('[F2] a fetch', () => {
     expect(world.fetched).toEqual(['f', 'f']);
   });
 
-  test('that was late is waited for again, once it has answered', async () => {
+  test('that was late can be waited for again after its answer', async () => {
     const world = new World();
     const agent = having(feed('f'));
     const gate = Promise.withResolvers<Json>();
@@ -209,7 +209,7 @@ describe('[F2] a fetch', () => {
     expect(await world.prompt(agent)).toEqual([{ id: 'f', value: 'v1', ageMs: 0 }]);
   });
 
-  test('readers are told of what is new: another value, another error, and the end of an error', async () => {
+  test('readers get events for a new value, a new error, and the end of an error', async () => {
     const world = new World();
     const one = feed('f');
     const step = async (value: Json, error: string | null): Promise<void> => {
@@ -234,7 +234,7 @@ describe('[F2] a fetch', () => {
     expect([world.feeds.refuse(one, 'suspended'), world.feeds.refuse(one, 'suspended')]).toEqual([true, false]);
   });
 
-  test('[F4] a value is cut past its size, as text; a value of exactly that size is not', async () => {
+  test('[F4] a value past the size limit is cut as text; a value of exactly the limit is not', async () => {
     const world = new World();
     const agent = having(feed('f', { maxTokens: 5 }));
     const shows = async (value: Json): Promise<Json | undefined> => {
@@ -248,7 +248,7 @@ describe('[F2] a fetch', () => {
     expect(await shows([...list, 1])).toBe('[1,1,1,1,1,1,1,1,1,1\n[cut after 20 of 21 characters]');
   });
 
-  test('[J2] what is known of a feed is known to the next host', async () => {
+  test('[J2] the next host has the state of every feed', async () => {
     const world = new World();
     const agent = having(feed('f', { cacheTtlMs: 60_000 }));
     await world.prompt(agent);
@@ -262,13 +262,13 @@ describe('[F2] a fetch', () => {
   });
 });
 
-describe('[F3] when periodic feeds are due', () => {
-  test('each at its own time: the host is woken for the first of them', async () => {
+describe('[F3] due times of periodic feeds', () => {
+  test('each feed has its own time, and the host wakes for the earliest', async () => {
     const world = new World();
     const agent = having(periodic('slow', 60_000), periodic('fast', 10_000), feed('never'));
     const ids = (): string[] => world.feeds.due(agent).now.map(({ id }) => id);
     expect(ids()).toEqual(['slow', 'fast']);
-    // What is due now is due again after its period.
+    // A feed that is due now is due again after its period.
     expect(world.feeds.due(agent).next).toBe(world.clock.now() + 10_000);
     await world.prompt(agent);
     expect([ids(), world.feeds.due(agent).next]).toEqual([[], world.clock.now() + 10_000]);
@@ -278,17 +278,17 @@ describe('[F3] when periodic feeds are due', () => {
     expect(ids()).toEqual(['fast']);
   });
 
-  test('none that is disabled, or only fetched for a prompt', () => {
+  test('a disabled feed is never due, nor is one that is fetched only for prompts', () => {
     const world = new World();
     const agent = having(periodic('off', 10_000, { enabled: false }), feed('f', { intervalMs: 10_000 }));
     expect(world.feeds.due(agent)).toEqual({ now: [], next: null });
   });
 });
 
-describe('[I] the model’s access', () => {
+describe('[I] feed actions of the model', () => {
   const added = { id: 'mine', type: 'tool', source: { name: 'echo', params: { n: 1 } } } as const;
 
-  test('a feed is listed once, with what was said of it, and where it comes from', async () => {
+  test('a feed is listed once, with its definition and its origin', async () => {
     const world = new World();
     const agent = having(feed('f', { defaultValue: 'd' }), periodic('p', 30_000, { onError: 'skip' }));
     const store = world.feeds.store(agent, allowAll);
@@ -327,7 +327,7 @@ describe('[I] the model’s access', () => {
     expect(world.feeds.list(agent).map(viewJson)).toEqual(store.list());
   });
 
-  test('an update keeps the value of the same source, and drops that of another', async () => {
+  test('an update keeps the value of the same source, and drops the value of another', async () => {
     const world = new World();
     const agent = having(feed('f'));
     const store = world.feeds.store(agent, allowAll);
@@ -336,7 +336,7 @@ describe('[I] the model’s access', () => {
     await world.prompt(agent);
     const at = world.clock.now();
     expect(await store.update('f', { max_tokens: 7 })).toMatchObject({ id: 'f', max_tokens: 7 });
-    // The error is that of the definition before.
+    // The error belongs to the previous definition.
     expect(store.list()).toMatchObject([{ value: 'v1', updated_at: at, error: null }]);
     await store.update('f', { source: { type: 'tool', name: 'echo', params: { other: true } } });
     expect(store.list()).toMatchObject([{ value: null, updated_at: null, error: null }]);
@@ -346,14 +346,14 @@ describe('[I] the model’s access', () => {
     ]);
   });
 
-  test('a feed of the manifest that it removes stays away, until it adds one with its name', async () => {
+  test('a removed feed of the manifest stays removed, until the model adds one with its name', async () => {
     const world = new World();
     const agent = having(feed('mine'));
     const store = world.feeds.store(agent, allowAll);
     await world.prompt(agent);
     expect(store.remove('mine')).toBe(true);
     expect([store.list(), world.feeds.value(agent, 'mine')]).toEqual([[], undefined]);
-    // What still arrives for it counts for nothing.
+    // A late value is ignored.
     await world.feeds.refresh(feed('mine'), world.fetch);
     expect(world.told).toEqual([
       { id: 'mine', value: 'v1' },
@@ -365,7 +365,7 @@ describe('[I] the model’s access', () => {
     expect(world.feeds.list(agent)).toMatchObject([{ addedByModel: true, value: null }]);
   });
 
-  test('what it may not do is refused in words, and changes nothing', async () => {
+  test('an invalid change is refused with a clear message, and changes nothing', async () => {
     const world = new World();
     const agent = having(feed('f'), feed('g'));
     const store = world.feeds.store(agent, ({ source }) => (source.name === 'secret' ? 'not this one' : null));
@@ -389,7 +389,7 @@ describe('[I] the model’s access', () => {
     expect(world.told).toEqual([]);
   });
 
-  test('a session has at most so many feeds', async () => {
+  test('a session has a maximum number of feeds', async () => {
     const world = new World();
     const feeds = Array.from({ length: limits.feeds - 1 }, (_, n) => feed(`f${n}`));
     const store = world.feeds.store(having(...feeds), allowAll);
@@ -400,7 +400,7 @@ describe('[I] the model’s access', () => {
     });
   });
 
-  test('a feed that it adds does not get what an earlier one of its name fetches', async () => {
+  test('an added feed ignores the fetches of an earlier feed with its name', async () => {
     const world = new World();
     const agent = having(feed('mine'));
     const store = world.feeds.store(agent, allowAll);

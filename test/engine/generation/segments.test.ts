@@ -1,4 +1,4 @@
-/** Text blocks as readers get them (J4, P12, P13). */
+/** Text blocks as readers receive them (J4, P12, P13). */
 import { describe, expect, test } from 'vitest';
 import type { EventData, SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -11,7 +11,7 @@ import type { LogKit } from '../../support/run-log.ts';
 
 interface Scene extends LogKit {
   readonly segments: Segments;
-  /** The values of names; a name without one is unknown. */
+  /** The values of names; a name without a value is unknown. */
   readonly values: Map<string, NameValue>;
   refer(name: string): void;
 }
@@ -19,7 +19,7 @@ interface Scene extends LogKit {
 const value = (text: string): NameValue => ({ type: 'value', value: text });
 const RUNNING: NameValue = { type: 'running' };
 
-/** Blocks of a run in its first iteration. A value is shown as it is; anything else as `[name]`, with a warning. */
+/** Blocks of a run in its first iteration. A string is shown as it is; any other value as `[name]`, with a warning. */
 function scene(streamThoughts = true): Scene {
   const kit = logKit();
   const values = new Map<string, NameValue>();
@@ -45,7 +45,7 @@ const warnings = async ({ sent }: Scene): Promise<readonly EventData['warning'][
   eventsOf(await sent(), 'warning').map(({ data }) => data);
 
 describe('[J4] a block', () => {
-  test('opens and closes with an event; its patches go on where the one before ended', async () => {
+  test('opens and closes with an event, and each patch continues the previous one', async () => {
     const stage = scene();
     const { segments, sent } = stage;
     segments.open('thought', null, { reasoning: true });
@@ -75,7 +75,7 @@ describe('[J4] a block', () => {
     expect([2, 4, 6].map((seq) => stage.stateOf(seq))).toEqual([null, null, null]);
   });
 
-  test('of thoughts is streamed only if the manifest says so; its text is complete in any case', async () => {
+  test('of a thought is streamed only if the manifest allows it; its text is complete in both cases', async () => {
     const { segments, sent } = scene(false);
     segments.open('text');
     segments.write('a');
@@ -94,7 +94,7 @@ describe('[J4] a block', () => {
     expect(eventsOf(await sent(), 'thought_completed')[0]?.data.content).toBe('hidden');
   });
 
-  test('goes on after another one inside it', async () => {
+  test('continues after another block inside it', async () => {
     const { segments, sent } = scene();
     segments.open('text');
     segments.write('before ');
@@ -124,7 +124,7 @@ describe('[J4] a block', () => {
     ]);
   });
 
-  test('is needed for text: without one, text, references and ends are nothing', async () => {
+  test('is required for text: without one, text, references and ends have no effect', async () => {
     const stage = scene();
     stage.segments.write('x');
     stage.refer('a');
@@ -136,7 +136,7 @@ describe('[J4] a block', () => {
 });
 
 describe('[P13] a response with references', () => {
-  test('waits at the first one that is running; the rest and its end wait, later blocks do not', async () => {
+  test('waits at the first running reference, together with its end; later blocks do not wait', async () => {
     const stage = scene();
     const { segments, values, refer, sent } = stage;
     values.set('slow', RUNNING);
@@ -174,7 +174,7 @@ describe('[P13] a response with references', () => {
     ]);
   });
 
-  test('that is still open goes on when its value is there, and ends only when it is closed', async () => {
+  test('that is still open continues with the value, and ends only when it is closed', async () => {
     const stage = scene();
     stage.values.set('a', RUNNING);
     stage.segments.open('response');
@@ -192,7 +192,7 @@ describe('[P13] a response with references', () => {
     expect(await completed(stage)).toMatchObject([{ content: 'xx!?' }]);
   });
 
-  test('[M8] is kept as written, too, from its beginning', async () => {
+  test('[M8] also keeps the unresolved beginning', async () => {
     const stage = scene();
     stage.values.set('a', value('7'));
     stage.segments.open('response');
@@ -206,7 +206,7 @@ describe('[P13] a response with references', () => {
     expect(stage.stateOf(event?.seq ?? 0)).toEqual({ written: 'It is $a, I think' });
   });
 
-  test('[S10] that still waits when the run ends is completed, with what is missing', async () => {
+  test('[S10] that waits at the end of the run is completed without the missing values', async () => {
     const stage = scene();
     stage.values.set('a', RUNNING);
     stage.segments.open('response', false);
@@ -228,7 +228,7 @@ describe('[P13] a response with references', () => {
     expect(await completed(stage)).toHaveLength(1);
   });
 
-  test('[J4] a reader who connects late gets the text of every open block, once', () => {
+  test('[J4] sends a reader that connects late the text of every open block, once', () => {
     const stage = scene();
     const { segments } = stage;
     stage.values.set('a', RUNNING);
@@ -257,7 +257,7 @@ describe('[P13] a response with references', () => {
     expect(segments.catchUp()).toEqual([]);
   });
 
-  test('[P12] warns about each reference once, by what is wrong with it', async () => {
+  test('[P12] warns once about each reference, with the reason', async () => {
     const stage = scene();
     stage.values.set('b', value('incomplete'));
     stage.values.set('c', { type: 'absent', why: 'failed' });
@@ -271,7 +271,7 @@ describe('[P13] a response with references', () => {
     ]);
   });
 
-  test('[P16] warns a limited number of times', async () => {
+  test('[P16] gives a limited number of warnings', async () => {
     const stage = scene();
     stage.segments.open('response');
     for (let at = 0; at <= limits.warningsPerGeneration; at += 1) stage.refer(`u${at}`);
@@ -280,7 +280,7 @@ describe('[P13] a response with references', () => {
 });
 
 describe('[P11] the bare text of a run', () => {
-  test('is that of the last generation that had any', () => {
+  test('is the text of the last generation with bare text', () => {
     const { segments, log } = scene();
     expect(segments.bareText).toBe('');
     const say = (type: 'text' | 'thought' | 'response', text: string): void => {
@@ -305,19 +305,19 @@ describe('[P13] a response is cut', () => {
   const whole = 'x'.repeat(limits.responseBytes);
 
   test.each([
-    ['that just fits', [whole], whole, 0],
-    ['in its text', [`${whole}y`], `${whole}${mark}`, 1],
+    ['text of exactly the limit', [whole], whole, 0],
+    ['in the first piece', [`${whole}y`], `${whole}${mark}`, 1],
     ['in a later piece', [whole.slice(1), 'yz', 'more'], `${whole.slice(1)}y${mark}`, 1],
-    ['behind its last byte', [whole, 'y', 'z'], `${whole}${mark}`, 1],
+    ['after the last byte', [whole, 'y', 'z'], `${whole}${mark}`, 1],
     ['before a character that does not fit', [whole.slice(3), '😀'], `${whole.slice(3)}${mark}`, 1],
-    ['behind a character that fits', [whole.slice(4), '😀y'], `${whole.slice(4)}😀${mark}`, 1],
+    ['after a character that fits', [whole.slice(4), '😀y'], `${whole.slice(4)}😀${mark}`, 1],
   ])('at its limit: %s', async (_name, pieces, content, warned) => {
     const stage = scene();
     stage.segments.open('response');
     for (const piece of pieces) stage.segments.write(piece);
     stage.segments.close(false);
     const [found] = await completed(stage);
-    // A failed comparison of megabytes would be printed.
+    // A failed comparison of megabytes would print them.
     expect(found?.content === content, found?.content.slice(-60)).toBe(true);
     const message = `A response is longer than ${limits.responseBytes} bytes; the rest was left out`;
     expect(await warnings(stage)).toEqual(Array.from({ length: warned }, () => ({ code: 'truncated', message })));
@@ -334,7 +334,7 @@ describe('[P13] a response is cut', () => {
     expect(await warnings(stage)).toEqual([]);
   });
 
-  test('where the references of the run have rendered too much', async () => {
+  test('when the references of the run have exceeded their quota', async () => {
     const stage = scene();
     const share = limits.runResponseChars / 8;
     stage.values.set('a', value('v'.repeat(share)));

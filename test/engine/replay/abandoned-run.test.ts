@@ -10,7 +10,7 @@ import { openNodeSql } from '../../support/node-sql.ts';
 const ERROR = { code: 'recovery_exhausted', message: 'it was stopped' };
 const USAGE = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0, estimated: false };
 
-/** A running run in the journal of a session, and how its events are written. */
+/** An active run in the journal of a session, and functions that write its events. */
 function running(): {
   readonly journal: Journal;
   readonly run: RunRecord;
@@ -57,7 +57,7 @@ const shown = (events: readonly SessionEvent[]): unknown[] =>
     data,
   }));
 
-test('[S10] every action ends as far as it came, then the run ends', () => {
+test('[S10] every unfinished action gets an end, then the run ends', () => {
   const { journal, run, write } = running();
   write('agent_started', { agent: 'assistant', version: '1', source: 'model' }, 0);
   write(...queued('done', '1/0'));
@@ -122,7 +122,7 @@ test.each([
   ['agent_completed', { response: 'x', iterations: 1, usage: USAGE }, 'completed'],
   ['agent_failed', { error: ERROR }, 'failed'],
   ['agent_cancelled', {}, 'cancelled'],
-] as const)('[J3] a run with %s keeps its end; only its left-over actions end', (type, data, status) => {
+] as const)('[J3] a run with %s keeps its end; only its unfinished actions are ended', (type, data, status) => {
   const { journal, run, write } = running();
   write(...queued('left', '1/0'));
   write(type, data, 1);
@@ -132,7 +132,7 @@ test.each([
   expect(journal.runs.open()).toEqual([]);
 });
 
-test('[J3] events of an action that was never accepted count for nothing, and those of other runs neither', () => {
+test('[J3] events of actions that were never accepted are ignored, and so are events of other runs', () => {
   const { journal, run, write } = running();
   write('action_started', { attempt: 1 }, 1, { id: 'a', key: '1/0' });
   journal.runs.create({ content: 'y' }, 6, 'running');

@@ -6,7 +6,7 @@ import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts'
 
 const ALONE = limits.provenMs + limits.quarantineMarginMs;
 
-/** The start times, from 0, for work with these numbers of records at these request times. */
+/** The start times, from 0, for work with these numbers of notes at these request times. */
 function given(...asked: readonly (readonly [at: number, notes: number])[]): number[] {
   const slots = new QuarantineSlots();
   return asked.map(([at, notes]) => at + slots.delayOf(notes, at));
@@ -14,7 +14,7 @@ function given(...asked: readonly (readonly [at: number, notes: number])[]): num
 
 test.each<[string, [number, number][], number[]]>([
   [
-    'without records: at once',
+    'without notes: at once',
     [
       [0, 0],
       [0, 0],
@@ -23,7 +23,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, 0, 5],
   ],
   [
-    'one record each: one after the other',
+    'one note each: one after the other',
     [
       [0, 1],
       [0, 1],
@@ -33,7 +33,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, 1_000, 2_000, 60_000],
   ],
   [
-    'two records: each alone',
+    'two notes: each alone',
     [
       [0, 2],
       [0, 2],
@@ -42,7 +42,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, 2 * ALONE],
   ],
   [
-    'two records, after earlier work without records',
+    'two notes, after earlier work without notes',
     [
       [0, 0],
       [10, 2],
@@ -50,7 +50,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE],
   ],
   [
-    'two records, after work with one record that may still freeze',
+    'two notes, after work with one note that may still freeze',
     [
       [0, 1],
       [5_000, 2],
@@ -58,7 +58,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE],
   ],
   [
-    'no records, while other work runs alone',
+    'no notes, while other work runs alone',
     [
       [0, 2],
       [10, 0],
@@ -67,7 +67,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, ALONE],
   ],
   [
-    'two records, behind work that waits for its turn',
+    'two notes, after work that waits for its turn',
     [
       [0, 2],
       [10, 0],
@@ -76,7 +76,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, 2 * ALONE],
   ],
   [
-    'no notes, just long enough before one that is alone, and a moment too late for that',
+    'no notes: long enough before work that runs alone, and slightly too late',
     [
       [0, 0],
       [0, 2],
@@ -86,7 +86,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, 0, 2 * ALONE],
   ],
   [
-    'one note each, after the interval of one that was alone',
+    'one note each, after work that ran alone',
     [
       [0, 2],
       [10, 1],
@@ -96,7 +96,7 @@ test.each<[string, [number, number][], number[]]>([
     [0, ALONE, ALONE + 1_000, ALONE + 2_000],
   ],
   [
-    'several that are alone: the last one before the first gap counts',
+    'several exclusive intervals: the last one before the first gap counts',
     [
       [0, 2],
       [0, 2],
@@ -109,7 +109,7 @@ test.each<[string, [number, number][], number[]]>([
   expect(given(...asked)).toEqual(expected);
 });
 
-test('[J2] work with two records runs alone until it is proven, for any order of requests', () => {
+test('[J2] work with two notes runs alone until it is proven, for any order of requests', () => {
   let seed = 1;
   const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
   for (let round = 0; round < 200; round += 1) {

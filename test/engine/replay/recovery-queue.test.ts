@@ -1,4 +1,4 @@
-/** Notes about recovered work, and what they decide at the next start (J2). */
+/** Notes about recovered work, and their effect at the next start (J2). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
@@ -10,7 +10,7 @@ import { settle } from '../../support/session-kit.ts';
 
 const NO_DELAY = { delayOf: () => 0 };
 
-/** The queue of a host over a disk, without delays unless told otherwise. */
+/** The queue of a host over a disk, without delays by default. */
 function queueOf(
   sql: NodeSql,
   host: HostLife = { life: 1, frozen: [] },
@@ -22,7 +22,7 @@ function queueOf(
 
 const notes = (sql: NodeSql): unknown[] => sql.exec('SELECT work, lives, aside FROM taken_up ORDER BY work');
 
-/** Hosts of these lives recover `work`, each shortly before it ends. @returns what the last one says */
+/** Hosts of these lives recover `work`, and each ends shortly afterwards. @returns the result of the last one */
 async function through(
   sql: NodeSql,
   lives: readonly (number | null)[],
@@ -52,7 +52,7 @@ describe('[J2] a note', () => {
     expect(await taken).toBeNull();
   });
 
-  test('is removed when its host has run for a while, or when the work has ended', async () => {
+  test('is removed when its host has run long enough, or when the work has ended', async () => {
     const sql = openNodeSql();
     const clock = new FakeClock();
     const queue = queueOf(sql, undefined, clock);
@@ -67,7 +67,7 @@ describe('[J2] a note', () => {
     expect(clock.next).toBeNull();
   });
 
-  test('of work that is recovered again is kept from then on', async () => {
+  test('of work that is recovered again is kept', async () => {
     const sql = openNodeSql();
     const clock = new FakeClock();
     const queue = queueOf(sql, undefined, clock);
@@ -80,7 +80,7 @@ describe('[J2] a note', () => {
     expect(notes(sql)).toEqual([]);
   });
 
-  test('of another host is not removed by the end of the work, and a disk that fails does no harm', async () => {
+  test('of another host is not removed at the end of the work, and a failing disk causes no error', async () => {
     const sql = openNodeSql();
     await queueOf(sql).take('run 1');
     queueOf(sql, { life: 2, frozen: [] }).end('run 1');
@@ -97,8 +97,8 @@ describe('[J2] a note', () => {
   });
 });
 
-describe('[J2] work waits for its slot', () => {
-  test('by the notes that count against it', async () => {
+describe('[J2] the slot of recovered work', () => {
+  test('depends on the number of notes that count', async () => {
     const sql = openNodeSql();
     await through(sql, [1, 2, 2, 3], [2, 3]);
     const asked: unknown[] = [];
@@ -123,7 +123,7 @@ describe('[J2] work waits for its slot', () => {
     expect(asked.at(-1)).toEqual([2, 77]);
   });
 
-  test('and tells when it has to wait', async () => {
+  test('is reported if the work has to wait', async () => {
     const sql = openNodeSql();
     const clock = new FakeClock();
     let delays = 0;
@@ -140,26 +140,26 @@ describe('[J2] work waits for its slot', () => {
   });
 });
 
-describe('[J2] work is suspended', () => {
+describe('[J2] suspended work', () => {
   const FROZEN = Array.from({ length: limits.frozenStarts }, (_, at) => at + 1);
 
-  test('after so many lives that froze, and says so at every later start', async () => {
+  test('is reached after a number of frozen lives, and is reported at every later start', async () => {
     const sql = openNodeSql();
     expect(await through(sql, FROZEN, FROZEN)).toBeNull();
     const why = `the host froze at ${limits.frozenStarts} starts in a row, shortly after recovering this`;
     expect(await through(sql, [9], FROZEN)).toBe(why);
     expect(notes(sql)).toEqual([{ work: 'run 1', lives: JSON.stringify(FROZEN), aside: 1 }]);
-    // Without a count against it, it stays suspended.
+    // It stays suspended when no note counts any more.
     expect(await through(sql, [10], [])).toBe(why.replace('froze', 'ended'));
     expect(notes(sql)).toMatchObject([{ lives: JSON.stringify(FROZEN) }]);
   });
 
-  test('not by a life that froze twice', async () => {
+  test('is not reached by a life that froze twice', async () => {
     const sql = openNodeSql();
     expect(await through(sql, [1, 2, 2, 2, 2], [1, 2])).toBeNull();
   });
 
-  test('after so many recoveries, whether or not its hosts froze', async () => {
+  test('is reached after a number of recoveries, whether or not its hosts froze', async () => {
     const sql = openNodeSql();
     const lives = Array.from({ length: limits.recoveries }, (_, at) => at + 1);
     expect(await through(sql, lives, [])).toBeNull();
@@ -168,7 +168,7 @@ describe('[J2] work is suspended', () => {
     );
   });
 
-  test('after so many ends of hosts that are not supervised', async () => {
+  test('is reached after a number of ends of unsupervised hosts', async () => {
     const sql = openNodeSql();
     expect(
       await through(
@@ -183,7 +183,7 @@ describe('[J2] work is suspended', () => {
     );
   });
 
-  test('until it is forgiven, by the beginning of its name', async () => {
+  test('resumes after it is forgiven, by the beginning of its name', async () => {
     const sql = openNodeSql();
     queueOf(openNodeSql()).forgive('feed ');
     for (const life of [...FROZEN, 8]) {

@@ -1,4 +1,4 @@
-/** What the record of a run says (J2, J9). */
+/** Reading the record of a run (J2, J9). */
 import { describe, expect, test } from 'vitest';
 import type { EventData, EventOf, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -27,7 +27,7 @@ interface Recording {
   replay(): Replay;
 }
 
-/** A run whose record begins with its start, unless told otherwise. */
+/** A run whose record begins with its start, by default. */
 function recording(start: JsonObject | null = START): Recording {
   const journal = newJournal(openNodeSql());
   const run = journal.runs.create({ content: 'x' }, 1, 'running');
@@ -46,7 +46,7 @@ function recording(start: JsonObject | null = START): Recording {
 }
 
 describe('[J9] the inputs of a run', () => {
-  test('come in the order in which it took them: those of events, and those between events', () => {
+  test('are read in the order in which the run took them: those in events, and those between events', () => {
     const { journal, run, write, replay } = recording();
     journal.runs.addInputs(run.run, [
       { is: 'text', at: 2, text: 'one' },
@@ -69,7 +69,7 @@ describe('[J9] the inputs of a run', () => {
     ]);
   });
 
-  test('begin with its start; a record without it is of a version without records', () => {
+  test('begin with the start of the run; a record without it is from a version without records', () => {
     const { run, write, replay } = recording({ is: 'text', at: 1, text: 'x' });
     write('thought_started', {});
     expect(replay).toThrow(
@@ -83,14 +83,14 @@ describe('[J9] the inputs of a run', () => {
     expect(bare.replay).toThrow(expect.objectContaining({ code: 'not_recoverable' }));
   });
 
-  test('are none for a run that has not begun', () => {
+  test('are empty for a run that has not started', () => {
     const { replay } = recording(null);
     expect(replay()).toMatchObject({ inputs: [], empty: true, active: true, recoveries: 0 });
     expect(replay().contains(1)).toBe(false);
     expect(replay().match('iteration_started', null)).toBeNull();
   });
 
-  test('tell what came of conditions, and why an approval could not be requested', () => {
+  test('include the results of conditions, and the reason why an approval could not be requested', () => {
     const { write, replay } = recording();
     write(
       'thought_started',
@@ -110,7 +110,7 @@ describe('[J9] the inputs of a run', () => {
 });
 
 describe('[J2] the actions of a record', () => {
-  test('have their first start, their request, their estimate and their output', () => {
+  test('have their first start, their approval, their estimate and their output', () => {
     const { write, replay } = recording();
     write('action_queued', CALL, { key: '1/0', estimate: 700 }, 'a');
     const asked = write('approval_requested', REQUEST, { key: '1/0' }, 'a');
@@ -125,7 +125,7 @@ describe('[J2] the actions of a record', () => {
     expect(record.outputOf('1/0')).toEqual({ n: 1 });
   });
 
-  test('have none of these without an event that says so', () => {
+  test('lack a value if no event contains it', () => {
     const { write, replay } = recording();
     write('action_queued', CALL, { key: '1/0' }, 'a');
     write('action_started', { attempt: 1 }, undefined, 'b');
@@ -141,7 +141,7 @@ describe('[J2] the actions of a record', () => {
   });
 });
 
-describe('[J2] events that a run produces again', () => {
+describe('[J2] events that a replayed run produces again', () => {
   test.each<[JournaledEventType, boolean]>([
     ['warning', false],
     ['variable_changed', false],
@@ -152,7 +152,7 @@ describe('[J2] events that a run produces again', () => {
     expect(isRepeated(type)).toBe(repeated);
   });
 
-  test('are those of the record, in order; an output is not among them', () => {
+  test('match the record in order; outputs are not compared', () => {
     const { write, replay } = recording();
     write('warning', { code: 'x', message: 'y' });
     write('variable_changed', { key: 'k', value: 1 });
@@ -202,7 +202,7 @@ describe('[J2] events that a run produces again', () => {
     expect(record.match('action_queued', 'a')).toMatchObject({ seq: 2 });
   });
 
-  test('[J9] an action in place of an event of the run is a divergence, too', () => {
+  test('[J9] an action instead of an event of the run is a divergence too', () => {
     const { run, replay } = recording();
     expect(() => replay().match('iteration_started', 'a')).toThrow(
       `The record of run ${run.runId} has iteration_started at 1, but this version would write iteration_started of "a"`,

@@ -39,8 +39,8 @@ test('[P12] the names of earlier runs are read once, for any number of reference
   expect(scans).toBe(1);
 });
 
-describe('[J2] [P12] after a crash, the names of an action mean what they meant', () => {
-  /** A kit whose action `x`, or any whose id begins so, never ends, and the parameters of each attempt. */
+describe('[J2] [P12] after a crash, the names of an action keep their values', () => {
+  /** A kit whose actions with an id that begins with `x` never end, and the parameters of each attempt. */
   function hanging(output: (id: string) => Json = (id) => id): {
     readonly options: KitOptions;
     readonly seen: [id: string, parameters: JsonObject][];
@@ -54,7 +54,7 @@ describe('[J2] [P12] after a crash, the names of an action mean what they meant'
     return { options: { executors: { tool } }, seen };
   }
 
-  /** The next host over the same disk, once it has recovered. */
+  /** The next host on the same disk, after its recovery. */
   async function after(kit: SessionKit, options: KitOptions): Promise<SessionKit> {
     const next = await sessionKit({ ...options, sql: kit.sql, clock: kit.clock });
     await next.session.recover();
@@ -62,7 +62,7 @@ describe('[J2] [P12] after a crash, the names of an action mean what they meant'
     return next;
   }
 
-  test('what was left out is left out, although the next host would have room for it', async () => {
+  test('an omitted value stays omitted, even if the next host has memory for it', async () => {
     const part = limits.outcomeCacheBytes / 2 - 10_000;
     const { options, seen } = hanging((id) => ({ big: 'x'.repeat(part), id }));
     const kit = await sessionKit(options);
@@ -76,7 +76,7 @@ describe('[J2] [P12] after a crash, the names of an action mean what they meant'
     ]);
   });
 
-  test('a variable has its value of the time, for every action that was started with it; it is kept once', async () => {
+  test('a variable keeps its value for every action started with it, and is stored once', async () => {
     const { options, seen } = hanging();
     const kit = await sessionKit({ ...options, variables: { v: 'old', w: { n: 1 } } });
     void runText(
@@ -105,7 +105,7 @@ describe('[J2] [P12] after a crash, the names of an action mean what they meant'
     expect(seen).toEqual(first);
   });
 
-  test('the outcome of an earlier run is that of the time, also when a later one has its name', async () => {
+  test('the outcome of an earlier run keeps its value, even if a later one has its name', async () => {
     const { options, seen } = hanging();
     const kit = await sessionKit(options);
     await runText(kit, ACTION('a', {}));
@@ -123,7 +123,7 @@ describe('[J2] [P12] after a crash, the names of an action mean what they meant'
   });
 });
 
-test('[P12] a name is a variable before it is an earlier outcome: by its output key, or its id, the newest first', async () => {
+test('[P12] a name refers to a variable, otherwise to the newest earlier outcome with this output key or id', async () => {
   const kit = await sessionKit({
     executors: { tool: async ({ parameters }) => ({ ok: true, output: parameters['v'] ?? null }) },
     variables: { mine: 'variable' },
@@ -136,7 +136,7 @@ test('[P12] a name is a variable before it is an earlier outcome: by its output 
   expect(response).toBe('second first second variable');
 });
 
-test('[S3] what had not ended when an action started without it stays null for all of its attempts', async () => {
+test('[S3] a dependency that was unfinished when an action started without it stays null in all attempts', async () => {
   const slow = Promise.withResolvers<ActionOutcome>();
   const seen: JsonObject[] = [];
   const kit = await sessionKit({

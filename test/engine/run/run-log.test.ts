@@ -1,4 +1,4 @@
-/** How a run's events get to the journal and to readers: in order, durable first, with the inputs that led to them. */
+/** Writing a run's events to the journal and to readers: in order, durable first, with the inputs that caused them. */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -17,7 +17,7 @@ interface Made {
   readonly journal: Journal;
   readonly clock: FakeClock;
   readonly sql: NodeSql;
-  /** What readers got, batch by batch. */
+  /** The events that readers got, batch by batch. */
   readonly published: (readonly SessionEvent[])[];
 }
 
@@ -47,8 +47,8 @@ const idle: RecordedInput = { type: 'generation_idle', at: 5_000 };
 const rows = ({ journal }: Made): unknown[] =>
   journal.runs.looseInputs(1).map(({ inputs }) => (Array.isArray(inputs) ? inputs.length : null));
 
-describe('[H2] the head of an event', () => {
-  test('has the run, the iteration and the time; the action and its name if there are any', async () => {
+describe('[H2] the envelope of an event', () => {
+  test('contains the run, the iteration and the time, and the action with its name if there are any', async () => {
     const { log, published } = made();
     log.enterIteration(2);
     log.warn('w1', 'about the run');
@@ -93,7 +93,7 @@ describe('[H2] the head of an event', () => {
 });
 
 describe('[J1] the end of a turn', () => {
-  test('what is idempotent runs while the events are written, other effects when they are durable, readers last', async () => {
+  test('idempotent effects run while the events are written, other effects when they are durable, and readers are informed last', async () => {
     const { log, sql, published } = made();
     const disk = Promise.withResolvers<void>();
     sql.onSync = () => disk.promise;
@@ -107,12 +107,12 @@ describe('[J1] the end of a turn', () => {
     disk.resolve();
     await committed;
     expect([order, published.length]).toEqual([['after the write', 'after the sync, 0 published'], 1]);
-    // Each runs once, and each event is sent once.
+    // Each effect runs once, and each event is sent once.
     await log.commit();
     expect([order.length, published.length]).toEqual([2, 1]);
   });
 
-  test('where nothing has to be written, the idempotent effects run before the others', async () => {
+  test('without events to write, the idempotent effects run before the others', async () => {
     const { log, published, sql } = made();
     await log.commit();
     const order: string[] = [];
@@ -124,7 +124,7 @@ describe('[J1] the end of a turn', () => {
     expect([order, published]).toEqual([['after the write', 'after the sync'], []]);
   });
 
-  test('nothing happens when the events cannot be written', async () => {
+  test('no effect runs if the events cannot be written', async () => {
     const { log, sql, published } = made();
     sql.onSync = () => Promise.reject(new Error('disk full'));
     const order: string[] = [];
@@ -136,7 +136,7 @@ describe('[J1] the end of a turn', () => {
 });
 
 describe('[J6] [J9] inputs of a run', () => {
-  test('are written with the next event, beside its own state, once', () => {
+  test('are written once with the next event, beside its own state', () => {
     const { log, journal } = made();
     log.record(text(3));
     log.record(idle);
@@ -153,7 +153,7 @@ describe('[J6] [J9] inputs of a run', () => {
     expect(log.saveBy).toBeNull();
   });
 
-  test('text has to be written some time after its first piece; at once when there is enough of it', () => {
+  test('text is written some time after its first piece, or at once when there is enough of it', () => {
     const { log } = made();
     expect(log.saveBy).toBeNull();
     log.record(idle);
@@ -170,10 +170,10 @@ describe('[J6] [J9] inputs of a run', () => {
   const wide = limits.unsavedTextChars * 2;
   const cases: readonly (readonly [what: string, inputs: readonly RecordedInput[], written: readonly number[]])[] = [
     ['nothing', [], []],
-    ['some of them, in one row', [text(wide), idle, idle], [3]],
-    ['much text, one row each', [text(wide + 1), idle], [1, 1]],
-    ['a hundred of them, in one row', Array.from({ length: 100 }, () => idle), [100]],
-    ['more of them, one row each', Array.from({ length: 101 }, () => idle), Array.from({ length: 101 }, () => 1)],
+    ['few inputs, in one row', [text(wide), idle, idle], [3]],
+    ['long text, one row each', [text(wide + 1), idle], [1, 1]],
+    ['a hundred inputs, in one row', Array.from({ length: 100 }, () => idle), [100]],
+    ['more inputs, one row each', Array.from({ length: 101 }, () => idle), Array.from({ length: 101 }, () => 1)],
   ];
   test.each(cases)('that are saved without an event: %s', (_what, inputs, written) => {
     const one = made();

@@ -1,4 +1,4 @@
-/** What a run of the session is set up with: its agent, the source of its text, and its policy. */
+/** The setup of a run: its agent, the source of its text, and its policy. */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -29,7 +29,7 @@ const WORKFLOW: ResolvedWorkflow = {
 
 interface Given {
   readonly ports: Pick<SessionPorts, 'journal' | 'resolve' | 'workflow'>;
-  /** What was looked up, and with which pin. */
+  /** The lookups, with their pins. */
   readonly asked: [name: string, pin: string | null][];
   /** Creates the next run of the session. */
   run(input: JsonObject): RunRecord;
@@ -54,7 +54,7 @@ function given(record: Partial<SessionRecord> = {}, catalogue: 'full' | 'empty' 
 }
 
 describe('[M4] the definitions of a run', () => {
-  test('an agent is looked up with the manifests that the run is pinned to', () => {
+  test('an agent is looked up in the manifests that the run is pinned to', () => {
     const { ports, asked, run } = given();
     const pinned = run({ content: 'hi', manifests: 'm1' });
     const unpinned = run({ content: 'hi', manifests: null });
@@ -66,7 +66,7 @@ describe('[M4] the definitions of a run', () => {
     ]);
   });
 
-  test('the current agent is that of the latest run; before the first run, that of the catalogue', () => {
+  test('the current agent is that of the latest run; before the first run, that of the catalog', () => {
     const { ports, asked, run } = given();
     expect(currentAgent(ports)?.agent.name).toBe('assistant');
     run({ content: 'hi', manifests: 'm1' });
@@ -95,7 +95,7 @@ describe('[M4] the definitions of a run', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('an agent that is no longer in the catalogue is null, a workflow an error by name', () => {
+  test('an agent that is no longer in the catalog is null, and a missing workflow is an error with its name', () => {
     const { ports, run } = given({}, 'empty');
     expect([agentOfRun(ports, run({ content: 'hi' })), currentAgent(ports)]).toEqual([null, null]);
     const name = 'w'.repeat(limits.excerptChars + 1);
@@ -131,7 +131,7 @@ describe('the source of a run’s text', () => {
     expect(sourceOf(ports, run(input), null)).toEqual({ type: 'model', content: 'hi', tokens: wanted, history: [] });
   });
 
-  test('[M6] a workflow has its inputs, or none', () => {
+  test('[M6] a workflow gets its inputs, which are optional', () => {
     const { ports, run } = given({ workflow: 'pipeline' });
     const source = (inputs: JsonObject): unknown => sourceOf(ports, run({ type: 'workflow', ...inputs }), null);
     const definitionOf = WORKFLOW.workflow;
@@ -140,7 +140,7 @@ describe('the source of a run’s text', () => {
     expect(source({})).toEqual({ type: 'workflow', definition: definitionOf, inputs: {} });
   });
 
-  test('[H7] posted text is read as it arrives; after a restart, from the record', async () => {
+  test('[H7] posted text is read as it arrives, and after a restart from the record', async () => {
     const { ports, run } = given();
     const posted = run({ type: 'text', text: 'posted' });
     const read = async (from: AsyncIterable<string> | null): Promise<unknown> => {
@@ -152,7 +152,7 @@ describe('the source of a run’s text', () => {
     expect(await read(null)).toEqual(['posted', 'posted']);
   });
 
-  test('[J2] text that was still arriving is lost with its host', async () => {
+  test('[J2] the rest of a text that was still arriving is lost with its host', async () => {
     const { ports, run } = given();
     const source = sourceOf(ports, run({ type: 'stream' }), null);
     if (source.type !== 'text') throw new Error('not a text');
@@ -189,7 +189,7 @@ describe('[S12] the policy of a run', () => {
     ['model', 'model'],
     ['text', 'text'],
     ['workflow', 'text'],
-  ] as const)('is that of the manifest; a source of the type %s is one of %s', (type, source) => {
+  ] as const)('follows the manifest; a source of the type %s is one of %s', (type, source) => {
     expect(runPolicy(own, type, {})).toEqual({ ...OWN, source });
     expect(runPolicy(own, type, { budget: null })).toEqual({ ...OWN, source });
   });
@@ -215,7 +215,7 @@ describe('[S12] the policy of a run', () => {
     [20, null, 20],
     [0, null, 0],
     [20, 0, 0],
-  ])('of the tokens %j of its own and %j of its parent, it has %j', (mine, given_, has) => {
+  ])('with %j tokens of its own and %j of its parent has %j tokens', (mine, given_, has) => {
     const budget = { seconds: 1, modelCalls: 1, tokens: given_, cost: given_, actions: 1, children: 1 };
     const policy = runPolicy({ ...own, budgets: { ...own.budgets, tokens: mine, cost: mine } }, 'model', { budget });
     expect([policy.tokens, policy.cost]).toEqual([has, has]);

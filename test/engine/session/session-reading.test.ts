@@ -194,7 +194,7 @@ describe('[J4] a view that is read in several turns is consistent', () => {
   });
 });
 
-describe('what a request reads', () => {
+describe('values read for requests', () => {
   const head = (run: number): { runId: string; iteration: number; at: number; actionId: string } => ({
     runId: RUN(run),
     iteration: 1,
@@ -217,7 +217,7 @@ describe('what a request reads', () => {
   const completed = (journal: Journal, run: number, output: Json): number =>
     journal.append({ ...head(run), type: 'action_completed', data: { output, ms: 1, attempt: 1 } }).seq;
 
-  test('[R6] whether a run called a relic, up to now', async () => {
+  test('[R6] whether a run has called a relic so far', async () => {
     const journal = newJournal(openNodeSql());
     const [tools, relics] = [journal.runs.create({}, 1, 'running'), journal.runs.create({}, 2, 'running')];
     const before = readingOf(journal);
@@ -228,7 +228,7 @@ describe('what a request reads', () => {
     expect(await before.calledRelic(relics)).toBe(false);
   });
 
-  test('[H7] the output of one action of a run, and how many actions it had', async () => {
+  test('[H7] the output of one action of a run, and its number of actions', async () => {
     const journal = newJournal(openNodeSql());
     const run = journal.runs.create({}, 1, 'running');
     queued(journal, 1, 'tool');
@@ -238,7 +238,7 @@ describe('what a request reads', () => {
     expect(await reading.outcome(run, 'b')).toMatchObject({ actions: 1, output: null });
   });
 
-  test('[H7] the answer of a run that has not ended is what it has said so far', async () => {
+  test('[H7] the answer of an unfinished run is its latest response', async () => {
     const journal = newJournal(openNodeSql());
     const run = journal.runs.create({}, 1, 'running');
     for (const content of ['first', 'second']) {
@@ -254,7 +254,7 @@ describe('what a request reads', () => {
     expect(await ended.answer(journal.runs.require(1))).toBe('the answer');
   });
 
-  test('[J6] a page of artifacts has at most so many; the next one begins behind it', async () => {
+  test('[J6] a page of artifacts has a maximum number, and the next page begins after it', async () => {
     const journal = newJournal(openNodeSql());
     journal.runs.create({}, 1, 'running');
     const seqs = Array.from({ length: limits.pageRows + 2 }, (_, n) =>
@@ -266,7 +266,7 @@ describe('what a request reads', () => {
     expect(first.next).toBe(seqs[limits.pageRows - 1]);
     const rest = await reading.artifacts(first.next ?? 0);
     expect(rest).toMatchObject({ artifacts: [{ name: '100.txt' }, { name: '101.txt' }], next: null });
-    // A page that holds all that there is has no next one.
+    // The last page has no next one.
     expect((await reading.artifacts(seqs[1] ?? 0)).next).toBeNull();
   });
 
@@ -287,7 +287,7 @@ describe('what a request reads', () => {
     });
   });
 
-  test('an artifact that the session does not have is refused by its id, which is cut', async () => {
+  test('an unknown artifact is refused with its id, which is cut', async () => {
     const journal = newJournal(openNodeSql());
     journal.runs.create({}, 1, 'running');
     const seq = completed(journal, 1, { files: [{ name: 'a.txt', text: 'x' }] });
@@ -308,7 +308,7 @@ describe('what a request reads', () => {
     }
   });
 
-  test('[X2] an export has every line of the session, and not who owns it', async () => {
+  test('[X2] an export has every line of the session, without its owner', async () => {
     const journal = newJournal(openNodeSql());
     journal.runs.create({ content: 'hi' }, 1, 'running');
     const seq = completed(journal, 1, 7);
@@ -330,7 +330,7 @@ describe('what a request reads', () => {
     );
   });
 
-  test('a list is one document between its other members', async () => {
+  test('a list is one document between the other members', async () => {
     const journal = newJournal(openNodeSql());
     const text = await textOf(readingOf(journal).list({ a: 1 }, 'items', [{ n: 1 }, { n: 2 }], { next: null }));
     expect(text).toBe('{"a":1,"items":[{"n":1},{"n":2}],"next":null}');

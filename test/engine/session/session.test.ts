@@ -466,8 +466,8 @@ describe('[J1] [J3] the end of a run', () => {
   });
 });
 
-describe('[H1] what a session refuses', () => {
-  test('a message that may not wait, while a run is active', async () => {
+describe('[H1] refused requests', () => {
+  test('a message with if_busy=reject during an active run', async () => {
     const kit = await sessionKit({ executors: forever });
     void runText(kit, echo('forever'));
     await settle();
@@ -493,14 +493,14 @@ describe('[H1] what a session refuses', () => {
     expect(kit.session.runCount).toBe(1);
   });
 
-  test('a message behind a full queue', async () => {
+  test('a message to a full queue', async () => {
     const kit = await sessionKit({ executors: forever });
     void runText(kit, echo('forever'));
     for (let n = 0; n < limits.queuedMessages; n += 1) await message(kit);
     await expect(message(kit)).rejects.toMatchObject({ code: 'queue_full', message: '8 messages are already queued' });
   });
 
-  test('a run of another session, a run that is not there, and what is no id, which is cut', async () => {
+  test('an unknown run, a run of another session, and an invalid id, which is cut in the error', async () => {
     const kit = await sessionKit();
     const { run_id: runId } = await runText(kit, FINAL);
     expect(kit.session.run(runId).run).toBe(1);
@@ -515,7 +515,7 @@ describe('[H1] what a session refuses', () => {
     }
   });
 
-  test('to be created twice, or with variables past their limits: then nothing of it exists', async () => {
+  test('a second creation, and variables past their limits, which leave nothing behind', async () => {
     const kit = await sessionKit();
     await expect(kit.session.create(kit.session.record, {})).rejects.toMatchObject({
       code: 'invalid_request',
@@ -529,11 +529,11 @@ describe('[H1] what a session refuses', () => {
     expect(await variablesOf(created.session)).toEqual({ x: 1, y: [2] });
   });
 
-  test('to export what an agent that is no longer in the catalogue could learn from', async () => {
+  test('a training export of an agent that is no longer in the catalog', async () => {
     let gone = false;
     const kit = await sessionKit({ script: [FINAL], gone: () => gone });
     gone = true;
-    // Without a run there is nothing to learn.
+    // Without a run there is nothing to export.
     expect(await textOf(kit.session.transcript())).toBe('');
     gone = false;
     await say(kit, 'hi');
@@ -547,7 +547,7 @@ describe('[H1] what a session refuses', () => {
 describe('[J4] tokens', () => {
   const tokens = (kit: SessionKit): string[] => eventsOf(kit.events, 'llm_token').map(({ data }) => data.token);
 
-  test('go to readers of a message that asks for them', async () => {
+  test('are sent to readers of a message that requests them', async () => {
     const kit = await sessionKit({ script: [FINAL, FINAL] });
     await kit.session.ended((await message(kit)).run);
     expect(tokens(kit)).toEqual([]);
@@ -556,7 +556,7 @@ describe('[J4] tokens', () => {
     expect(eventsOf(kit.events, 'llm_token').every(({ seq }) => seq === null)).toBe(true);
   });
 
-  test('[M7] not to those of a child, whose only run is found again by the parent', async () => {
+  test('[M7] are not sent to readers of a child, whose only run is found again by the parent', async () => {
     const kit = await sessionKit({ script: [FINAL] });
     const budget = { seconds: 60, modelCalls: 3, tokens: null, cost: null, actions: 5, children: 2 };
     const request = { key: 'k', type: 'agent', name: 'assistant', message: 'hi', inputs: {}, budget } as const;
@@ -569,8 +569,8 @@ describe('[J4] tokens', () => {
   });
 });
 
-describe('[H1] when a session ends and wakes', () => {
-  test('it expires after its last use: its creation, the start of a run, its end', async () => {
+describe('[H1] expiry and alarms of a session', () => {
+  test('it expires after its last use: its creation, or the start or end of a run', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ expiryMs: 5_000, executors: { tool: () => release.promise } });
     expect(kit.session.expiresAt).toBe(kit.session.record.created_at + 5_000);
@@ -585,7 +585,7 @@ describe('[H1] when a session ends and wakes', () => {
     expect(kit.session.expiresAt).toBe(started + 5_100);
   });
 
-  test('[J2] while anything is running, the host is woken to watch over it', async () => {
+  test('[J2] while a run is active, the host wakes to supervise it', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => release.promise } });
     expect([kit.session.busy, kit.session.nextWake()]).toEqual([false, kit.session.expiresAt]);
@@ -598,7 +598,7 @@ describe('[H1] when a session ends and wakes', () => {
     expect([kit.session.busy, kit.session.nextWake()]).toEqual([false, kit.session.expiresAt]);
   });
 
-  test('[J2] the next host is woken for a run that it has not taken over yet', async () => {
+  test('[J2] the next host wakes for a run that it has not recovered yet', async () => {
     const kit = await sessionKit({ executors: forever });
     void runText(kit, echo('a'));
     await settle();
@@ -606,13 +606,13 @@ describe('[H1] when a session ends and wakes', () => {
     expect([next.session.busy, next.session.nextWake()]).toEqual([false, kit.clock.now() + limits.watchdogMs]);
   });
 
-  test('[H2] a run has ended for readers when nothing more of it can follow', async () => {
+  test('[H2] a run has ended for readers when no further event can follow', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => release.promise } });
     const background = `<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo"}</action>`;
     const first = await runText(kit, `${background}${FINAL}`);
     expect(first.status).toBe('completed');
-    // Its answer is there; the action that nothing waits for is not over yet.
+    // It has an answer, but a fire_and_forget action is still running.
     expect(kit.session.hasEnded(first.run_id)).toBe(false);
     void runText(kit, echo('b'));
     await settle();
@@ -631,7 +631,7 @@ describe('[H1] when a session ends and wakes', () => {
 });
 
 describe('[J5] a cancel', () => {
-  test('names the run that it met, and says why; what waited behind it never began', async () => {
+  test('contains the reason and the run; the messages behind it never start', async () => {
     const kit = await sessionKit({ executors: forever });
     expect(await kit.session.cancel('nothing to cancel')).toBeNull();
     void runText(kit, echo('forever'));
@@ -646,7 +646,7 @@ describe('[J5] a cancel', () => {
     expect(ended).toMatchObject({ status: 'cancelled', endedAt: kit.clock.now() });
   });
 
-  test('[J8] a message that arrives instead of an approval cancels the run that waits, and says so', async () => {
+  test('[J8] a message instead of a decision cancels the waiting run, with the reason', async () => {
     const kit = await sessionKit({
       script: [FINAL],
       agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }),
@@ -659,7 +659,7 @@ describe('[J5] a cancel', () => {
     ]);
   });
 
-  test('[J3] a run whose agent is gone fails by its name', async () => {
+  test('[J3] a run whose agent was removed fails with its name', async () => {
     const kit = await sessionKit({ gone: () => true });
     const failed = await say(kit, 'hi');
     expect(failed).toMatchObject({

@@ -28,7 +28,7 @@ const WORKFLOW: ResolvedWorkflow = {
   }),
 };
 
-test('[M6] [X4] a workflow’s agent has its imports and the tools that collect and refuse, and no conversation', () => {
+test('[M6] [X4] a workflow’s agent has its imports, the internal tools of groups and errors, and no conversation', () => {
   const { agent, tools, ...imported } = agentOfWorkflow(WORKFLOW);
   const { tools: _tools, workflow: _workflow, ...rest } = WORKFLOW;
   expect(imported).toEqual(rest);

@@ -64,7 +64,7 @@ describe('[M6] a step is an action', () => {
       { ...COMMON, type: 'relic', name: 'store.put' },
     ],
     ['a relic without an action', { type: 'relic', target: 'store' }, { ...COMMON, type: 'relic', name: 'store' }],
-    ['a tool, whatever else is written', { action: 'put' }, COMMON],
+    ['a tool, which ignores the action field', { action: 'put' }, COMMON],
     [
       'a relic without a name',
       { type: 'relic', target: null, action: 'put' },
@@ -366,7 +366,7 @@ describe('[M6] groups', () => {
     expect(empty.actions.at(-2)).toEqual(collected);
   });
 
-  test('parallel steps hang on nothing but what they name, one after the other if so few may overlap', async () => {
+  test('parallel steps have only their own dependencies, and run in sequence under a low limit', async () => {
     const steps = [
       step({ name: 'c', dependsOn: ['b'] }),
       step({ name: 'a' }),
@@ -383,7 +383,7 @@ describe('[M6] groups', () => {
     expect(actions.at(-2)?.['parameters']).toEqual({ c: '${c}', a: '${a}', b: '${b}' });
   });
 
-  test('a parallel group that is skipped is collected after its gate; only what is named in it is written', async () => {
+  test('a skipped parallel group is collected after its gate, and only its referenced steps are written', async () => {
     const steps = [step({ name: 'x' }), step({ name: 'y' })];
     const after = { name: 'after', dependsOn: ['x'], parameters: { text: 'mysteps.y or substeps.y' } };
     const { actions } = await write(
@@ -404,7 +404,7 @@ describe('[M6] groups', () => {
     ]);
   });
 
-  test('a name in the outputs or in a compensation is a reference, too', async () => {
+  test('a name in the outputs or in a compensation is a reference too', async () => {
     const group = step({
       name: 'choice',
       type: 'conditional',
@@ -498,7 +498,7 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('a text of exactly as many bytes as a generation may have is written', async () => {
+  test('a text of exactly the byte limit of a generation is written', async () => {
     const padded = (chars: number): WorkflowDefinition =>
       definition([{ name: 'a', parameters: { pad: 'x'.repeat(chars) } }]);
     const { text } = await write(padded(0));
@@ -580,14 +580,14 @@ describe('[M6] failures', () => {
     expect(error).toBeNull();
   });
 
-  test('on_failure: retry fails as abort does, when no attempt is left', async () => {
+  test('on_failure: retry fails like abort when no attempt is left', async () => {
     const { error } = await write(definition([{ name: 'a', onFailure: 'retry' }]), {
       endings: { a: { status: 'failed' } },
     });
     expect(error).toMatchObject({ code: 'step_failed', message: 'Step "a" failed' });
   });
 
-  test('compensations run one after the other, and see the step and each other', async () => {
+  test('compensations run one after the other, and can refer to the step and to each other', async () => {
     const compensate = [
       step({ name: 'one', parameters: { of: '$(steps.a.n)' } }),
       step({ name: 'two', parameters: { one: '$(steps.one)' }, dependsOn: ['nothing'] }),
@@ -600,7 +600,7 @@ describe('[M6] failures', () => {
     ]);
   });
 
-  test('two that fail are both compensated before the text ends, and the first is told', async () => {
+  test('two failed steps are both compensated before the text ends, and the first failure is reported', async () => {
     const undo = (name: string): WorkflowStep => step({ name });
     const { actions, error } = await write(
       definition([
