@@ -191,6 +191,12 @@ describe('[F1] an external source is fetched by its executor', () => {
     });
   });
 
+  test('only the name of a relic call contains an action', async () => {
+    const { given, asked } = asking('assistant');
+    await fetchFeed(feed({ ...echo, action: 'other' }), given, signal);
+    expect(asked[0]?.call.action.name).toBe('echo');
+  });
+
   test('the context is that of an action without feeds, and progress is not shown', async () => {
     const edgeRelics = {} as NonNullable<FeedPorts['edgeRelics']>;
     const runner = {} as RunnerClient;
@@ -223,7 +229,7 @@ describe('[F1] an external source is fetched by its executor', () => {
     expect(asked[0]?.call.relic).toBeDefined();
   });
 
-  test('[M3] parameters that the tool does not accept are rejected before the call', async () => {
+  test('[M3] invalid parameters are rejected before the call', async () => {
     const { given, asked } = asking('assistant');
     const calculator = feed({ type: 'tool', name: 'calculator', params: { expr: '1' } });
     await expect(fetchFeed(calculator, given, signal)).rejects.toThrow('expression');

@@ -8,6 +8,7 @@ import { bundled } from '../../../src/catalog/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../../src/domain/manifest.ts';
 import { feedRefusal } from '../../../src/engine/feeds/feed-sources.ts';
+import { eventsOf } from '../../support/events.ts';
 import { say, sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -354,6 +355,42 @@ describe('[F3] periodic feeds', () => {
     expect(next.session.feeds()[0]?.['updated_at']).toBe(kit.clock.now());
     expect(next.events.every(({ seq }) => seq !== null)).toBe(true);
   });
+});
+
+test('[F1] a session whose agent is missing has no feeds and no wake-up for them', async () => {
+  let gone = false;
+  const kit = await sessionKit({
+    script: [FINAL],
+    gone: () => gone,
+    agent: having(feed('f', internal('random'), { when: 'periodic', intervalMs: 10_000 })),
+  });
+  await ask(kit);
+  expect(kit.session.feeds()).toHaveLength(1);
+  gone = true;
+  expect([kit.session.feeds(), kit.session.nextWake()]).toEqual([[], kit.session.expiresAt]);
+  kit.clock.advance(10_000);
+  const { lastSeq } = kit.session;
+  await kit.session.wake();
+  expect(kit.session.lastSeq).toBe(lastSeq);
+});
+
+test('[F2] a change between runs is an event of the latest run, without an iteration', async () => {
+  const kit = await sessionKit({
+    script: [FINAL],
+    agent: having(feed('f', internal('system_clock', { format: 'unix' }), { when: 'periodic', intervalMs: 10_000 })),
+  });
+  const changes = (): unknown[] =>
+    eventsOf(kit.events, 'context_feed_updated').map(({ run_id: run, iteration, timestamp }) => [
+      run,
+      iteration,
+      timestamp,
+    ]);
+  const of = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
+  await ask(kit);
+  expect(changes()).toEqual([[of(1), 1, kit.clock.now()]]);
+  kit.clock.advance(10_000);
+  await kit.session.wake();
+  expect(changes().slice(-1)).toEqual([[of(1), 0, kit.clock.now()]]);
 });
 
 describe('[I] feed actions of the model', () => {

@@ -143,6 +143,50 @@ test.each([[{ is: 'later', at: 1 }], [{ at: 1 }], [{ is: 'idle' }], ['idle'], [n
   },
 );
 
+test('[J9] the message for an unknown input quotes its type, cut to 40 characters', () => {
+  const message = (found: string): string => `The record of the run contains an input of the unknown type ${found}`;
+  expect(() => decodeInputs([{ is: 'later', at: 1 }])).toThrow(message('"later"'));
+  expect(() => decodeInputs([7])).toThrow(message('null'));
+  expect(() => decodeInputs([{ is: 'x'.repeat(60), at: 1 }])).toThrow(new RegExp(`${message(`"${'x'.repeat(39)}`)}$`));
+});
+
+test.each([[undefined], [null], ['text'], [{ is: 'idle', at: 1 }]])('[J9] %j decodes to no inputs', (json) => {
+  expect(decodeInputs(json)).toEqual([]);
+});
+
+test('[J6] a piece has at most 100,000 characters', () => {
+  const sizes = (...texts: readonly number[]): number[] => {
+    const list: RecordedInput[] = [];
+    for (const chars of texts) addRecorded(list, { type: 'text', at: 1, text: 'x'.repeat(chars) });
+    return list.map((input) => ('text' in input ? input.text.length : 0));
+  };
+  expect(sizes(60_000, 40_000)).toEqual([100_000]);
+  expect(sizes(60_000, 40_001)).toEqual([60_000, 40_001]);
+  expect(sizes(100_001)).toEqual([100_000, 1]);
+  expect(sizes(0)).toEqual([]);
+});
+
+test('[J6] [P17] long arguments of a native call are stored in pieces; other inputs are not merged', () => {
+  const list: RecordedInput[] = [];
+  const delta = { type: 'tool_call', index: 0, id: 'c', name: 'echo', argumentsDelta: 'y'.repeat(250_000) } as const;
+  const call = { type: 'tool_call', at: 1, delta } as unknown as RecordedInput;
+  expect(addRecorded(list, call)).toBe(250_000);
+  expect(addRecorded(list, { type: 'posted_text', at: 2, chars: 5 })).toBe(0);
+  expect(addRecorded(list, { type: 'generation_idle', at: 3 })).toBe(0);
+  expect(addRecorded(list, { type: 'posted_text', at: 4, chars: 6 })).toBe(0);
+  const pieces = list.slice(0, 3).map((input) => (input.type === 'tool_call' ? input.delta : null));
+  expect(pieces.map((piece) => piece?.argumentsDelta.length)).toEqual([100_000, 100_000, 50_000]);
+  expect(pieces).toMatchObject([delta, delta, delta].map(({ index, id, name }) => ({ index, id, name })));
+  expect(list.slice(3)).toEqual([
+    { type: 'posted_text', at: 2, chars: 5 },
+    { type: 'generation_idle', at: 3 },
+    { type: 'posted_text', at: 4, chars: 6 },
+  ]);
+  const short: RecordedInput[] = [];
+  addRecorded(short, { type: 'tool_call', at: 1, delta: { ...delta, argumentsDelta: '' } } as unknown as RecordedInput);
+  expect(short).toHaveLength(1);
+});
+
 test('[J6] pieces of one text are stored together, up to the size of a row', () => {
   const list: RecordedInput[] = [];
   expect(addRecorded(list, { type: 'text', at: 1, text: 'ab' })).toBe(2);

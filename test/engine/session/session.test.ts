@@ -480,7 +480,7 @@ describe('[H1] refused requests', () => {
     expect(kit.session.runCount).toBe(1);
   });
 
-  test('[J7] an idempotency key of another message; the same message is the same run', async () => {
+  test('[J7] an idempotency key of another message; the same message returns its run', async () => {
     const kit = await sessionKit({ script: [FINAL] });
     const { run, runId } = await message(kit, { content: 'one', idempotencyKey: 'k' });
     await kit.session.ended(run);
@@ -491,6 +491,22 @@ describe('[H1] refused requests', () => {
     });
     expect(await message(kit, { content: 'one', idempotencyKey: 'k' })).toMatchObject({ runId, status: 'completed' });
     expect(kit.session.runCount).toBe(1);
+  });
+
+  test('a decision for an unknown approval; its id is cut', async () => {
+    const kit = await sessionKit();
+    const long = `apr_${'z'.repeat(limits.excerptChars)}`;
+    for (const [id, named] of [
+      [`apr_${'2'.repeat(32)}`, `apr_${'2'.repeat(32)}`],
+      [long, long.slice(0, limits.excerptChars)],
+    ] as const) {
+      const fault = {
+        code: 'unknown_approval',
+        message: `This session has no approval with the id "${named}"`,
+      };
+      expect(() => kit.session.approval(id)).toThrow(expect.objectContaining(fault) as Error);
+      await expect(kit.session.resolveApproval(id, true, null)).rejects.toMatchObject(fault);
+    }
   });
 
   test('a message to a full queue', async () => {

@@ -489,7 +489,10 @@ test('[H1] [M6] messages to the session of a workflow are refused, and reveal no
   await kit.session.workflow({});
   await finish(kit, clock);
   const message = kit.session.message({ content: 'hi', ifBusy: 'queue', tokens: false, idempotencyKey: null });
-  await expect(message).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(message).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: 'This session is a run of the workflow "pipeline" and accepts no messages',
+  });
   expect(kit.requests).toEqual([]);
   expect(await textOf(kit.session.transcript())).toBe('');
 });
