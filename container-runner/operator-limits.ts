@@ -16,7 +16,7 @@ export interface OperatorLimits {
   readonly diskMb: number;
 }
 
-export const MAXIMA: OperatorLimits = {
+export const DEFAULT_OPERATOR_LIMITS: OperatorLimits = {
   running: limits.jobsRunning,
   queued: limits.jobsQueued,
   relics: limits.relicsRunning,
@@ -47,14 +47,14 @@ export function operatorLimitsOf(given: {
 }): OperatorLimits {
   const seconds = given.RUNNER_MAX_SECONDS;
   return {
-    running: given.RUNNER_MAX_JOBS ?? MAXIMA.running,
-    queued: given.RUNNER_MAX_QUEUED ?? MAXIMA.queued,
-    relics: given.RUNNER_MAX_RELICS ?? MAXIMA.relics,
-    timeoutMs: seconds === undefined ? MAXIMA.timeoutMs : seconds * 1_000,
-    memoryMb: given.RUNNER_MAX_MEMORY_MB ?? MAXIMA.memoryMb,
-    cpus: given.RUNNER_MAX_CPUS ?? MAXIMA.cpus,
-    processes: given.RUNNER_MAX_PROCESSES ?? MAXIMA.processes,
-    diskMb: given.RUNNER_MAX_DISK_MB ?? MAXIMA.diskMb,
+    running: given.RUNNER_MAX_JOBS ?? DEFAULT_OPERATOR_LIMITS.running,
+    queued: given.RUNNER_MAX_QUEUED ?? DEFAULT_OPERATOR_LIMITS.queued,
+    relics: given.RUNNER_MAX_RELICS ?? DEFAULT_OPERATOR_LIMITS.relics,
+    timeoutMs: seconds === undefined ? DEFAULT_OPERATOR_LIMITS.timeoutMs : seconds * 1_000,
+    memoryMb: given.RUNNER_MAX_MEMORY_MB ?? DEFAULT_OPERATOR_LIMITS.memoryMb,
+    cpus: given.RUNNER_MAX_CPUS ?? DEFAULT_OPERATOR_LIMITS.cpus,
+    processes: given.RUNNER_MAX_PROCESSES ?? DEFAULT_OPERATOR_LIMITS.processes,
+    diskMb: given.RUNNER_MAX_DISK_MB ?? DEFAULT_OPERATOR_LIMITS.diskMb,
   };
 }
 

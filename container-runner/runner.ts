@@ -15,7 +15,7 @@ import { Jobs } from './jobs/jobs.ts';
 import { parseKeys } from './keys.ts';
 import { openLedger } from './ledger/open-ledger.ts';
 import { limits } from './limits.ts';
-import { MAXIMA } from './operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from './operator-limits.ts';
 import { openRelics } from './relics/open-relics.ts';
 import type { RelicHost } from './relics/relic-service.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -85,7 +85,7 @@ async function openRunner(
   startup: Startup,
   now: () => number,
 ): Promise<{ readonly runner: Runner; readonly app: Hono }> {
-  const operatorLimits = options.operatorLimits ?? MAXIMA;
+  const operatorLimits = options.operatorLimits ?? DEFAULT_OPERATOR_LIMITS;
   const log =
     options.log ?? pino({ level: options.logLevel, base: { service: SERVICE, version: VERSION } }, pino.destination(2));
   const stopping = new AbortController();

@@ -139,8 +139,8 @@ export async function finished(
   function take(text: string): void {
     const event = progressOf(text);
     if (typeof event?.['error'] === 'string') fault ??= event['error'];
-    const said = typeof event?.['stream'] === 'string' ? event['stream'] : event?.['status'];
-    if (typeof said === 'string' && said !== '') onLine(said);
+    const line = typeof event?.['stream'] === 'string' ? event['stream'] : event?.['status'];
+    if (typeof line === 'string' && line !== '') onLine(line);
   }
   for await (const chunk of answer) {
     const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split('\n');

@@ -226,7 +226,7 @@ export class ToolImages {
   ): Promise<NodeJS.ReadableStream> {
     const { docker, base, seccomp, labels, pipIndex } = this.#options;
     const image = await base.ensure('pip');
-    const means = { ...limits.buildResources, timeoutMs: limits.buildMs };
+    const resources = { ...limits.buildResources, timeoutMs: limits.buildMs };
     const target = '/work/packages';
     const script = `cat > /tmp/${REQUIREMENTS}
 python3 -m pip --no-cache-dir --disable-pip-version-check --no-input install --only-binary :all: --retries 1 --timeout 15 --target ${target} -r /tmp/${REQUIREMENTS} >&2 || exit 1
@@ -239,7 +239,7 @@ tar cf - -C /work packages`;
       Cmd: [],
       Env: ['HOME=/tmp', 'TMPDIR=/tmp', 'LANG=C.UTF-8', ...pipSettings(pipIndex)],
       Labels: { ...labels },
-      HostConfig: { ...hardened(means, seccomp), NetworkMode: 'bridge' },
+      HostConfig: { ...hardened(resources, seccomp), NetworkMode: 'bridge' },
     });
     const process = container.run(Buffer.from(`${requirements.join('\n')}\n`));
     const kill = (): void => process.kill();

@@ -17,7 +17,7 @@ export const sessionId = z
   .max(limits.sessionChars)
   .regex(/^[\w.:~@-]+$/, 'letters, digits and _.:~@- only');
 
-/** The operator sets the maxima (operator-limits.ts). */
+/** The operator sets the maximum values (operator-limits.ts). */
 const jobLimits = z.strictObject({
   timeout_ms: z.int().min(1).default(limits.timeoutMs),
   memory_mb: z.int().min(limits.minMemoryMb).default(limits.memoryMb),
@@ -123,8 +123,8 @@ export function parseBody<Schema extends z.ZodType>(text: string, schema: Schema
   }
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
-    const said = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
-    throw new RunnerError('invalid_request', said.slice(0, 5).join('; '));
+    const issues = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
+    throw new RunnerError('invalid_request', issues.slice(0, 5).join('; '));
   }
   return parsed.data;
 }

@@ -1,7 +1,7 @@
 /** Selects where relics run on this machine, or explains why they cannot. */
 import type { Logger } from 'pino';
 
-import { MAXIMA } from '../operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from '../operator-limits.ts';
 import { BaseImages } from '../images/base-images.ts';
 import { ToolImages } from '../images/tool-images.ts';
 import type { RunnerConfig } from '../config.ts';
@@ -34,7 +34,7 @@ export async function openRelics(
   log: Logger,
   given?: RelicHost,
 ): Promise<Relics> {
-  const common = { clock: systemClock, log, operatorLimits: settings.operatorLimits ?? MAXIMA };
+  const common = { clock: systemClock, log, operatorLimits: settings.operatorLimits ?? DEFAULT_OPERATOR_LIMITS };
   if (given !== undefined) return new Relics({ ...common, host: given, absence: '' });
   try {
     const host = await dockerHost(settings, state, log);
@@ -57,7 +57,7 @@ async function dockerHost(settings: Settings, state: StateFolder, log: Logger): 
   const images = new BaseImages({ docker, own: baseImages, progress: say });
   await images.ensure('python3');
   const owner = await identityOf(state);
-  const stateBytes = (settings.operatorLimits ?? MAXIMA).diskMb * 1_048_576;
+  const stateBytes = (settings.operatorLimits ?? DEFAULT_OPERATOR_LIMITS).diskMb * 1_048_576;
   const labels = { [LABEL]: 'build', [OWNER]: owner };
   const built = new ToolImages({ docker, base: images, seccomp, labels, allowed, pipIndex });
   return new DockerRelicHost({

@@ -148,10 +148,10 @@ export class Relic {
     }
     if (this.#ready === null && clock.now() < this.#restUntil) {
       const seconds = Math.ceil((this.#restUntil - clock.now()) / 1_000);
-      const said = this.#lastOutput === null ? '' : `: ${this.#lastOutput}`;
+      const detail = this.#lastOutput === null ? '' : `: ${this.#lastOutput}`;
       return Promise.reject(
         new RelicUnavailable(
-          `The relic ${id.name} died ${limits.relicDeaths} times in a row and restarts in ${seconds} s${said}`,
+          `The relic ${id.name} died ${limits.relicDeaths} times in a row and restarts in ${seconds} s${detail}`,
         ),
       );
     }
@@ -206,7 +206,7 @@ export class Relic {
     const { spec, clock } = this.#options;
     const until = clock.now() + spec.health.start_ms;
     let words: string | null = null;
-    void service.ended.then((said) => (words = said));
+    void service.ended.then((reason) => (words = reason));
     for (;;) {
       const answer = await service.ask(
         { method: 'GET', path: spec.health.path, body: null },
@@ -334,8 +334,8 @@ export class Relic {
   }
 
   #late(ms: number): string {
-    const said = this.#lastOutput === null ? '' : ` (${this.#lastOutput})`;
-    return `The relic ${this.#options.id.name} was not ready within ${Math.round(ms) / 1_000} s${said}`;
+    const detail = this.#lastOutput === null ? '' : ` (${this.#lastOutput})`;
+    return `The relic ${this.#options.id.name} was not ready within ${Math.round(ms) / 1_000} s${detail}`;
   }
 }
 

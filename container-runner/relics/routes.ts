@@ -56,9 +56,9 @@ function late(work: () => Promise<Record<string, unknown>>): Response {
       const encoder = new TextEncoder();
       // white space before JSON is valid, and flushes the headers
       controller.enqueue(encoder.encode('\n'));
-      const said = await work().catch((fault: unknown) => ({ error: problemOf(fault) }));
+      const reply = await work().catch((fault: unknown) => ({ error: problemOf(fault) }));
       try {
-        controller.enqueue(encoder.encode(JSON.stringify(said)));
+        controller.enqueue(encoder.encode(JSON.stringify(reply)));
         controller.close();
       } catch {
         // the caller has disconnected

@@ -299,13 +299,13 @@ function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeou
 /** Returns the pid of the namespace's first process once bubblewrap has reported it. */
 function initOf(pipe: unknown): () => number | null {
   const readable = pipe as NodeJS.ReadableStream | null;
-  let said = '';
+  let info = '';
   readable?.on('error', () => undefined);
   readable?.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
+    info += chunk.toString();
   });
   return () => {
-    const pid = /"child-pid":\s*(\d+)/.exec(said)?.[1];
+    const pid = /"child-pid":\s*(\d+)/.exec(info)?.[1];
     return pid === undefined ? null : Number(pid);
   };
 }

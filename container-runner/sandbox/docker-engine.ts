@@ -42,6 +42,6 @@ export function statusOf(fault: unknown): number | null {
 /** The engine's error message without the client's prefix. */
 export function messageOf(fault: unknown): string {
   if (!(fault instanceof Error)) return String(fault);
-  const said = 'json' in fault ? (fault.json as { readonly message?: unknown } | null)?.message : undefined;
-  return typeof said === 'string' ? said : fault.message;
+  const message = 'json' in fault ? (fault.json as { readonly message?: unknown } | null)?.message : undefined;
+  return typeof message === 'string' ? message : fault.message;
 }

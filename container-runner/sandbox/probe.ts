@@ -23,17 +23,17 @@ export async function probeBy(start: Sandbox['start'], interpreter: Interpreter)
   try {
     const process = await start(launch);
     const timer = setTimeout(() => process.kill(), limits.probeMs);
-    const said: Record<'stdout' | 'stderr', string> = { stdout: '', stderr: '' };
+    const printed: Record<'stdout' | 'stderr', string> = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
       process[name].on('data', (chunk: Buffer) => {
-        said[name] = `${said[name]}${chunk.toString()}`.slice(0, 500);
+        printed[name] = `${printed[name]}${chunk.toString()}`.slice(0, 500);
       });
     }
     const { exitCode, signal } = await process.ended;
     clearTimeout(timer);
-    if (exitCode === 0 && said.stdout === 'ok\n') return { ok: true };
+    if (exitCode === 0 && printed.stdout === 'ok\n') return { ok: true };
     return unavailable(
-      `a test ended with ${signal ?? `exit code ${exitCode ?? 'unknown'}`}: ${said.stderr.trim() || 'no message'}`,
+      `a test ended with ${signal ?? `exit code ${exitCode ?? 'unknown'}`}: ${printed.stderr.trim() || 'no message'}`,
     );
   } catch (fault) {
     return unavailable(fault instanceof Error ? fault.message : String(fault));

@@ -82,16 +82,16 @@ function outputOf([command = '', ...args]: readonly string[]): Promise<Buffer> {
       killSignal: 'SIGKILL',
     });
     const chunks: Buffer[] = [];
-    let said = '';
+    let printed = '';
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => {
-      said = `${said}${chunk.toString()}`.slice(0, 2_000);
+      printed = `${printed}${chunk.toString()}`.slice(0, 2_000);
     });
     child.once('error', reject);
     child.once('close', (code) => {
       const bytes = Buffer.concat(chunks);
       if (code === 0 && bytes.length > 0) resolve(bytes);
-      else reject(new Error(`the interpreter ended with exit code ${code ?? 'unknown'}: ${said.trim()}`));
+      else reject(new Error(`the interpreter ended with exit code ${code ?? 'unknown'}: ${printed.trim()}`));
     });
   });
 }

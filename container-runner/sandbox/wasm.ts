@@ -217,16 +217,18 @@ function emptyEnvironment(): Record<string, string> {
 /** Waits for the guest's "ready" byte; its output up to then explains a failure. */
 function ready(child: ChildProcess): Promise<Guest> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let printed = '';
     const signal = child.stdio[3] as NodeJS.ReadableStream | null;
     const timer = setTimeout(() => fail(`not ready after ${limits.warmUpMs} ms`), limits.warmUpMs);
     function listen(chunk: unknown): void {
-      said = `${said}${String(chunk)}`.slice(0, 2_000);
+      printed = `${printed}${String(chunk)}`.slice(0, 2_000);
     }
     function fail(reason: string): void {
       clearTimeout(timer);
       child.kill('SIGKILL');
-      reject(new Error(`The embedded interpreter did not start: ${reason}${said === '' ? '' : `: ${said.trim()}`}`));
+      reject(
+        new Error(`The embedded interpreter did not start: ${reason}${printed === '' ? '' : `: ${printed.trim()}`}`),
+      );
     }
     function onExit(code: number | null, by: string | null): void {
       fail(`it ended with ${by ?? `exit code ${code ?? 'unknown'}`}`);

@@ -202,7 +202,7 @@ function isRepeatable(effects: Effects): boolean {
 
 /** The service's own message: `{"error": …}`, or the beginning of its answer. */
 function issueOf(body: string): string {
-  const said = parseOutput(body);
-  const words = isJsonObject(said) ? (said['error'] ?? said['message'] ?? said) : said;
+  const answer = parseOutput(body);
+  const words = isJsonObject(answer) ? (answer['error'] ?? answer['message'] ?? answer) : answer;
   return typeof words === 'string' ? words.slice(0, 500) : quote(words);
 }

@@ -92,7 +92,7 @@ function checkReported(outcome: ActionOutcome, { action }: ActionCall): ActionOu
 function reportedFailure(output: unknown, name: string): ActionOutcome | null {
   if (!isJsonObject(output)) return null;
   if (output['success'] !== false && output['status'] !== 'error') return null;
-  const said = output['error'] ?? output['message'];
-  const text = typeof said === 'string' ? said : said === undefined ? 'no reason given' : quote(said);
+  const reason = output['error'] ?? output['message'];
+  const text = typeof reason === 'string' ? reason : reason === undefined ? 'no reason given' : quote(reason);
   return failure('tool_failed', `The tool "${name}" failed: ${text}`, { retryable: output['retryable'] === true });
 }

@@ -39,8 +39,8 @@ function oneOf<const Names extends readonly [string, ...string[]]>(
 }
 
 function flag(description: string): QueryField<boolean> {
-  const said: Readonly<Record<string, boolean>> = { '': true, '1': true, true: true, '0': false, false: false };
-  const read = (text: unknown): unknown => (Object.hasOwn(said, String(text)) ? said[String(text)] : text);
+  const spellings: Readonly<Record<string, boolean>> = { '': true, '1': true, true: true, '0': false, false: false };
+  const read = (text: unknown): unknown => (Object.hasOwn(spellings, String(text)) ? spellings[String(text)] : text);
   return field(z.preprocess(read, z.boolean()), '1, true, 0, false or nothing', description, true);
 }
 

@@ -86,7 +86,7 @@ export const approvalBody = z
     note: z.string().max(2_000).optional(),
   })
   .refine(
-    ({ decision, approve, deny }) => [decision, approve, deny].filter((said) => said !== undefined).length === 1,
+    ({ decision, approve, deny }) => [decision, approve, deny].filter((choice) => choice !== undefined).length === 1,
     'give exactly one of decision, approve, deny',
   );
 

@@ -53,11 +53,11 @@ export function createSessionApp(options: SessionAppOptions): {
 
 /** A session's events for its readers, with coalesced patches. */
 export function eventSource(session: Session, clock: Clock): EventSource {
-  const gather = new PatchCoalescer(clock, (listener) => session.listen(listener));
+  const coalescer = new PatchCoalescer(clock, (listener) => session.listen(listener));
   return {
     events: (after) => session.events(after),
     openBlocks: () => session.openBlocks(),
-    listen: (listener) => gather.listen(listener),
+    listen: (listener) => coalescer.listen(listener),
     hasEnded: (runId) => session.hasEnded(runId),
   };
 }

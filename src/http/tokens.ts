@@ -65,11 +65,11 @@ export class SessionTokens {
     if (typeof sub !== 'string' || typeof scope !== 'string' || typeof exp !== 'number') throw refused;
     if (own !== null && typeof own !== 'string') throw refused;
     if (!(exp * 1_000 > this.#now())) throw refused;
-    const said = scope.split(' ');
+    const granted = scope.split(' ');
     return {
       sessionId: sub,
       owner: own,
-      scopes: SCOPES.filter((known) => said.includes(known)),
+      scopes: SCOPES.filter((known) => granted.includes(known)),
       expiresAt: exp * 1_000,
     };
   }

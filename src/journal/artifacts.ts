@@ -93,30 +93,30 @@ function fileOf(output: string, item: Place, index: number): File | null {
   const name = value('name');
   const stated = members.get('content_type');
   const hasType = stated !== undefined && !output.startsWith('null', stated.from);
-  const said = {
+  const head = {
     name: nameOf(name) ?? `file-${index + 1}`,
     type: contentTypeOf(hasType ? value('content_type') : mimeType, encoded === undefined),
   };
   if (encoded !== undefined) {
     const sizeBytes = decodedBytes(encoded);
-    return sizeBytes === null ? null : { ...said, sizeBytes, read: () => decoded(encoded) };
+    return sizeBytes === null ? null : { ...head, sizeBytes, read: () => decoded(encoded) };
   }
   // Text is a file only if it has a name: MCP's text parts are the answer itself.
   const text = name === undefined ? undefined : value('text');
   if (text === undefined) return null;
-  return { ...said, sizeBytes: encoder.encode(text).length, read: () => encoder.encode(text) };
+  return { ...head, sizeBytes: encoder.encode(text).length, read: () => encoder.encode(text) };
 }
 
-function contentTypeOf(said: string | undefined, isText: boolean): string {
+function contentTypeOf(given: string | undefined, isText: boolean): string {
   const standard = isText ? 'text/plain; charset=utf-8' : 'application/octet-stream';
-  if (said === undefined || !CONTENT_TYPE.test(said)) return standard;
-  return ACTIVE.test(said) ? 'text/plain; charset=utf-8' : said.toLowerCase();
+  if (given === undefined || !CONTENT_TYPE.test(given)) return standard;
+  return ACTIVE.test(given) ? 'text/plain; charset=utf-8' : given.toLowerCase();
 }
 
 /** The last part of a path, restricted to characters that are safe in every system and header. */
-function nameOf(said: string | undefined): string | null {
-  if (said === undefined) return null;
-  const last = said.split(/[/\\]/).at(-1) ?? '';
+function nameOf(given: string | undefined): string | null {
+  if (given === undefined) return null;
+  const last = given.split(/[/\\]/).at(-1) ?? '';
   const safe = last.replaceAll(/[^\w.-]+/g, '_').replace(/^\.+/, '');
   return safe === '' ? null : safe.slice(-limits.fileNameChars);
 }

@@ -68,10 +68,10 @@ export class Journal {
     const record = this.#db.requireRecord();
     const seq = this.#db.lastSeq + 1;
     const json = JSON.stringify(entry.data);
-    const told = entry.state === undefined ? null : JSON.stringify(entry.state);
-    this.#work += limits.eventSteps + (json.length + (told?.length ?? 0)) * limits.eventCharSteps;
+    const stateJson = entry.state === undefined ? null : JSON.stringify(entry.state);
+    this.#work += limits.eventSteps + (json.length + (stateJson?.length ?? 0)) * limits.eventCharSteps;
     const data = this.#db.store(seq, 'data', json);
-    const state = told === null ? null : this.#db.store(seq, 'state', told);
+    const state = stateJson === null ? null : this.#db.store(seq, 'state', stateJson);
     this.#db.add([
       seq,
       runNumberOf(entry.runId),

@@ -19,59 +19,59 @@ function journaled(seq: number): SessionEvent {
 
 function gathered() {
   const clock = new FakeClock();
-  const hub = new Broadcaster();
-  const gather = new PatchCoalescer(clock, (listener) => hub.listen(listener));
+  const broadcaster = new Broadcaster();
+  const coalescer = new PatchCoalescer(clock, (listener) => broadcaster.listen(listener));
   const batches: (EventBatch | null)[] = [];
-  const leave = gather.listen((batch) => batches.push(batch));
-  return { clock, hub, gather, batches, leave };
+  const leave = coalescer.listen((batch) => batches.push(batch));
+  return { clock, broadcaster, coalescer, batches, leave };
 }
 
 test('[J4] the first patch is sent at once, and the patches that follow soon are sent as one', () => {
-  const { clock, hub, batches } = gathered();
-  hub.publish([patch(0, 'a')]);
+  const { clock, broadcaster, batches } = gathered();
+  broadcaster.publish([patch(0, 'a')]);
   expect(batches).toEqual([[patch(0, 'a')]]);
-  hub.publish([patch(1, 'b')]);
-  hub.publish([patch(2, 'c')]);
+  broadcaster.publish([patch(1, 'b')]);
+  broadcaster.publish([patch(2, 'c')]);
   expect(batches).toHaveLength(1);
   clock.advance(limits.patchCoalesceMs);
   expect(batches[1]).toEqual([patch(1, 'bc')]);
   clock.advance(1_000);
-  hub.publish([patch(3, 'd')]);
+  broadcaster.publish([patch(3, 'd')]);
   expect(batches[2]).toEqual([patch(3, 'd')]);
 });
 
 test('[J4] a clock that is set back delays no text', () => {
-  const { clock, hub, batches } = gathered();
-  hub.publish([patch(0, 'a')]);
+  const { clock, broadcaster, batches } = gathered();
+  broadcaster.publish([patch(0, 'a')]);
   clock.advance(-3_600_000);
-  hub.publish([patch(1, 'b')]);
+  broadcaster.publish([patch(1, 'b')]);
   clock.advance(limits.patchCoalesceMs);
   expect(batches[1]).toEqual([patch(1, 'b')]);
 });
 
 test('[J1] a journaled event is sent at once, after the pending patches', () => {
-  const { hub, batches } = gathered();
-  hub.publish([patch(0, 'a')]);
-  hub.publish([patch(1, 'b')]);
-  hub.publish([patch(0, 'x', 2), journaled(7)]);
+  const { broadcaster, batches } = gathered();
+  broadcaster.publish([patch(0, 'a')]);
+  broadcaster.publish([patch(1, 'b')]);
+  broadcaster.publish([patch(0, 'x', 2), journaled(7)]);
   expect(batches[1]).toEqual([patch(1, 'b'), patch(0, 'x', 2), journaled(7)]);
   const batch = [journaled(8)];
-  hub.publish(batch);
+  broadcaster.publish(batch);
   expect(batches[2]).toBe(batch);
 });
 
 test('[J5] the last listener that leaves removes the coalescer from the session; the end follows the pending patches', () => {
-  const { clock, hub, gather, batches, leave } = gathered();
-  hub.publish([patch(0, 'a')]);
-  hub.publish([patch(1, 'b')]);
+  const { clock, broadcaster, coalescer, batches, leave } = gathered();
+  broadcaster.publish([patch(0, 'a')]);
+  broadcaster.publish([patch(1, 'b')]);
   leave();
   clock.advance(1_000);
   expect(batches).toHaveLength(1);
   const again: (EventBatch | null)[] = [];
-  gather.listen((batch) => again.push(batch));
-  hub.publish([patch(2, 'c')]);
-  hub.publish([patch(3, 'd')]);
-  hub.close();
+  coalescer.listen((batch) => again.push(batch));
+  broadcaster.publish([patch(2, 'c')]);
+  broadcaster.publish([patch(3, 'd')]);
+  broadcaster.close();
   expect(again.flatMap((batch): readonly unknown[] => batch ?? ['end'])).toEqual([patch(2, 'c'), patch(3, 'd'), 'end']);
 });
 
@@ -82,15 +82,15 @@ test('[J4] patches at any times give the same text in the same order', () => {
         maxLength: 60,
       }),
       (steps) => {
-        const { clock, hub, batches } = gathered();
+        const { clock, broadcaster, batches } = gathered();
         const texts = ['', '', ''];
         const order: number[] = [];
         for (const [kind, text] of steps) {
           if (kind === 'time') clock.advance(text.length * 3);
-          else if (kind === 'event') hub.publish([journaled(order.push(order.length + 1))]);
+          else if (kind === 'event') broadcaster.publish([journaled(order.push(order.length + 1))]);
           else {
             const segment = kind === 'patch' ? 1 : 2;
-            hub.publish([patch((texts[segment] ?? '').length, text, segment)]);
+            broadcaster.publish([patch((texts[segment] ?? '').length, text, segment)]);
             texts[segment] += text;
           }
         }

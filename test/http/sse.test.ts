@@ -29,12 +29,12 @@ function textPatch(
 
 /** A session with `stored` in its journal. */
 function source(stored: SessionEvent[], open: TextPatch[] = [], ended = false) {
-  const hub = new Broadcaster();
+  const broadcaster = new Broadcaster();
   return {
-    hub,
+    broadcaster,
     events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),
     openBlocks: () => open,
-    listen: (listener: Parameters<Broadcaster['listen']>[0]) => hub.listen(listener),
+    listen: (listener: Parameters<Broadcaster['listen']>[0]) => broadcaster.listen(listener),
     hasEnded: () => ended,
   };
 }
@@ -59,7 +59,7 @@ test('[J4] a reader that reconnects with an id gets exactly the missing events, 
   const read = frames(stream, 3);
   await Promise.resolve();
   await new Promise((resolve) => setImmediate(resolve));
-  from.hub.publish([event(3), event(4)]);
+  from.broadcaster.publish([event(3), event(4)]);
   expect(ids(await read)).toEqual(['2', '3', '4']);
 });
 
@@ -91,7 +91,7 @@ test('[J4] a reader that does not read uses no memory, and later gets everything
   const big = 'x'.repeat(limits.readerQueueBytes / 4);
   for (let seq = 2; seq <= 40; seq += 1) {
     stored.push(event(seq, { data: { big } }));
-    from.hub.publish([event(seq, { data: { big } })]);
+    from.broadcaster.publish([event(seq, { data: { big } })]);
   }
   const all = await frames(stream, 40);
   expect(ids(all)).toEqual(stored.map(({ seq }) => String(seq)));
@@ -102,7 +102,7 @@ test('[J4] one turn is one chunk, in order, with the same bytes for every reader
   const heartbeat = new Heartbeat(new FakeClock());
   const readers = [1, 2, 3].map(() => eventStream(from, heartbeat, { after: 0, runId: null }).getReader());
   await new Promise((resolve) => setImmediate(resolve));
-  from.hub.publish(Array.from({ length: 1_000 }, (_, index) => event(index + 1)));
+  from.broadcaster.publish(Array.from({ length: 1_000 }, (_, index) => event(index + 1)));
   const chunks = await Promise.all(readers.map(async (reader) => (await reader.read()).value));
   expect(chunks[1]).toBe(chunks[0]);
   expect(chunks[2]).toBe(chunks[0]);
@@ -119,7 +119,7 @@ test('[J4] the buffer of a reader that never reads is bounded, for replayed and 
   eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null });
   await new Promise((resolve) => setImmediate(resolve));
   expect(pages * limits.pageRows * big.length).toBeLessThan(limits.readerPageBytes + 2 * limits.pageRows * big.length);
-  for (let seq = 501; seq < 600; seq += 1) from.hub.publish([event(seq, { data: { big } })]);
+  for (let seq = 501; seq < 600; seq += 1) from.broadcaster.publish([event(seq, { data: { big } })]);
   expect(pages).toBe(1);
 });
 
@@ -139,14 +139,14 @@ test('[J4] a block with missed patches is sent whole before its closing event', 
   const from = source([event(1), event(2)]);
   const read = frames(open(from), 3);
   await new Promise((resolve) => setImmediate(resolve));
-  from.hub.publish([patch(3, 'lo'), closed, event(4)]);
+  from.broadcaster.publish([patch(3, 'lo'), closed, event(4)]);
   expect(deltas(await read)).toEqual([whole.data, closed.data, {}]);
 
   // The block was open, and its text so far was sent: no text is sent twice.
   const held = source([event(1), event(2)], [patch(0, 'hel')]);
   const live = frames(open(held), 3);
   await new Promise((resolve) => setImmediate(resolve));
-  held.hub.publish([patch(3, 'lo'), closed]);
+  held.broadcaster.publish([patch(3, 'lo'), closed]);
   expect(deltas(await live)).toEqual([patch(0, 'hel').data, patch(3, 'lo').data, closed.data]);
 });
 
@@ -190,7 +190,7 @@ test('[J5] a disconnect removes the reader from the broadcaster', async () => {
   const from = source([]);
   const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
   await stream.cancel();
-  expect(() => from.hub.publish([event(1)])).not.toThrow();
+  expect(() => from.broadcaster.publish([event(1)])).not.toThrow();
 });
 
 test('[H5] a stream opened with a token ends when the token expires, according to the given clock', async () => {
@@ -200,11 +200,11 @@ test('[H5] a stream opened with a token ends when the token expires, according t
   const read = frames(eventStream(from, new Heartbeat(clock), { after: 0, runId: null, expiry }), 99);
   const slow = eventStream(from, new Heartbeat(clock), { after: 0, runId: null, expiry });
   await new Promise((resolve) => setImmediate(resolve));
-  from.hub.publish([event(2)]);
+  from.broadcaster.publish([event(2)]);
   clock.advance(59_999);
-  from.hub.publish([event(3)]);
+  from.broadcaster.publish([event(3)]);
   clock.advance(1);
-  from.hub.publish([event(4)]);
+  from.broadcaster.publish([event(4)]);
   const all = await read;
   expect(ids(all).filter((id) => id !== '-')).toEqual(['1', '2', '3']);
   expect(all.at(-1)).toBe(': the session token has expired; the run continues');
@@ -234,7 +234,7 @@ test('[X2] a long replay yields after each slice, and includes events that arriv
   await new Promise((resolve) => setImmediate(resolve));
   expect(pages).toBe(1);
   stored.push(event(301));
-  from.hub.publish([event(301)]);
+  from.broadcaster.publish([event(301)]);
   for (let turn = 0; turn < 40; turn += 1) {
     const before = pages;
     clock.advance(10);

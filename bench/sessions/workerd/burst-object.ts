@@ -23,13 +23,13 @@ export class BurstObject extends DurableObject {
       const record = { agent: 'bench', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
       journal.create({ session_id: SESSION, created_at: at, ...record });
     }
-    const hub = new Broadcaster();
+    const broadcaster = new Broadcaster();
     const runId = runIdOf(SESSION, 1);
     const after = journal.lastSeq;
     const source = {
       events: (cursor: number) => journal.page(cursor),
       openBlocks: () => [],
-      listen: (listener: Parameters<Broadcaster['listen']>[0]) => hub.listen(listener),
+      listen: (listener: Parameters<Broadcaster['listen']>[0]) => broadcaster.listen(listener),
       hasEnded: () => false,
     };
     const body = eventStream(source, new Heartbeat(platformClock), { after, runId });
@@ -62,7 +62,7 @@ export class BurstObject extends DurableObject {
           }
         }
         await journal.sync();
-        hub.publish(batch);
+        broadcaster.publish(batch);
         // The next turn of the event loop, so that the data is sent.
         await new Promise((resolve) => setTimeout(resolve, 0));
       }
@@ -75,9 +75,9 @@ export class BurstObject extends DurableObject {
         data: { response: '', iterations: 1, usage },
       });
       await journal.sync();
-      hub.publish([]);
+      broadcaster.publish([]);
       const last = source.events(journal.lastSeq - 1);
-      hub.publish(last);
+      broadcaster.publish(last);
     };
     this.ctx.waitUntil(send());
     return new Response(body, { headers: SSE_HEADERS });

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
-import { MAXIMA } from '../../operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { FakeSandbox } from '../support/fake-sandbox.ts';
 import { job, type JobBody, startRunner, type TestRunner } from '../support/test-runner.ts';
 
@@ -283,7 +283,7 @@ describe('validation of a job', () => {
 
   test('[R2] limits of the operator override the job’s, and are reported', async () => {
     const operatorLimits = {
-      ...MAXIMA,
+      ...DEFAULT_OPERATOR_LIMITS,
       running: 1,
       queued: 1,
       memoryMb: 4_096,
@@ -364,7 +364,10 @@ describe('[R8] places shared by tenants', () => {
   let places: FakeSandbox;
   beforeEach(async () => {
     places = new FakeSandbox();
-    other = await startRunner({ sandboxes: [places], operatorLimits: { ...MAXIMA, running: 4, queued: 8 } });
+    other = await startRunner({
+      sandboxes: [places],
+      operatorLimits: { ...DEFAULT_OPERATOR_LIMITS, running: 4, queued: 8 },
+    });
   });
   afterEach(async () => {
     await other.close();

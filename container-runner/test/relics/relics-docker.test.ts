@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
-import { MAXIMA } from '../../operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { connectEngine } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { KEY_VALUE, pythonRelic, RelicCaller, type RelicReply, SQL_STORE } from '../support/relic-kit.ts';
@@ -411,7 +411,11 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
     relicTest(
       '[R5] a relic that stores too many bytes, files or hidden directories is ended, and later calls report it',
       async ({ place: { space } }) => {
-        const narrow = await startRunner({ sandbox: 'docker', warm: 0, operatorLimits: { ...MAXIMA, diskMb: 64 } });
+        const narrow = await startRunner({
+          sandbox: 'docker',
+          warm: 0,
+          operatorLimits: { ...DEFAULT_OPERATOR_LIMITS, diskMb: 64 },
+        });
         try {
           const caller = new RelicCaller(narrow, space);
           await Promise.all(

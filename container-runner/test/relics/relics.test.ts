@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
-import { MAXIMA } from '../../operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { relicDefinition, type RelicSpec } from '../../relics/definition.ts';
 import { Relics } from '../../relics/relics.ts';
 import type { RelicClock } from '../../relics/relic.ts';
@@ -55,7 +55,13 @@ let relics: Relics;
 beforeEach(() => {
   clock = new ManualClock();
   host = new FakeRelicHost();
-  relics = new Relics({ host, absence: '', clock, log: pino({ level: 'silent' }), operatorLimits: MAXIMA });
+  relics = new Relics({
+    host,
+    absence: '',
+    clock,
+    log: pino({ level: 'silent' }),
+    operatorLimits: DEFAULT_OPERATOR_LIMITS,
+  });
 });
 
 const spec = (more: Record<string, unknown> = {}): RelicSpec =>
@@ -264,8 +270,8 @@ describe('scopes of relics', () => {
       await relics
         .find({ scope: `ses_${tenant}_${at}`, name: 'r' }, spec(), tenant)
         .catch((fault: Error & { readonly code: string }) => fault.code);
-    const taken = await Promise.all(Array.from({ length: MAXIMA.relics }, (_, at) => take('ann', at)));
-    expect(taken.filter((one) => one === 'busy')).toHaveLength(MAXIMA.relics / 2);
+    const taken = await Promise.all(Array.from({ length: DEFAULT_OPERATOR_LIMITS.relics }, (_, at) => take('ann', at)));
+    expect(taken.filter((one) => one === 'busy')).toHaveLength(DEFAULT_OPERATOR_LIMITS.relics / 2);
     expect(await take('bob', 0)).not.toBe('busy');
   });
 
@@ -276,7 +282,7 @@ describe('scopes of relics', () => {
       absence: 'no Docker engine answers',
       clock,
       log: pino({ level: 'silent' }),
-      operatorLimits: MAXIMA,
+      operatorLimits: DEFAULT_OPERATOR_LIMITS,
     });
     await expect(none.call({ scope: 'ses_1', name: 'r' }, spec(), get, 1_000)).rejects.toThrow(
       'no Docker engine answers',

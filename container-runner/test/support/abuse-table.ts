@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
-import { MAXIMA } from '../../operator-limits.ts';
+import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { reasonToSkip } from './levels.ts';
 import { atRest, nothingLeft, type Standing } from './leftovers.ts';
 import { type JobBody, type Result, signed, startRunner, type Tampering, type TestRunner } from './test-runner.ts';
@@ -352,7 +352,11 @@ export function describeAbuse(level: Level): void {
     let idle: Standing;
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
-      runner = await startRunner({ sandbox: level, warm: 1, operatorLimits: { ...MAXIMA, ...PLACES } });
+      runner = await startRunner({
+        sandbox: level,
+        warm: 1,
+        operatorLimits: { ...DEFAULT_OPERATOR_LIMITS, ...PLACES },
+      });
       idle = await atRest(level, runner);
     });
     afterAll(async () => {

@@ -23,7 +23,7 @@ const shell = (code: string, more: JobBody = {}): JobBody => ({ kind: 'shell', c
 const within = (timeoutMs: number): JobBody => ({ limits: { timeout_ms: timeoutMs } });
 
 /** `real`: the programs of the operating system. `closed`: nothing of this machine is accessible. */
-const TRAITS: Partial<Record<SandboxLevel, { readonly real: boolean; readonly closed: boolean }>> = {
+const PROPERTIES: Partial<Record<SandboxLevel, { readonly real: boolean; readonly closed: boolean }>> = {
   docker: { real: true, closed: true },
   bubblewrap: { real: true, closed: true },
   wasm: { real: false, closed: true },
@@ -41,7 +41,7 @@ const describeIf = (applies: boolean): Register => (applies ? describe.concurren
 export function describeSandbox(level: SandboxLevel): void {
   vi.setConfig({ testTimeout: SLOW });
   const skip = reasonToSkip(level);
-  const { real = false, closed = false } = TRAITS[level] ?? {};
+  const { real = false, closed = false } = PROPERTIES[level] ?? {};
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
     /** The idle processes that wait for a job. */

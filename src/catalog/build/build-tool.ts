@@ -37,7 +37,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
 function toImplementation(input: ToolInput, context: BuildContext): ToolImplementation {
   const written = input.implementation;
   const { memory, cpu } = written.resources ?? {};
-  const means = {
+  const resources = {
     memoryMb: memory === undefined ? null : toMebibytes(memory),
     cpus: cpu === undefined ? null : toCpus(cpu),
     ...toNeeds(written.resources),
@@ -48,11 +48,11 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
     case 'http':
       return { type: 'http', url: written.url, method: written.method ?? 'GET', headers: written.headers ?? {} };
     case 'container':
-      return { type: 'container', ...toImage(written, context), ...means };
+      return { type: 'container', ...toImage(written, context), ...resources };
     case 'mcp':
       return { type: 'mcp', url: written.url };
     case 'script':
-      return { type: 'script', ...toScript(written, context), ...means };
+      return { type: 'script', ...toScript(written, context), ...resources };
   }
 }
 

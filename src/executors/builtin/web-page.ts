@@ -48,9 +48,9 @@ export async function httpFailure(
   url: string,
 ): Promise<Extract<ActionOutcome, { ok: false }>> {
   const { status, statusText } = response;
-  const said = await startOf(response);
+  const excerpt = await startOf(response);
   const retryAfterMs = Math.min(Number(response.headers.get('retry-after')) * 1_000, limits.retryAfterMaxMs);
-  const detail = said === '' ? '' : `: ${said}`;
+  const detail = excerpt === '' ? '' : `: ${excerpt}`;
   return failure(
     'http_error',
     `${method} ${url} answered ${status}${statusText === '' ? '' : ` ${statusText}`}${detail}`,

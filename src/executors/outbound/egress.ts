@@ -91,8 +91,8 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
    *
    * @param repeatable whether repeating the request is harmless
    */
-  async function ask(target: string, said: JsonObject, signal: AbortSignal, repeatable: boolean): Promise<Response> {
-    const body = JSON.stringify(said);
+  async function ask(target: string, call: JsonObject, signal: AbortSignal, repeatable: boolean): Promise<Response> {
+    const body = JSON.stringify(call);
     let reason = 'no runner is configured (RUNNER_URLS)';
     for (const runner of order) {
       let response: Response;
@@ -132,7 +132,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
 
     async send(request, addresses) {
       const { url, method, headers, body, signal, timeoutMs, maxBytes } = request;
-      const said = {
+      const call = {
         session: options.session(),
         url: url.href,
         method,
@@ -142,7 +142,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
         timeout_ms: timeoutMs,
         max_bytes: maxBytes,
       };
-      const response = await ask('/egress', said, signal, method === 'GET' || method === 'HEAD');
+      const response = await ask('/egress', call, signal, method === 'GET' || method === 'HEAD');
       return answerOf(response);
     },
   };

@@ -130,10 +130,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   /** The runner's record of a job; `null` if it is unknown, `undefined` if the runner is unreachable. */
   async function lookUp(id: string): Promise<JsonObject | null | undefined> {
     const answer = await ask('GET', pathOf(id)).catch(() => null);
-    const said = answer === null ? null : parseObject(answer.text);
-    if (answer?.status === 200) return said ?? undefined;
+    const body = answer === null ? null : parseObject(answer.text);
+    if (answer?.status === 200) return body ?? undefined;
     // A proxy in front of the runner may also answer 404, without knowing its jobs.
-    return answer?.status === 404 && said?.['code'] === 'unknown_job' ? null : undefined;
+    return answer?.status === 404 && body?.['code'] === 'unknown_job' ? null : undefined;
   }
 
   /** Like `lookUp`, but retries for as long as a running job would be waited for. */
@@ -275,9 +275,9 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const cancel = clock.schedule(limits.runnerRequestMs / 4, () => stop.abort());
       try {
         const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
-        const said = response.ok ? parseObject(await response.text()) : null;
-        contact(said?.['status'] === 'healthy');
-        return said;
+        const body = response.ok ? parseObject(await response.text()) : null;
+        contact(body?.['status'] === 'healthy');
+        return body;
       } catch {
         contact(false);
         return null;

@@ -57,24 +57,24 @@ export function refusalOf(
   mayBeThere = false,
 ): RunnerError {
   const detail = parseObject(text)?.['detail'];
-  const said = typeof detail === 'string' ? detail : `it answered ${status}`;
+  const reason = typeof detail === 'string' ? detail : `it answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
   if (status === 429) {
-    return new RunnerError('runner_busy', `The runner is at capacity: ${said}`, {
+    return new RunnerError('runner_busy', `The runner is at capacity: ${reason}`, {
       beforeDispatch: true,
       retryAfterMs,
     });
   }
   if (status >= 500) {
     // 503 is sent before anything happens; another 5xx may come from any proxy on the way.
-    return new RunnerError('runner_unavailable', `The runner at ${base} cannot accept jobs: ${said}`, {
+    return new RunnerError('runner_unavailable', `The runner at ${base} cannot accept jobs: ${reason}`, {
       beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
     });
   }
   const problem = parseObject(text)?.['code'];
-  return new RunnerError('runner_rejected', `The runner rejected the request: ${said}`, {
+  return new RunnerError('runner_rejected', `The runner rejected the request: ${reason}`, {
     beforeDispatch: true,
     ...(typeof problem === 'string' ? { problem } : {}),
   });

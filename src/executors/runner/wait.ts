@@ -22,7 +22,7 @@ export async function retryUntilReached<T>(
 ): Promise<T> {
   const startedAt = clock.now();
   const until = startedAt + timeoutMs - Math.min(limits.runnerWaitMarginMs, timeoutMs / 10);
-  let told = '';
+  let reported = '';
   for (;;) {
     let refused: RunnerError;
     try {
@@ -34,8 +34,8 @@ export async function retryUntilReached<T>(
     }
     const now = clock.now();
     if (now >= until) throw timedOut(refused, now - startedAt);
-    if (refused.message !== told) waiting?.(refused.message);
-    told = refused.message;
+    if (refused.message !== reported) waiting?.(refused.message);
+    reported = refused.message;
     const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
     await pause(Math.min(pauseMs, until - now), clock, signal);
     signal.throwIfAborted();

@@ -45,11 +45,11 @@ export function readMessage(
   known: ReadonlySet<string>,
   feeds: readonly string[],
 ): Reading {
-  const means = new Capabilities(agent);
+  const capabilities = new Capabilities(agent);
   const drafts: (StepDraft | 'lacking')[] = [];
   const words = message.slice(0, limits.demoMessageChars);
   const statistics = STATISTICS.exec(words);
-  if (statistics?.[1] !== undefined) drafts.push(measure(unquoted(statistics[1]), means));
+  if (statistics?.[1] !== undefined) drafts.push(measure(unquoted(statistics[1]), capabilities));
 
   const quoted = new QuotedText(statistics === null ? words : words.slice(0, statistics.index));
   const variables = new Set<string>();
@@ -93,7 +93,7 @@ export function readMessage(
     }
     waits = isWait(placed.words) || (waits && /^\d/.test(placed.words));
     const request = { words: quoted.written(placed.words), quoted: quoted.in(placed.words), place, waits };
-    const found = placed.words.length > REQUEST_CHARS ? [] : readRequest(request, means);
+    const found = placed.words.length > REQUEST_CHARS ? [] : readRequest(request, capabilities);
     if (found.length === 0) unread.push(quoted.written(trimmed));
     drafts.push(...found);
   }
@@ -102,7 +102,7 @@ export function readMessage(
     summary: rest.search(SUM_UP) !== -1,
     progress: rest.search(PROGRESS) !== -1,
     recalls,
-    lacking: [...means.lacking],
+    lacking: [...capabilities.lacking],
     feeds,
     unread: unread.filter((one) => /\w{2}/.test(one)),
   };

@@ -34,62 +34,63 @@ export function placeOf(words: string): Pick<Request, 'words' | 'place'> {
 
 type Draft = StepDraft | 'lacking';
 
-/** Empty if the request is not understood; `lacking` if the agent has no means for it. */
-export function readRequest({ words, quoted, place, waits }: Request, means: Capabilities): Draft[] {
+/** Empty if the request is not understood; `lacking` if the agent lacks the capability. */
+export function readRequest({ words, quoted, place, waits }: Request, capabilities: Capabilities): Draft[] {
   const data = quoted.find(({ type }) => type === 'json');
-  const call = readCall(words, data?.value ?? null, means.agent);
+  const call = readCall(words, data?.value ?? null, capabilities.agent);
   if (call !== null) return [call];
   if (data !== undefined && place === null) {
     const query = /\bfor ([\w.[\]*?@]+)/i.exec(words)?.[1] ?? '@';
     const parameters = { data: JSON.parse(data.value) as JsonObject, query };
-    return [means.call('json_query', 'selection', `query ${query} in the JSON`, parameters)];
+    return [capabilities.call('json_query', 'selection', `query ${query} in the JSON`, parameters)];
   }
   const code = quoted.filter(({ type }) => type === 'code');
-  if (code.length > 0) return code.map((one) => runCode(one, place, means));
+  if (code.length > 0) return code.map((one) => runCode(one, place, capabilities));
 
   const urls = quoted.filter(({ type }) => type === 'url');
-  if (urls.length > 0) return urls.map(({ value }) => readPage(value, words, means));
+  if (urls.length > 0) return urls.map(({ value }) => readPage(value, words, capabilities));
 
   if (waits || isWait(words)) {
     const delays = [...words.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds?|min|minutes?)\b/gi)];
-    if (delays.length > 0) return delays.map(([, amount, unit = 's']) => wait(Number(amount), unit, means));
+    if (delays.length > 0) return delays.map(([, amount, unit = 's']) => wait(Number(amount), unit, capabilities));
   }
-  const said = /^(?:echo|say):? (.+)$/i.exec(words)?.[1];
-  if (said !== undefined && place === null) {
-    const message = unquoted(said);
-    return [means.call('echo', 'echo', `echo "${message}"`, { message }, (key) => `$${key}.message`)];
+  const phrase = /^(?:echo|say):? (.+)$/i.exec(words)?.[1];
+  if (phrase !== undefined && place === null) {
+    const message = unquoted(phrase);
+    return [capabilities.call('echo', 'echo', `echo "${message}"`, { message }, (key) => `$${key}.message`)];
   }
   if (/\bfail(?:s|ing|ure)?\b/i.test(words)) {
     const label = 'something that fails on purpose';
     return [
-      means.python
-        ? means.runPython('failure', label, 'raise RuntimeError("failed on purpose, as asked")')
-        : means.call('echo', 'failure', label, { fail_times: 100 }),
+      capabilities.python
+        ? capabilities.runPython('failure', label, 'raise RuntimeError("failed on purpose, as asked")')
+        : capabilities.call('echo', 'failure', label, { fail_times: 100 }),
     ];
   }
   const text = quoted.find(({ type }) => type === 'string');
   if (text !== undefined && /\bhow many (?:words|characters|sentences)\b/i.test(words)) {
-    return [measure(text.value, means)];
+    return [measure(text.value, capabilities)];
   }
   const task = findPythonTask(words);
-  if (task !== null && place !== 'shell') return [means.runPython(task.key, `${task.label}, in Python`, task.code)];
+  if (task !== null && place !== 'shell')
+    return [capabilities.runPython(task.key, `${task.label}, in Python`, task.code)];
 
   const folder = /\blist (?:the )?files\b(?:.*? (?:in|of) (\/[\w./-]*))?/i.exec(words);
   if (folder !== null) {
     const path = folder[1] ?? '/';
-    return [means.runShell('files', `list the files in ${path}, in the shell`, `ls -la ${path} | head -n 20`)];
+    return [capabilities.runShell('files', `list the files in ${path}, in the shell`, `ls -la ${path} | head -n 20`)];
   }
   const command = place === 'shell' ? /^(?:run|execute) (.+)$/i.exec(words)?.[1] : undefined;
-  if (command !== undefined) return [means.runShell('shell_output', `\`${command}\` in the shell`, command)];
-  return calculate(words, place, means);
+  if (command !== undefined) return [capabilities.runShell('shell_output', `\`${command}\` in the shell`, command)];
+  return calculate(words, place, capabilities);
 }
 
 export function isWait(words: string): boolean {
   return /^(?:wait|sleep)\b/i.test(words);
 }
 
-export function measure(text: string, means: Capabilities): Draft {
-  return means.call(
+export function measure(text: string, capabilities: Capabilities): Draft {
+  return capabilities.call(
     'text_stats',
     'stats',
     'statistics of the text',
@@ -100,45 +101,45 @@ export function measure(text: string, means: Capabilities): Draft {
 }
 
 /** Powers run in Python, whose integers are exact at any size. */
-function calculate(words: string, place: Request['place'], means: Capabilities): Draft[] {
+function calculate(words: string, place: Request['place'], capabilities: Capabilities): Draft[] {
   const expression = findExpression(words);
   if (expression === null) return [];
   const isPower = expression.includes('**');
   const key = isPower ? 'power' : 'result';
-  if (means.has('calculator') && place !== 'python' && !(isPower && means.python)) {
+  if (capabilities.has('calculator') && place !== 'python' && !(isPower && capabilities.python)) {
     const spelled = expression.replaceAll('**', '^');
-    return [means.call('calculator', key, `\`${spelled}\` with the calculator`, { expression: spelled })];
+    return [capabilities.call('calculator', key, `\`${spelled}\` with the calculator`, { expression: spelled })];
   }
   const imports = expression.includes('sqrt') ? 'from math import sqrt\n' : '';
-  return [means.runPython(key, `\`${expression}\` in Python`, `${imports}print(${expression})`)];
+  return [capabilities.runPython(key, `\`${expression}\` in Python`, `${imports}print(${expression})`)];
 }
 
-function runCode({ value, language }: Quoted, place: Request['place'], means: Capabilities): Draft {
+function runCode({ value, language }: Quoted, place: Request['place'], capabilities: Capabilities): Draft {
   const firstLine = value.trim().split('\n')[0] ?? '';
   if (/^(?:sh|bash|shell)$/i.test(language) || (place === 'shell' && language === '')) {
-    return means.runShell('shell_output', `\`${firstLine}\` in the shell`, value);
+    return capabilities.runShell('shell_output', `\`${firstLine}\` in the shell`, value);
   }
   const prints = /\bprint\s*\(|\n|^\s*(?:import|from|raise)\b|[^=!<>]=[^=]/.test(value);
-  return means.runPython('python_output', `\`${firstLine}\` in Python`, prints ? value : `print(${value})`);
+  return capabilities.runPython('python_output', `\`${firstLine}\` in Python`, prints ? value : `print(${value})`);
 }
 
-function readPage(url: string, words: string, means: Capabilities): Draft {
+function readPage(url: string, words: string, capabilities: Capabilities): Draft {
   if (/\bheadings?\b/i.test(words)) {
     const parameters = { url, selectors: { headings: 'h1, h2, h3' } };
-    return means.call('web_extract', 'extract', `the headings of ${url}`, parameters);
+    return capabilities.call('web_extract', 'extract', `the headings of ${url}`, parameters);
   }
   const isText = !/json|\/api\//i.test(url);
-  return means.call('web_fetch', 'page', `the page ${url}`, { url, max_chars: 5000 }, (key) =>
+  return capabilities.call('web_fetch', 'page', `the page ${url}`, { url, max_chars: 5000 }, (key) =>
     isText ? `$${key}.text` : `$${key}`,
   );
 }
 
-function wait(amount: number, unit: string, means: Capabilities): Draft {
+function wait(amount: number, unit: string, capabilities: Capabilities): Draft {
   const unitMs = unit.toLowerCase() === 'ms' ? 1 : /^m/i.test(unit) ? 60_000 : 1_000;
   // less than an action's timeout
   const delayMs = Math.min(Math.round(amount * unitMs), 50_000);
   const parameters = { message: `waited ${delayMs} ms`, delay_ms: delayMs };
-  return means.call('echo', 'waited', `wait ${delayMs} ms`, parameters, (key) => `$${key}.message`);
+  return capabilities.call('echo', 'waited', `wait ${delayMs} ms`, parameters, (key) => `$${key}.message`);
 }
 
 /** Removes surrounding quotes. */

@@ -39,10 +39,10 @@ export function writePlan(reading: Reading, agent: Agent): Passage[] {
   const firstClose = actions.indexOf(ACTION_CLOSE);
   const sums = wantsSummary(reading, agent) && !progress;
   const closing = sums ? `\nPython sums up what they return.\n${writeSummary(steps, agent)}` : '';
-  const told = steps.map(section);
+  const sections = steps.map(section);
   const answer = progress
-    ? `<response final="false">\nFirst results:\n\n${told.join('\n\n')}\n</response>`
-    : writeAnswer([...told, ...(sums ? [SUMMARY_SHOWN] : [])], reading);
+    ? `<response final="false">\nFirst results:\n\n${sections.join('\n\n')}\n</response>`
+    : writeAnswer([...sections, ...(sums ? [SUMMARY_SHOWN] : [])], reading);
   return [
     { text: `<thought>\n${opening}\n${actions.slice(0, firstClose)}`, burst: false },
     { text: actions.slice(firstClose), burst: true },
@@ -68,17 +68,17 @@ export function writeSequel(
   const failed = steps.length - usable.length;
   const summary = results.get('python_summary');
   const sumNow = mayAct && summary === undefined && usable.length > 0 && wantsSummary(reading, agent);
-  const told = steps.map((step) =>
+  const sections = steps.map((step) =>
     usable.includes(step) ? section(step) : `**${heading(step.label)}** ${failureOf(results.get(step.id))}`,
   );
-  if (sumNow || summary?.status === 'completed') told.push(SUMMARY_SHOWN);
-  else if (summary !== undefined) told.push(`**Summary:** ${failureOf(summary)}`);
+  if (sumNow || summary?.status === 'completed') sections.push(SUMMARY_SHOWN);
+  else if (summary !== undefined) sections.push(`**Summary:** ${failureOf(summary)}`);
   const lines = [
     `${count(done.length)} of ${steps.length} done${failed > 0 ? `, ${failed} without a result` : ''}.`,
     ...open.map((step) => writeAction(step, agent)),
     ...(sumNow ? [writeSummary(usable, agent)] : []),
   ];
-  return `<thought>\n${lines.join('\n')}\n</thought>\n${writeAnswer(told, reading)}`;
+  return `<thought>\n${lines.join('\n')}\n</thought>\n${writeAnswer(sections, reading)}`;
 }
 
 /** The answer to a call outside the conversation: plain text, no protocol. */
@@ -107,10 +107,10 @@ Set LLM_BASE_URL and LLM_MODEL to talk to a model.
 </response>`;
 }
 
-function writeAnswer(told: readonly string[], { recalls, lacking, unread }: Reading): string {
+function writeAnswer(sections: readonly string[], { recalls, lacking, unread }: Reading): string {
   const body = [
     ...recalls.map(({ name, shown }) => `**${spoken(name)}:** ${shown}`),
-    ...told,
+    ...sections,
     ...(lacking.length > 0 ? [`This agent cannot use: ${spoken(lacking.join(', '))}.`] : []),
     ...(unread.length > 0 ? [`I did not understand: ${spoken(unread.join('; '))}`] : []),
     SELF,

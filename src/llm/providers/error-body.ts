@@ -18,25 +18,25 @@ function errorOf(value: Json | undefined): JsonObject | null {
   if (isJsonObject(error)) return error;
   if (typeof error === 'string') return { message: error };
   if (Array.isArray(errors) && isJsonObject(errors[0])) return errors[0];
-  const said = message ?? detail;
-  if (said == null) return null;
-  return { ...value, message: typeof said === 'string' ? said : JSON.stringify(said) };
+  const reason = message ?? detail;
+  if (reason == null) return null;
+  return { ...value, message: typeof reason === 'string' ? reason : JSON.stringify(reason) };
 }
 
 /** The text of a proxy's error page, without markup. Takes linear time, because a page may be hostile. */
 function plain(text: string): string {
   const lower = text.toLowerCase();
-  let said = '';
+  let visible = '';
   let at = 0;
   for (let open = text.indexOf('<'); open !== -1; open = text.indexOf('<', at)) {
     const hidden = HIDDEN.find((name) => lower.startsWith(name, open + 1));
     const last = hidden === undefined ? open : lower.indexOf(`</${hidden}`, open);
     const close = last === -1 ? -1 : text.indexOf('>', last);
     if (close === -1) break;
-    said += `${text.slice(at, open)} `;
+    visible += `${text.slice(at, open)} `;
     at = close + 1;
   }
-  return (said + text.slice(at)).replace(/\s+/g, ' ').trim();
+  return (visible + text.slice(at)).replace(/\s+/g, ' ').trim();
 }
 
 const HIDDEN = ['script', 'style'];

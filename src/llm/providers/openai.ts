@@ -116,8 +116,8 @@ class OpenAiConnection implements Connection {
     const response = await call(input, { ...init, redirect: 'manual' });
     if (!response.ok) {
       const { status, headers } = response;
-      const said = status >= 400 ? errorBody(await beginningOf(response)) : null;
-      return said === null ? response : new Response(said, { status, headers: withoutLength(headers) });
+      const body = status >= 400 ? errorBody(await beginningOf(response)) : null;
+      return body === null ? response : new Response(body, { status, headers: withoutLength(headers) });
     }
     if (response.body === null) return response;
     const page = response.headers.get('content-type')?.startsWith('text/html') === true;

@@ -27,7 +27,7 @@ export function failureOf(
   if (ours !== null) {
     return { error: ours, retryable: ours.code === 'model_unavailable', retryAfterMs: null, status: null };
   }
-  const said = quoted(fault, secret);
+  const detail = quoted(fault, secret);
   if (fault instanceof APIError && !(fault instanceof APIConnectionError)) {
     const status = statusOf(fault);
     const retryAfterMs = retryAfter(fault.headers, now);
@@ -35,7 +35,7 @@ export function failureOf(
     const message =
       status !== null && status >= 300 && status < 400
         ? `The model endpoint ${endpoint} redirects (${status}); configure its final URL, because the key is not sent to another address`
-        : `The model endpoint ${endpoint} answered with an error: ${said}`;
+        : `The model endpoint ${endpoint} answered with an error: ${detail}`;
     return {
       error: new EngineError(
         later ? 'model_unavailable' : 'model_rejected',
@@ -51,7 +51,7 @@ export function failureOf(
   const message =
     fault instanceof SyntaxError
       ? `The model endpoint ${endpoint} sent invalid JSON`
-      : `The model endpoint ${endpoint} could not be reached or closed the connection: ${said}`;
+      : `The model endpoint ${endpoint} could not be reached or closed the connection: ${detail}`;
   return {
     error: new EngineError('model_unavailable', message, {}, fault),
     retryable: true,
@@ -80,8 +80,8 @@ function quoted(fault: unknown, secret: string | null): string {
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   const outer = messageOf(fault);
   const inner = messageOf(cause);
-  const said = fault instanceof APIError && !(fault instanceof APIConnectionError) ? outer : inner || outer;
-  const safe = secret === null || secret === '' ? said : said.replaceAll(secret, '[redacted]');
+  const message = fault instanceof APIError && !(fault instanceof APIConnectionError) ? outer : inner || outer;
+  const safe = secret === null || secret === '' ? message : message.replaceAll(secret, '[redacted]');
   return safe.replace(/\s+/g, ' ').slice(0, QUOTED_CHARS).toWellFormed();
 }
 

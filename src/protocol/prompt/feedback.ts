@@ -89,15 +89,15 @@ function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ah
     const { text, calls = [], results, cut: broke = null } = generation;
     const called = calledResults(generation);
     const answers = new Set(called.values());
-    const told = results.filter((report) => !answers.has(report));
+    const unanswered = results.filter((report) => !answers.has(report));
     messages.assistant(text, calls);
     for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
-    if (told.length > 0) messages.user(budget.block(told));
+    if (unanswered.length > 0) messages.user(budget.block(unanswered));
     const next = index < turn.generations.length - 1 ? GO_ON : ahead;
     // An empty output has nothing to repair.
     const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
     if (wasCut) messages.user(cutNotice(broke));
-    if (next === GO_ON && calls.length > 0 && told.length === 0 && !wasCut) continue;
+    if (next === GO_ON && calls.length > 0 && unanswered.length === 0 && !wasCut) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.note !== undefined)

@@ -18,44 +18,44 @@ class CountingClock extends FakeClock {
 
 test('[L2] each piece has the full timeout, and a thousand pieces set few timers', async () => {
   const clock = new CountingClock();
-  const patience = new StreamTimeout(clock, new AbortController().signal);
+  const timeout = new StreamTimeout(clock, new AbortController().signal);
   for (let piece = 0; piece < 1_000; piece += 1) {
     clock.advance(9);
-    expect(await patience.wait(Promise.resolve(piece), 1_000, late)).toBe(piece);
+    expect(await timeout.wait(Promise.resolve(piece), 1_000, late)).toBe(piece);
   }
   expect(clock.set).toBeLessThan(20);
-  const stalled = patience.wait(never(), 1_000, late);
+  const stalled = timeout.wait(never(), 1_000, late);
   const outcome = expect(stalled).rejects.toThrow('late');
   clock.advance(999);
   await Promise.resolve();
   clock.advance(1);
   await outcome;
-  patience.end();
+  timeout.end();
   expect(clock.next).toBeNull();
 });
 
 test('[L2] a timeout shorter than the previous one starts now', async () => {
   const clock = new FakeClock();
-  const patience = new StreamTimeout(clock, new AbortController().signal);
-  await patience.wait(Promise.resolve(), 60_000, late);
-  const stalled = expect(patience.wait(never(), 100, late)).rejects.toThrow('late');
+  const timeout = new StreamTimeout(clock, new AbortController().signal);
+  await timeout.wait(Promise.resolve(), 60_000, late);
+  const stalled = expect(timeout.wait(never(), 100, late)).rejects.toThrow('late');
   clock.advance(100);
   await stalled;
 });
 
 test('[L2] an abort ends the current wait and all later ones', async () => {
   const abort = new AbortController();
-  const patience = new StreamTimeout(new FakeClock(), abort.signal);
-  const waiting = expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
+  const timeout = new StreamTimeout(new FakeClock(), abort.signal);
+  const waiting = expect(timeout.wait(never(), 1_000, late)).rejects.toThrow('aborted');
   abort.abort();
   await waiting;
-  await expect(patience.wait(never(), 1_000, late)).rejects.toThrow('aborted');
+  await expect(timeout.wait(never(), 1_000, late)).rejects.toThrow('aborted');
 });
 
 test('[L2] time between two reads does not count', async () => {
   const clock = new FakeClock();
-  const patience = new StreamTimeout(clock, new AbortController().signal);
-  await patience.wait(Promise.resolve(), 100, late);
+  const timeout = new StreamTimeout(clock, new AbortController().signal);
+  await timeout.wait(Promise.resolve(), 100, late);
   clock.advance(10_000);
-  await expect(patience.wait(Promise.resolve('on time'), 100, late)).resolves.toBe('on time');
+  await expect(timeout.wait(Promise.resolve('on time'), 100, late)).resolves.toBe('on time');
 });
