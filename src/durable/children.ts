@@ -1,6 +1,6 @@
 /** Sub-agents and workflows: child sessions, each in a separate object (M7). */
 import { backoffMs } from '../domain/backoff.ts';
-import { EngineError } from '../domain/errors.ts';
+import { EngineError, ERROR_TABLE } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { pause } from '../domain/sleep.ts';
@@ -125,8 +125,7 @@ class Child {
       try {
         if (await this.#read(signal, event)) return await this.#end();
       } catch (fault) {
-        // A deleted session stays deleted. Other errors mean that the child's host, or this one, is going away.
-        if (fault instanceof EngineError) throw fault;
+        if (isGone(fault)) throw fault;
       }
       failures = this.#lastSeq > before ? 1 : failures + 1;
       const retry = { delayMs: limits.childRetryMs, maxDelayMs: limits.childRetryMaxMs };
@@ -168,11 +167,19 @@ class Child {
         valueOf(await this.#session.cancelChild(`the parent session: ${String(reason)}`.slice(0, 200)));
         return await this.#end();
       } catch (fault) {
-        if (fault instanceof EngineError || this.#clock.now() >= until) throw fault;
+        if (isGone(fault) || this.#clock.now() >= until) throw fault;
         await pause(limits.childRetryMs, this.#clock);
       }
     }
   }
+}
+
+/**
+ * A deleted session stays deleted. Other errors pass: the child's host, or this one, is going away, or a roll-out has not
+ * reached the child's host yet.
+ */
+function isGone(fault: unknown): boolean {
+  return fault instanceof EngineError && ERROR_TABLE[fault.code].status === 404;
 }
 
 /** Settles with the work, or rejects as soon as the signal aborts. */

@@ -2,6 +2,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
+import type { ChildEnd } from '../../src/domain/ports.ts';
 import type { Spent } from '../../src/domain/spent.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
@@ -18,6 +19,22 @@ const ask = (id: string, message: string, more: object = {}): string =>
 /** The events of a child as its parent's stream shows them. */
 const childEvents = (all: readonly SessionEvent[], id: string): SessionEvent[] =>
   all.filter((event) => event.action_id === id).flatMap(carried);
+
+const ENDED = {
+  sessionId: 's',
+  error: null,
+  spent: { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 1 },
+};
+
+/** Runs a child whose object is replaced with `object`. */
+function childOf(object: object, clock: FakeClock, signal: AbortSignal): Promise<ChildEnd> {
+  const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
+  const platform = { SESSIONS: { getByName: () => object } } as unknown as Env;
+  const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
+  const children = childSessions(platform, clock, storage, () => ({ ...parent, created_at: 0 }));
+  const request = { key: 'k', type: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
+  return children.run(request, { signal, event: () => undefined });
+}
 
 describe('[M7] sub-agents', () => {
   test('run in parallel, each in its own session, and their answers are inserted into the parent’s', async () => {
@@ -123,24 +140,47 @@ steps:
           ? Promise.reject(new Error('the host has vanished'))
           : Promise.resolve({ type: 'ok', value: null });
       },
-      childEnd: () => {
-        const spent = { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 1 };
-        const value = { sessionId: 's', status: 'cancelled', output: '', error: null, spent };
-        return Promise.resolve({ type: 'ok', value });
-      },
+      childEnd: () => Promise.resolve({ type: 'ok', value: { ...ENDED, status: 'cancelled', output: '' } }),
     };
-    const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
-    const platform = { SESSIONS: { getByName: () => vanishing } } as unknown as Env;
-    const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
-    const children = childSessions(platform, clock, storage, () => ({ ...parent, created_at: 0 }));
-    const request = { key: 'k', type: 'agent', name: 'a', message: 'm', inputs: {}, budget: null } as const;
-    const end = children.run(request, { signal: AbortSignal.abort('enough'), event: () => undefined });
+    const end = childOf(vanishing, clock, AbortSignal.abort('enough'));
     for (let turn = 0; turn < 100 && clock.next === null; turn += 1) await Promise.resolve();
     while (cancels.length < 3) {
       if (clock.next !== null) clock.advance(clock.next - clock.now());
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
     expect(await end).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('[M7] a parent waits for a child whose object runs older code during a roll-out', async () => {
+    const clock = new FakeClock();
+    const calls: number[] = [];
+    const late = {
+      startChild: () => Promise.resolve('run_1'),
+      follow: async (_after: number, take: (batch: unknown) => boolean) => {
+        calls.push(clock.now());
+        if (calls.length < 3)
+          return { type: 'error', code: 'schema_too_new', message: 'stored by newer code', details: {} };
+        take([{ seq: 1, type: 'agent_completed', run_id: 'run_1', data: {} }]);
+        return await Promise.resolve({ type: 'ok', value: null });
+      },
+      childEnd: () => Promise.resolve({ type: 'ok', value: { ...ENDED, status: 'completed', output: 'done' } }),
+    };
+    const end = childOf(late, clock, new AbortController().signal);
+    while (calls.length < 3) {
+      if (clock.next !== null) clock.advance(clock.next - clock.now());
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    expect(await end).toMatchObject({ status: 'completed', output: 'done' });
+  });
+
+  test('[M7] a parent does not wait for a child that was deleted', async () => {
+    const gone = {
+      startChild: () => Promise.resolve('run_1'),
+      follow: () => Promise.resolve({ type: 'error', code: 'unknown_session', message: 'deleted', details: {} }),
+    };
+    await expect(childOf(gone, new FakeClock(), new AbortController().signal)).rejects.toMatchObject({
+      code: 'unknown_session',
+    });
   });
 
   test('[J5] a cancel reaches all descendants', async () => {
