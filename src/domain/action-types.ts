@@ -212,6 +212,10 @@ type AllowedBy<Way extends ActionTypeSpec['allowedBy']> = {
 export type Capability = AllowedBy<'capability'>;
 export const CAPABILITIES = ACTION_TYPES.filter((type) => isCapability(type));
 
+/** A type that steps of workflows and sources of feeds may have: all that do not run code. */
+export type ManifestActionType = Exclude<ActionType, Capability>;
+export const MANIFEST_ACTION_TYPES = ACTION_TYPES.filter((type): type is ManifestActionType => !isCapability(type));
+
 /** A type whose targets are imported by name. */
 export type ImportedType = AllowedBy<'import'>;
 

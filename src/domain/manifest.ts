@@ -2,7 +2,7 @@
  * Manifests after validation, with all defaults filled in, as the engine and the executors read them.
  * The catalogue (`src/catalog/`) owns the YAML form and its error messages.
  */
-import type { ActionType, Capability, Effects, ImportedType } from './action-types.ts';
+import type { ActionType, Capability, Effects, ImportedType, ManifestActionType } from './action-types.ts';
 import type { RetryPolicy } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 
@@ -170,9 +170,12 @@ export interface AgentDefinition extends ManifestBase {
   readonly secrets: readonly string[];
 }
 
+/** What `type` of a feed may say (F1): when it is refreshed, or its source. */
+export const FEED_TYPES = ['on_demand', 'periodic', 'internal', 'relic', 'tool', 'workflow', 'llm'] as const;
+
 /** The source of a feed's value (F1). `name` is an internal source, a tool, a relic, … */
 export interface FeedSource {
-  readonly type: Exclude<ActionType, Capability>;
+  readonly type: ManifestActionType;
   readonly name: string;
   /** A relic's endpoint; null for other sources. */
   readonly action: string | null;
@@ -267,7 +270,7 @@ export type WorkflowTrigger =
   | { readonly type: 'webhook'; readonly secret: string }
   | { readonly type: 'event'; readonly event: string };
 
-export type StepType = Exclude<ActionType, Capability> | 'conditional' | 'parallel' | 'for_each';
+export type StepType = ManifestActionType | 'conditional' | 'parallel' | 'for_each';
 
 /** One step of a workflow (M6). Fields that its type does not use are null or empty. */
 export interface WorkflowStep {

@@ -1,4 +1,6 @@
 /** Builds a workflow's definition from its manifest, with all defaults (M6). */
+import { isImported } from '../../domain/action-types.ts';
+import type { ImportedType } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
@@ -12,21 +14,17 @@ import { toParameterSchema } from './parameters.ts';
 import type { FieldPath } from '../check/problem.ts';
 import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
-/** Types of steps whose target is a manifest. */
-const STEP_KINDS = ['tool', 'agent', 'relic', 'workflow'] as const;
-export type StepKind = (typeof STEP_KINDS)[number];
-
 export interface WorkflowContext extends BuildContext {
   readonly imports: AgentDefinition['imports'];
   /** Resolves a step's target to a name; reports an issue and returns null if it does not exist. */
-  target(written: string, kind: StepKind, field: FieldPath): string | null;
+  target(written: string, kind: ImportedType, field: FieldPath): string | null;
 }
 
 /** A workflow without declared inputs accepts any inputs. */
 const ANYTHING: JsonObject = { type: 'object', additionalProperties: true };
 
 export function toWorkflow(input: WorkflowInput, context: WorkflowContext): WorkflowDefinition {
-  const used: Record<StepKind, Set<string>> = {
+  const used: Record<ImportedType, Set<string>> = {
     tool: new Set(context.imports.tools),
     agent: new Set(context.imports.agents),
     relic: new Set(context.imports.relics),
@@ -97,7 +95,7 @@ function isTimezone(name: string): boolean {
 
 interface Building {
   readonly context: WorkflowContext;
-  readonly used: Record<StepKind, Set<string>>;
+  readonly used: Record<ImportedType, Set<string>>;
 }
 
 function toSteps(written: readonly StepInput[], field: FieldPath, depth: number, building: Building): WorkflowStep[] {
@@ -160,7 +158,7 @@ function toTarget(
     }
     return { target: name ?? null, action: null };
   }
-  if (!isStepKind(type)) return { target: target ?? null, action: action ?? null };
+  if (!hasManifest(type)) return { target: target ?? null, action: action ?? null };
   if (target === undefined) {
     context.addIssue([...field, 'target'], `is missing: which ${type} the step uses`);
     return { target: null, action: null };
@@ -176,8 +174,8 @@ function toTarget(
   return { target: name ?? relic, action: type === 'relic' ? (action ?? endpoint ?? null) : null };
 }
 
-function isStepKind(type: StepInput['type']): type is StepKind {
-  return (STEP_KINDS as readonly string[]).includes(type);
+function hasManifest(type: StepInput['type']): type is ImportedType {
+  return type !== 'conditional' && type !== 'parallel' && type !== 'for_each' && isImported(type);
 }
 
 /** Reports missing and unsupported fields of a step's type. */

@@ -1,8 +1,10 @@
 /** Schema of `context_feeds` entries, in manifests and from the model's `add_context_feed` (F1). */
 import { z } from 'zod';
+import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { DEFAULT_INTERVALS } from '../../domain/intervals.ts';
 import { limits } from '../../domain/limits.ts';
+import { FEED_TYPES } from '../../domain/manifest.ts';
 import type { FeedDefinition, FeedSource } from '../../domain/manifest.ts';
 import { check } from '../check/issues.ts';
 import { count, duration, json, jsonMap } from './fields.ts';
@@ -15,10 +17,11 @@ const feedId = z
   .string()
   .regex(/^[^<>&"'\s\p{Cc}]{1,64}$/u, { error: 'must be 1 to 64 characters without white space and < > & " \'' });
 
-const SOURCE_TYPES = ['internal', 'tool', 'relic', 'workflow', 'llm', 'agent'] as const;
-
 const source = z.strictObject({
-  type: z.enum(SOURCE_TYPES).optional().describe("The source's type; may be given as the feed's type instead."),
+  type: z
+    .enum(MANIFEST_ACTION_TYPES)
+    .optional()
+    .describe("The source's type; may be given as the feed's type instead."),
   name: z.string().min(1).max(128).optional().describe('The tool, relic, workflow, agent or internal source.'),
   action: z.string().min(1).max(128).optional().describe("A relic's endpoint, or an internal source."),
   params: jsonMap.optional().describe('Parameters of the call.'),
@@ -28,7 +31,7 @@ const source = z.strictObject({
 export const feedSchema = z.strictObject({
   id: feedId.describe("The feed's name in the prompt; referenced as $id."),
   type: z
-    .enum(['on_demand', 'periodic', 'internal', 'relic', 'tool', 'workflow', 'llm'])
+    .enum(FEED_TYPES)
     .optional()
     .describe('on_demand (default) or periodic; a source type means on_demand with that source.'),
   interval: duration
@@ -112,7 +115,7 @@ function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string)
   if (type === undefined) {
     addIssue(
       written === undefined ? ['source'] : ['source', 'type'],
-      `is missing (allowed: ${SOURCE_TYPES.join(', ')})`,
+      `is missing (allowed: ${MANIFEST_ACTION_TYPES.join(', ')})`,
     );
   } else if (shorthand !== undefined && shorthand !== type) {
     addIssue(['source', 'type'], `is ${type}, but the feed's type is ${shorthand}`);

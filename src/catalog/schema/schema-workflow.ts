@@ -1,4 +1,5 @@
 /** Schema of workflow manifests: triggers, steps, outputs (M6). */
+import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import { z } from 'zod';
 import { limits } from '../../domain/limits.ts';
 import { base, count, duration, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
@@ -48,9 +49,7 @@ const step = z.strictObject({
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, { error: 'must be letters, digits, "_" and "-", at most 64' })
     .describe('Unique within its list; used in references.'),
-  type: z
-    .enum(['tool', 'agent', 'relic', 'workflow', 'llm', 'internal', 'conditional', 'parallel', 'for_each'])
-    .describe('Type of the step.'),
+  type: z.enum([...MANIFEST_ACTION_TYPES, 'conditional', 'parallel', 'for_each']).describe('Type of the step.'),
   target: z
     .string()
     .min(1)

@@ -72,7 +72,8 @@ export class Approvals {
     return { key, error: null };
   }
 
-  #opened(key: ActionKey, seq: number, { approval_id: id, bytes }: EventData['approval_requested']): void {
+  /** Events of an earlier version have no `bytes`. */
+  #opened(key: ActionKey, seq: number, { approval_id: id, bytes = 0 }: EventData['approval_requested']): void {
     this.#open.set(key, id);
     this.#asked.set(key, seq);
     this.#bytes += bytes;

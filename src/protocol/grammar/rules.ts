@@ -6,6 +6,8 @@
  * distinction, but Lark does: its lexer takes the longest match and does not backtrack. Therefore each run of free
  * text and the tag that ends it form one lexeme.
  */
+import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
+import { FEED_TYPES } from '../../domain/manifest.ts';
 
 /** A protocol tag, recognised by its first two letters: `<t` is text, `<th` is not. */
 const TAG_IN_THOUGHT =
@@ -95,8 +97,8 @@ list ::= OPEN-LIST (value (COMMA value)*)? CLOSE-LIST
 strings ::= OPEN-LIST (STRING (COMMA STRING)*)? CLOSE-LIST
 
 NATURAL ::= "0" | [1-9] [0-9]{0,5}
-FEED-TYPE ::= "\\"" ("on_demand" | "periodic" | "internal" | "relic" | "tool" | "workflow" | "llm") "\\""
-FEED-SOURCE-TYPE ::= "\\"" ("internal" | "tool" | "relic" | "workflow" | "llm" | "agent") "\\""
+FEED-TYPE ::= "\\"" ${choice(FEED_TYPES.map(literal))} "\\""
+FEED-SOURCE-TYPE ::= "\\"" ${choice(MANIFEST_ACTION_TYPES.map(literal))} "\\""
 FEED-ON-ERROR ::= "\\"" ("skip" | "use_cached" | "use_default") "\\""
 feed-source ::= OPEN "\\"type\\"" COLON FEED-SOURCE-TYPE (COMMA "\\"name\\"" COLON STRING)? (COMMA "\\"action\\"" COLON STRING)? (COMMA "\\"params\\"" COLON object)? CLOSE
 `;

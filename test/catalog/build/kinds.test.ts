@@ -415,7 +415,7 @@ context_feeds:
 
   test.each([
     [{ id: 'a b', type: 'internal' }, 'id: must be 1 to 64 characters without white space'],
-    [{ id: 'a' }, 'source: is missing (allowed: internal, tool, relic, workflow, llm, agent)'],
+    [{ id: 'a' }, 'source: is missing (allowed: tool, agent, relic, workflow, llm, internal)'],
     [
       { id: 'a', type: 'internal', source: { action: 'clock' } },
       'source.action: "clock" is not an internal source (allowed: system_clock, random,',
