@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { ModelDelta } from '../src/domain/ports.ts';
 import { Journal } from '../src/journal/journal.ts';
 import { runIdOf } from '../src/journal/run-id.ts';
-import { MortalSql, openNodeSql } from '../test/support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../test/support/node-sql.ts';
 import type { NodeSql } from '../test/support/node-sql.ts';
 import { sessionKit, settle } from '../test/support/session-kit.ts';
 import { newJournal, SESSION_ID } from '../test/journal/journal-kit.ts';
@@ -241,7 +241,7 @@ function measureOpen(events: number): number {
 /** A run with this number of actions, cut in its last generation: time until a new host continues it. */
 async function measureRecovery(count: number): Promise<{ actions: number; events: number; ms: number }> {
   const disk = openNodeSql();
-  const mortal = new MortalSql(disk, null);
+  const mortal = new CrashingSql(disk, null);
   const each = 100;
   const texts = Array.from({ length: Math.ceil(count / each) }, (_, n) => actions(Math.min(each, count - n * each)));
   const samples: number[] = [];
@@ -271,7 +271,7 @@ async function measureRecovery(count: number): Promise<{ actions: number; events
   mortal.kill();
   const events = Number(disk.exec(`SELECT MAX(seq) AS seq FROM events`)[0]?.['seq'] ?? 0);
   for (let n = 0; n < 5; n += 1) {
-    const again = new MortalSql(disk, null);
+    const again = new CrashingSql(disk, null);
     const startedAt = performance.now();
     const next = await sessionKit({ ...options, sql: again });
     await next.session.recover();

@@ -14,11 +14,11 @@ import {
   nativeGeneration,
   nativeSegment,
   protocolGenerations,
-  referredTo,
+  referencedIds,
   tokenCount,
   tokensOf,
 } from './makespan/generation.ts';
-import type { Speech } from './makespan/generation.ts';
+import type { OutputForm } from './makespan/generation.ts';
 import { promptOf, startModelServer } from './makespan/model-server.ts';
 import type { ModelRun } from './makespan/model-server.ts';
 import { runOwn } from './makespan/own-system.ts';
@@ -32,13 +32,13 @@ import { WORKLOADS } from './makespan/workloads.ts';
 import type { Workload } from './makespan/workloads.ts';
 import { percentile } from './report.ts';
 
-const SPEECHES = {
+const OUTPUT_FORMS = {
   full: { form: 'full', oneGeneration: false, equalTokens: false },
   compact: { form: 'compact', oneGeneration: false, equalTokens: false },
   one: { form: 'compact', oneGeneration: true, equalTokens: false },
   equal: { form: 'compact', oneGeneration: false, equalTokens: true },
   equalOne: { form: 'compact', oneGeneration: true, equalTokens: true },
-} as const satisfies Readonly<Record<string, Speech>>;
+} as const satisfies Readonly<Record<string, OutputForm>>;
 
 const only = process.env['BENCH_ROWS'] ?? '';
 const startedAt = performance.now();
@@ -75,16 +75,16 @@ async function warmUp(): Promise<void> {
   if (first === undefined) return;
   const actions = first.actions.map((action) => ({ ...action, ms: 10 }));
   const quick = { ...first, actions, pace: { firstTokenMs: 5, tokensPerSecond: 1_000 }, repeats: 5 };
-  for (const speech of Object.values(SPEECHES)) await ownMs(quick, speech);
+  for (const output of Object.values(OUTPUT_FORMS)) await ownMs(quick, output);
   for (const peer of peers) await peerMs(quick, peer);
 }
 
 async function measure(workload: Workload): Promise<Row> {
-  const own: Partial<Record<keyof typeof SPEECHES, { ms: number; boundMs: number }>> = {};
+  const own: Partial<Record<keyof typeof OUTPUT_FORMS, { ms: number; boundMs: number }>> = {};
   const peerTimes: number[] = [];
-  const ourTurn = async (...names: (keyof typeof SPEECHES)[]): Promise<void> => {
+  const ourTurn = async (...names: (keyof typeof OUTPUT_FORMS)[]): Promise<void> => {
     for (const name of names) {
-      own[name] = { ms: await ownMs(workload, SPEECHES[name]), boundMs: lowerBound(workload, SPEECHES[name]) };
+      own[name] = { ms: await ownMs(workload, OUTPUT_FORMS[name]), boundMs: lowerBound(workload, OUTPUT_FORMS[name]) };
     }
   };
   const peersTurn = async (): Promise<void> => {
@@ -95,7 +95,7 @@ async function measure(workload: Workload): Promise<Row> {
   if (workload.pace.tokensPerSecond > 100) for (const lane of lanes) await lane();
   else await Promise.all(lanes.map((lane) => lane()));
   const byId = new Map(workload.actions.map((action) => [action.id, action]));
-  const referred = referredTo(workload, false);
+  const referred = referencedIds(workload, false);
   const mean = (count: (action: Workload['actions'][number]) => number): number =>
     workload.actions.reduce((sum, action) => sum + count(action), 0) / workload.actions.length;
   return {
@@ -114,8 +114,8 @@ async function measure(workload: Workload): Promise<Row> {
   };
 }
 
-async function ownMs(workload: Workload, speech: Speech): Promise<number> {
-  const generations = protocolGenerations(workload, speech);
+async function ownMs(workload: Workload, output: OutputForm): Promise<number> {
+  const generations = protocolGenerations(workload, output);
   const agent = agentFor(workload.slots);
   return await median(workload.repeats, async () => {
     const prompt = register({

@@ -3,29 +3,29 @@
  * additional cost of the errors.
  */
 import { table, writeSection } from './report.ts';
-import { FORTY, rehearse } from './rehearsal/rehearse.ts';
-import type { Performance } from './rehearsal/rehearse.ts';
+import { REHEARSALS, rehearse } from './rehearsal/rehearse.ts';
+import type { RehearsalResult } from './rehearsal/rehearse.ts';
 
-const performances: Performance[] = [];
-for (const part of FORTY) performances.push(await rehearse(part));
+const results: RehearsalResult[] = [];
+for (const rehearsal of REHEARSALS) results.push(await rehearse(rehearsal));
 
-const behaviours = [...new Set(performances.map(({ part }) => part.behaviour))];
-const share = (played: readonly Performance[]): string =>
-  `${played.filter(({ right }) => right).length} of ${played.length}`;
+const behaviours = [...new Set(results.map(({ rehearsal }) => rehearsal.behaviour))];
+const share = (ofBehaviour: readonly RehearsalResult[]): string =>
+  `${ofBehaviour.filter(({ right }) => right).length} of ${ofBehaviour.length}`;
 const mean = (values: readonly number[]): string =>
   (values.reduce((sum, value) => sum + value, 0) / values.length).toFixed(values.some((value) => value > 100) ? 0 : 1);
 
 const rows = behaviours.map((behaviour) => {
-  const played = performances.filter(({ part }) => part.behaviour === behaviour);
+  const ofBehaviour = results.filter(({ rehearsal }) => rehearsal.behaviour === behaviour);
   return [
     behaviour.name,
-    share(played),
+    share(ofBehaviour),
     String(behaviour.careful),
-    mean(played.map(({ iterations }) => iterations)),
-    mean(played.map(({ tokens }) => tokens)),
+    mean(ofBehaviour.map(({ iterations }) => iterations)),
+    mean(ofBehaviour.map(({ tokens }) => tokens)),
   ];
 });
-const extra = performances.map(({ part, iterations }) => iterations - part.behaviour.careful);
+const extra = results.map(({ rehearsal, iterations }) => iterations - rehearsal.behaviour.careful);
 const body = [
   'Eight kinds of tasks with the built-in tools. Scripted models solve them over HTTP, in the chunk format of each provider preset',
   'in turn (`bench/rehearsal/`). Engine, parser, scheduler, tools and journal are the real ones. A script knows only what the',
@@ -38,10 +38,10 @@ const body = [
       ...rows,
       [
         '**all**',
-        `**${share(performances)}**`,
-        mean(performances.map(({ part }) => part.behaviour.careful)),
-        mean(performances.map(({ iterations }) => iterations)),
-        mean(performances.map(({ tokens }) => tokens)),
+        `**${share(results)}**`,
+        mean(results.map(({ rehearsal }) => rehearsal.behaviour.careful)),
+        mean(results.map(({ iterations }) => iterations)),
+        mean(results.map(({ tokens }) => tokens)),
       ],
     ],
   ),
@@ -50,4 +50,4 @@ const body = [
 ].join('\n');
 writeSection('Rehearsal', 'npm run bench:rehearsal', body);
 console.log(body);
-if (performances.some(({ right }) => !right)) process.exitCode = 1;
+if (results.some(({ right }) => !right)) process.exitCode = 1;

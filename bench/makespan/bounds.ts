@@ -1,6 +1,6 @@
 /** Lower bounds and the times of ideal actors of other kinds, computed in milliseconds. */
 import { nativeGeneration, nativeSegment, protocolGenerations, tokenCount } from './generation.ts';
-import type { Generation, Speech } from './generation.ts';
+import type { Generation, OutputForm } from './generation.ts';
 import type { Pace, WorkAction, Workload } from './workloads.ts';
 
 interface Timeline {
@@ -56,10 +56,10 @@ function finishTimes(
 }
 
 /** The end of the answer if every action of this system starts as soon as possible. */
-export function lowerBound(workload: Workload, speech: Speech): number {
+export function lowerBound(workload: Workload, output: OutputForm): number {
   let now = 0;
   let ends = new Map<string, number>();
-  for (const generation of protocolGenerations(workload, speech)) {
+  for (const generation of protocolGenerations(workload, output)) {
     const { endMs, releases } = timeline(generation, workload.pace, now);
     const declared = workload.actions.filter(({ id }) => releases.has(id));
     ends = finishTimes(declared, releases, workload.slots, ends);

@@ -24,7 +24,7 @@ export interface Generation {
 export type Form = 'full' | 'compact';
 
 /** Output options of this system's model. */
-export interface Speech {
+export interface OutputForm {
   readonly form: Form;
   /** Answers in the generation with the plan, with references to the results. */
   readonly oneGeneration: boolean;
@@ -49,7 +49,7 @@ export function actionText(action: WorkAction, form: Form, referred: ReadonlySet
 }
 
 /** The actions that another action or the answer refers to. */
-export function referredTo(workload: Workload, oneGeneration: boolean): Set<string> {
+export function referencedIds(workload: Workload, oneGeneration: boolean): Set<string> {
   const inputs = workload.actions.flatMap(({ after }) => after);
   return new Set([...inputs, ...(oneGeneration ? told(workload).map(({ id }) => id) : [])]);
 }
@@ -76,15 +76,15 @@ function parametersOf(action: WorkAction, value: (id: string) => string): Record
 }
 
 /** All generations of a run of this system: plans in batches, then the answer. */
-export function protocolGenerations(workload: Workload, speech: Speech): Generation[] {
+export function protocolGenerations(workload: Workload, output: OutputForm): Generation[] {
   const byId = new Map(workload.actions.map((action) => [action.id, action]));
-  const referred = referredTo(workload, speech.oneGeneration);
+  const referred = referencedIds(workload, output.oneGeneration);
   const generations: Segment[][] = [];
   for (let at = 0; at < workload.actions.length; at += workload.batch) {
     generations.push(
       workload.actions.slice(at, at + workload.batch).map((action) => {
-        const text = actionText(action, speech.form, referred);
-        const pieces = speech.equalTokens ? cut(text, tokenCount(nativeSegment(action, byId))) : tokensOf(text);
+        const text = actionText(action, output.form, referred);
+        const pieces = output.equalTokens ? cut(text, tokenCount(nativeSegment(action, byId))) : tokensOf(text);
         return { type: 'text', pieces, closes: action.id };
       }),
     );
@@ -93,10 +93,10 @@ export function protocolGenerations(workload: Workload, speech: Speech): Generat
     generations[0]?.push(text('<thought>'), thinking(workload.thinkingTokens), text('</thought>\n'));
   }
   const plain = answerOf(workload, (id) => byId.get(id)?.q ?? '');
-  const content = speech.oneGeneration ? answerOf(workload, (id) => `$${id}.q`) : plain;
+  const content = output.oneGeneration ? answerOf(workload, (id) => `$${id}.q`) : plain;
   const answer = `<response final="true">${content}</response>`;
-  const pieces = speech.equalTokens ? cut(answer, tokensOf(plain).length) : tokensOf(answer);
-  if (!speech.oneGeneration) generations.push([]);
+  const pieces = output.equalTokens ? cut(answer, tokensOf(plain).length) : tokensOf(answer);
+  if (!output.oneGeneration) generations.push([]);
   generations.at(-1)?.push({ type: 'text', pieces, closes: null });
   return generations.map((segments) => ({ segments }));
 }

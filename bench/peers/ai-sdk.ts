@@ -2,7 +2,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
-import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, MANY } from './tools.ts';
+import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, STEP_LIMIT } from './tools.ts';
 import type { RunTask } from './tools.ts';
 
 const delayInput = z.object({ delay_ms: z.number().optional(), q: z.string().optional(), of: z.string().optional() });
@@ -25,7 +25,7 @@ export const runTask: RunTask = async ({ baseUrl, prompt }, tools) => {
         execute: async ({ url }) => await tools.fetch(url),
       }),
     },
-    stopWhen: isStepCount(MANY),
+    stopWhen: isStepCount(STEP_LIMIT),
     onError: ({ error }) => {
       throw error;
     },

@@ -4,7 +4,7 @@ import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI } from '@langchain/openai';
 import { z } from 'zod';
-import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, MANY } from './tools.ts';
+import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, STEP_LIMIT } from './tools.ts';
 import type { RunTask } from './tools.ts';
 
 const delayInput = z.object({ delay_ms: z.number().optional(), q: z.string().optional(), of: z.string().optional() });
@@ -39,7 +39,7 @@ export const runTask: RunTask = async ({ baseUrl, prompt }, tools) => {
   let text = '';
   const stream = await graph.stream(
     { messages: [{ role: 'user', content: prompt }] },
-    { streamMode: 'messages', recursionLimit: MANY },
+    { streamMode: 'messages', recursionLimit: STEP_LIMIT },
   );
   for await (const [message] of stream) {
     if (message.getType() === 'ai' && typeof message.content === 'string') text += message.content;

@@ -1,7 +1,7 @@
 /** OpenAI Agents SDK: an agent with function tools, `run` with streaming, over chat completions. */
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents';
 import OpenAI from 'openai';
-import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, MANY } from './tools.ts';
+import { DELAY_DESCRIPTION, DELAY_TOOLS, FETCH_DESCRIPTION, STEP_LIMIT } from './tools.ts';
 import type { DelayInput, RunTask } from './tools.ts';
 
 setTracingDisabled(true);
@@ -41,7 +41,7 @@ export const runTask: RunTask = async ({ baseUrl, prompt }, tools) => {
       }),
     ],
   });
-  const result = await run(agent, prompt, { stream: true, maxTurns: MANY });
+  const result = await run(agent, prompt, { stream: true, maxTurns: STEP_LIMIT });
   let text = '';
   for await (const delta of result.toTextStream({ compatibleWithNodeStreams: false })) text += delta;
   await result.completed;

@@ -20,7 +20,7 @@ export const DELAY_TOOLS = ['search', 'math', 'work'] as const;
 export const DELAY_DESCRIPTION = 'Waits delay_ms and returns its parameters.';
 export const FETCH_DESCRIPTION = 'Fetches an address and returns its text.';
 /** A limit of steps, turns or graph steps that no task reaches. */
-export const MANY = 200;
+export const STEP_LIMIT = 200;
 
 /** At most `slots` calls run at the same time; the others wait. */
 export class Tools {

@@ -5,7 +5,7 @@
 import type { Task } from './tasks.ts';
 
 /** The output of the model in one generation. */
-export interface Saying {
+export interface ScriptedOutput {
   readonly text?: string;
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
   readonly finish?: string;
@@ -19,7 +19,7 @@ export interface Behaviour {
   /** Fields of the agent's manifest. */
   readonly bareText?: 'reject';
   /** @param told everything since the model's last output */
-  readonly say: (task: Task, generation: number, told: string) => Saying;
+  readonly say: (task: Task, generation: number, told: string) => ScriptedOutput;
 }
 
 type Action = Task['actions'][number];
@@ -36,18 +36,18 @@ function final(text: string): string {
   return `<response final="true">${text}</response>`;
 }
 
-const whole = (task: Task): Saying => ({ text: `${plan(task)}\n${final(task.answer)}` });
-const giveUp: Saying = { text: final('I do not know.') };
+const whole = (task: Task): ScriptedOutput => ({ text: `${plan(task)}\n${final(task.answer)}` });
+const giveUp: ScriptedOutput = { text: final('I do not know.') };
 
 /** A model that corrects its first attempt when the feedback names the error. */
-function mends(first: (task: Task) => Saying, sign: string): Behaviour['say'] {
+function mends(first: (task: Task) => ScriptedOutput, sign: string): Behaviour['say'] {
   return (task, generation, told) => {
     if (generation === 1) return first(task);
     return told.includes(sign) ? whole(task) : giveUp;
   };
 }
 
-function withFirst(task: Task, change: (first: Action) => string): Saying {
+function withFirst(task: Task, change: (first: Action) => string): ScriptedOutput {
   const [first, ...others] = task.actions;
   const changed = first === undefined ? '' : change(first);
   return { text: `${changed}\n${others.map((one) => action(one)).join('\n')}\n${final(task.answer)}` };

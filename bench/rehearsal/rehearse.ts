@@ -13,15 +13,15 @@ import type { Behaviour } from './behaviours.ts';
 import { TASKS } from './tasks.ts';
 import type { Task } from './tasks.ts';
 
-export interface Part {
+export interface Rehearsal {
   readonly task: Task;
   readonly behaviour: Behaviour;
   /** The provider whose chunk format the endpoint uses. */
   readonly shape: (typeof SHAPE_NAMES)[number];
 }
 
-export interface Performance {
-  readonly part: Part;
+export interface RehearsalResult {
+  readonly rehearsal: Rehearsal;
   readonly result: RunResult;
   readonly right: boolean;
   readonly iterations: number;
@@ -38,10 +38,10 @@ class HastyClock extends FakeClock {
 }
 
 /** Eight tasks with careful models, in four ways twice each; the other thirty-two with sloppy ones, about twice per way. */
-export const FORTY: readonly Part[] = (() => {
+export const REHEARSALS: readonly Rehearsal[] = (() => {
   const careful = BEHAVIOURS.filter(({ sloppy }) => !sloppy);
   const sloppy = BEHAVIOURS.filter((behaviour) => behaviour.sloppy);
-  return Array.from({ length: 40 }, (_, index): Part => {
+  return Array.from({ length: 40 }, (_, index): Rehearsal => {
     const [ways, place] = index < 8 ? [careful, index] : [sloppy, index - 8];
     // Shifted by one in each round, so that a behaviour is combined with other tasks.
     const task = TASKS[(place + Math.floor(place / TASKS.length)) % TASKS.length];
@@ -52,8 +52,8 @@ export const FORTY: readonly Part[] = (() => {
   });
 })();
 
-export async function rehearse(part: Part): Promise<Performance> {
-  const { task, behaviour, shape } = part;
+export async function rehearse(rehearsal: Rehearsal): Promise<RehearsalResult> {
+  const { task, behaviour, shape } = rehearsal;
   let generation = 0;
   await using server = await startScriptedLlm((request) => {
     generation += 1;
@@ -82,7 +82,7 @@ export async function rehearse(part: Part): Promise<Performance> {
   const result = await say(kit, task.ask);
   const { prompt_tokens: prompt, completion_tokens: completion } = result.usage;
   return {
-    part,
+    rehearsal,
     result,
     right: result.status === 'completed' && result.response.includes(task.expect),
     iterations: result.iterations,

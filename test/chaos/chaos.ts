@@ -40,7 +40,7 @@ export interface ChaosOptions {
 }
 
 /** A conversation, its message, and the events that its reader has received. */
-interface Talk {
+interface Conversation {
   readonly name: string;
   readonly session: string;
   readonly workload: string;
@@ -69,7 +69,7 @@ class Chaos {
   readonly #copy: Stage;
   readonly #world: World;
   readonly #options: ChaosOptions;
-  readonly #talks: Talk[] = [];
+  readonly #conversations: Conversation[] = [];
   readonly #faults: string[] = [];
   #random: () => number;
   #ports = { worker: 0, runner: 0 };
@@ -93,7 +93,7 @@ class Chaos {
         { length: runsPerKill },
         (_, at) => names[(kill * runsPerKill + at) % names.length] ?? 'diamond',
       );
-      for (const workload of workloads) await this.#talk(workload);
+      for (const workload of workloads) await this.#startConversation(workload);
       const leave = new AbortController();
       const work = this.#work(leave.signal);
       await Promise.race([work, this.#seen(Math.floor(this.#random() * MOST_EVENTS_BEFORE_KILL))]);
@@ -122,7 +122,7 @@ class Chaos {
   /** Resolves when the reader of the newest run has received `count` events, or after a timeout. */
   async #seen(events: number): Promise<void> {
     for (const deadline = Date.now() + 20_000; Date.now() < deadline; await delay(5)) {
-      const newest = this.#talks.at(-1);
+      const newest = this.#conversations.at(-1);
       if (newest === undefined || newest.seen.size >= events) return;
     }
   }
@@ -175,49 +175,53 @@ class Chaos {
     }
   }
 
-  async #talk(workload: string): Promise<void> {
+  async #startConversation(workload: string): Promise<void> {
     const response = await fetch(`${this.#url}/agent/chaos/session`, { method: 'POST', body: '{}' });
     const { session_id: session } = (await response.json()) as { session_id: string };
-    const name = `${workload}-${this.#talks.length}`;
-    this.#talks.push({ name, session, workload, seen: new Map(), posted: false });
+    const name = `${workload}-${this.#conversations.length}`;
+    this.#conversations.push({ name, session, workload, seen: new Map(), posted: false });
   }
 
   /** Simulates clients: they post, read, lose their connection and reconnect. */
   async #work(signal: AbortSignal): Promise<void> {
     await Promise.allSettled(
-      this.#talks.slice(-4).map(async (talk) => {
-        if (!talk.posted) await this.#post(talk, signal);
-        await this.#read(talk, signal);
+      this.#conversations.slice(-4).map(async (conversation) => {
+        if (!conversation.posted) await this.#post(conversation, signal);
+        await this.#read(conversation, signal);
       }),
     );
   }
 
-  async #post(talk: Talk, signal: AbortSignal | null = null): Promise<void> {
-    const response = await fetch(`${this.#url}/agent/session/${talk.session}/message`, {
+  async #post(conversation: Conversation, signal: AbortSignal | null = null): Promise<void> {
+    const response = await fetch(`${this.#url}/agent/session/${conversation.session}/message`, {
       method: 'POST',
       signal,
-      headers: { 'idempotency-key': talk.name },
-      body: JSON.stringify({ content: `${talk.workload} ${talk.name}` }),
+      headers: { 'idempotency-key': conversation.name },
+      body: JSON.stringify({ content: `${conversation.workload} ${conversation.name}` }),
     });
     if (!response.ok)
-      this.#faults.push(`${talk.name}: the message was answered with ${response.status}: ${await response.text()}`);
-    talk.posted = true;
+      this.#faults.push(
+        `${conversation.name}: the message was answered with ${response.status}: ${await response.text()}`,
+      );
+    conversation.posted = true;
     await response.body?.cancel();
   }
 
   /** Continues after the last received event, until the run or the connection ends. */
-  async #read(talk: Talk, signal: AbortSignal): Promise<void> {
-    const after = Math.max(0, ...talk.seen.keys());
-    const response = await fetch(`${this.#url}/agent/session/${talk.session}/events?after=${after}`, { signal });
+  async #read(conversation: Conversation, signal: AbortSignal): Promise<void> {
+    const after = Math.max(0, ...conversation.seen.keys());
+    const response = await fetch(`${this.#url}/agent/session/${conversation.session}/events?after=${after}`, {
+      signal,
+    });
     if (response.body === null) return;
     let over = false;
     const parser = createParser({
       onEvent: ({ id, data, event }) => {
         if (id === undefined) return;
-        const before = talk.seen.get(Number(id));
+        const before = conversation.seen.get(Number(id));
         if (before !== undefined && before !== data)
-          this.#faults.push(`${talk.name}: event ${id} was sent twice, and differs`);
-        talk.seen.set(Number(id), data);
+          this.#faults.push(`${conversation.name}: event ${id} was sent twice, and differs`);
+        conversation.seen.set(Number(id), data);
         over ||= /^agent_(completed|failed|cancelled)$/.test(event ?? '');
       },
     });
@@ -231,13 +235,15 @@ class Chaos {
   /** Waits until every run has ended. Sends a message again if it was never accepted. */
   async #settle(): Promise<void> {
     const deadline = Date.now() + 90_000;
-    for (const talk of this.#talks) {
-      if (!talk.posted) await this.#post(talk);
+    for (const conversation of this.#conversations) {
+      if (!conversation.posted) await this.#post(conversation);
       for (;;) {
-        const runs = await this.#runsOf(talk);
+        const runs = await this.#runsOf(conversation);
         if (runs.length > 0 && runs.every(({ status }) => ENDS.has(status))) break;
         if (Date.now() > deadline) {
-          this.#faults.push(`${talk.name}: still ${runs.map(({ status }) => status).join(', ') || 'without a run'}`);
+          this.#faults.push(
+            `${conversation.name}: still ${runs.map(({ status }) => status).join(', ') || 'without a run'}`,
+          );
           break;
         }
         await delay(100);
@@ -247,17 +253,17 @@ class Chaos {
 
   async #check(): Promise<RunResult[]> {
     const results: RunResult[] = [];
-    for (const talk of this.#talks) {
-      const runs = await this.#runsOf(talk);
-      if (runs.length !== 1) this.#faults.push(`${talk.name}: ${runs.length} runs for one message`);
+    for (const conversation of this.#conversations) {
+      const runs = await this.#runsOf(conversation);
+      if (runs.length !== 1) this.#faults.push(`${conversation.name}: ${runs.length} runs for one message`);
       for (const { run_id: id } of runs) {
         const result = (await (
-          await fetch(`${this.#url}/agent/session/${talk.session}/runs/${id}`)
+          await fetch(`${this.#url}/agent/session/${conversation.session}/runs/${id}`)
         ).json()) as RunResult;
         results.push(result);
-        this.#judge(talk, result);
+        this.#checkResult(conversation, result);
       }
-      await this.#judgeJournal(talk);
+      await this.#checkJournal(conversation);
     }
     for (const [token, times] of this.#world.unsafe) {
       if (times > 1) this.#faults.push(`the unsafe action ${token} was done ${times} times`);
@@ -265,20 +271,20 @@ class Chaos {
     return results;
   }
 
-  #judge(talk: Talk, result: RunResult): void {
+  #checkResult(conversation: Conversation, result: RunResult): void {
     if (result.status !== 'completed') {
-      this.#faults.push(`${talk.name}: ended ${result.status}: ${JSON.stringify(result.error)}`);
+      this.#faults.push(`${conversation.name}: ended ${result.status}: ${JSON.stringify(result.error)}`);
     }
     for (const action of result.actions) {
       const error = action.error as { code?: string; message?: string } | null;
       const counts = action.name === 'spend' ? this.#world.unsafe : this.#world.idempotent;
-      const token = `${talk.name}-${action.id}`;
+      const token = `${conversation.name}-${action.id}`;
       if (
         action.status === 'completed' &&
         (action.name === 'spend' || action.name === 'look_up') &&
         !counts.has(token)
       ) {
-        this.#faults.push(`${talk.name}: "${action.id}" is completed, and was never done`);
+        this.#faults.push(`${conversation.name}: "${action.id}" is completed, and was never done`);
       }
       // An idempotent action must not fail; an unsafe one can be lost with its host or its runner.
       const excused =
@@ -287,33 +293,33 @@ class Chaos {
         error?.code === 'runner_unavailable' ||
         error?.code === 'child_failed';
       if (action.status === 'failed' && !excused) {
-        this.#faults.push(`${talk.name}: "${action.id}" failed: ${error?.code ?? ''}: ${error?.message ?? ''}`);
+        this.#faults.push(`${conversation.name}: "${action.id}" failed: ${error?.code ?? ''}: ${error?.message ?? ''}`);
       }
     }
   }
 
-  async #judgeJournal(talk: Talk): Promise<void> {
-    const before = new Map(talk.seen);
-    talk.seen.clear();
-    await this.#read(talk, AbortSignal.timeout(20_000)).catch(() =>
-      this.#faults.push(`${talk.name}: its stream has no end`),
+  async #checkJournal(conversation: Conversation): Promise<void> {
+    const before = new Map(conversation.seen);
+    conversation.seen.clear();
+    await this.#read(conversation, AbortSignal.timeout(20_000)).catch(() =>
+      this.#faults.push(`${conversation.name}: its stream has no end`),
     );
-    const all = [...talk.seen].map(([, data]) => JSON.parse(data) as SessionEvent);
-    if (all.some(({ seq }, index) => seq !== index + 1)) this.#faults.push(`${talk.name}: the ids have a gap`);
+    const all = [...conversation.seen].map(([, data]) => JSON.parse(data) as SessionEvent);
+    if (all.some(({ seq }, index) => seq !== index + 1)) this.#faults.push(`${conversation.name}: the ids have a gap`);
     for (const [seq, data] of before) {
-      if (talk.seen.get(seq) !== data)
-        this.#faults.push(`${talk.name}: event ${seq} was sent, and is not in the journal as it was`);
+      if (conversation.seen.get(seq) !== data)
+        this.#faults.push(`${conversation.name}: event ${seq} was sent, and is not in the journal as it was`);
     }
     for (const { iteration, action_id: id } of all.filter(({ type }) => type === 'action_queued')) {
       const ends = all.filter(
         (event) => event.action_id === id && event.iteration === iteration && ACTION_ENDS.test(event.type),
       );
-      if (ends.length !== 1) this.#faults.push(`${talk.name}: "${id ?? ''}" has ${ends.length} ends`);
+      if (ends.length !== 1) this.#faults.push(`${conversation.name}: "${id ?? ''}" has ${ends.length} ends`);
     }
   }
 
-  async #runsOf(talk: Talk): Promise<{ run_id: string; status: string }[]> {
-    const response = await fetch(`${this.#url}/agent/session/${talk.session}/runs`);
+  async #runsOf(conversation: Conversation): Promise<{ run_id: string; status: string }[]> {
+    const response = await fetch(`${this.#url}/agent/session/${conversation.session}/runs`);
     return ((await response.json()) as { runs: { run_id: string; status: string }[] }).runs;
   }
 

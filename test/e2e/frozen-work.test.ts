@@ -6,13 +6,13 @@ import { afterAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
 const SLOW = `<action type="tool" id="p" timeout="3000">${JSON.stringify({ name: 'echo', parameters: { delay_ms: 2_000_000 } })}</action><response final="true">$p</response>`;
 
-afterAll(clearAway);
+afterAll(cleanUp);
 
 /** The recorded lives of work in progress, of every session on disk, by the session's id. */
 function notes(stateDir: string): Map<string, number[]> {

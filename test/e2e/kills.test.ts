@@ -7,7 +7,7 @@ import type { ProcessRef } from '../../container-runner/test/support/processes.t
 import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
+import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
 const LATER = { timeout: 120_000, interval: 100 };
@@ -16,7 +16,7 @@ const LONG = 300_000;
 const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'scripts/start.ts'] as const;
 const PYTHON = '<action type="python" id="p">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
 
-afterAll(clearAway);
+afterAll(cleanUp);
 
 const execute = (system: Started, text: string): Promise<RunResult> =>
   post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });

@@ -8,7 +8,7 @@ import { readEvents } from '../../scripts/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { clearAway, exitOf, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
+import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
@@ -20,7 +20,7 @@ function overlap(result: RunResult, ids: readonly string[]): boolean {
   return Number(a?.started_at) < Number(b?.ended_at) && Number(b?.started_at) < Number(a?.ended_at);
 }
 
-afterAll(clearAway);
+afterAll(cleanUp);
 
 /** Of one system after the other; the first one builds its Worker from the sources, as a user's does. */
 const state = { CORTEX_STATE_DIR: stateFolder() };

@@ -7,7 +7,7 @@ import type { ActionCall, ActionContext } from '../../src/executors/executor.ts'
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer } from '../../src/domain/work.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
+import { instantClock } from '../support/instant-clock.ts';
 
 const action = plainDeclaration({ id: 'a', type: 'tool', mode: 'async', name: 'echo' });
 
@@ -59,7 +59,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
     abort,
     seen,
     signal: abort.signal,
-    pacer: new Pacer(new ThreadShare(new FairQueue(hastyClock()), () => null)),
+    pacer: new Pacer(new ThreadShare(new FairQueue(instantClock()), () => null)),
     session: 'ses_1',
     progress: (data) => seen.push(data),
     internalActions: { enabled: true, allowed: null, blocked: [] },

@@ -7,7 +7,7 @@ import type { AppOptions } from '../../src/http/app.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
+import { instantClock } from '../support/instant-clock.ts';
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 
@@ -39,7 +39,7 @@ const noManifests: ManifestHost = {
 export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof createApp> {
   const { now = (): number => 0 } = options;
   return createApp({
-    shareOf: (owner) => new ThreadShare(new FairQueue(hastyClock()), () => owner),
+    shareOf: (owner) => new ThreadShare(new FairQueue(instantClock()), () => owner),
     version: '0',
     auth: { keys: [], allowedOrigins: [] },
     tokens: new SessionTokens(() => '', now),

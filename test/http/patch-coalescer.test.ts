@@ -17,7 +17,7 @@ function journaled(seq: number): SessionEvent {
   return { ...base, seq, type: 'warning', data: { code: 'c', message: '' } };
 }
 
-function gathered() {
+function fixture() {
   const clock = new FakeClock();
   const broadcaster = new Broadcaster();
   const coalescer = new PatchCoalescer(clock, (listener) => broadcaster.listen(listener));
@@ -27,7 +27,7 @@ function gathered() {
 }
 
 test('[J4] the first patch is sent at once, and the patches that follow soon are sent as one', () => {
-  const { clock, broadcaster, batches } = gathered();
+  const { clock, broadcaster, batches } = fixture();
   broadcaster.publish([patch(0, 'a')]);
   expect(batches).toEqual([[patch(0, 'a')]]);
   broadcaster.publish([patch(1, 'b')]);
@@ -41,7 +41,7 @@ test('[J4] the first patch is sent at once, and the patches that follow soon are
 });
 
 test('[J4] a clock that is set back delays no text', () => {
-  const { clock, broadcaster, batches } = gathered();
+  const { clock, broadcaster, batches } = fixture();
   broadcaster.publish([patch(0, 'a')]);
   clock.advance(-3_600_000);
   broadcaster.publish([patch(1, 'b')]);
@@ -50,7 +50,7 @@ test('[J4] a clock that is set back delays no text', () => {
 });
 
 test('[J1] a journaled event is sent at once, after the pending patches', () => {
-  const { broadcaster, batches } = gathered();
+  const { broadcaster, batches } = fixture();
   broadcaster.publish([patch(0, 'a')]);
   broadcaster.publish([patch(1, 'b')]);
   broadcaster.publish([patch(0, 'x', 2), journaled(7)]);
@@ -61,7 +61,7 @@ test('[J1] a journaled event is sent at once, after the pending patches', () => 
 });
 
 test('[J5] the last listener that leaves removes the coalescer from the session; the end follows the pending patches', () => {
-  const { clock, broadcaster, coalescer, batches, leave } = gathered();
+  const { clock, broadcaster, coalescer, batches, leave } = fixture();
   broadcaster.publish([patch(0, 'a')]);
   broadcaster.publish([patch(1, 'b')]);
   leave();
@@ -82,7 +82,7 @@ test('[J4] patches at any times give the same text in the same order', () => {
         maxLength: 60,
       }),
       (steps) => {
-        const { clock, broadcaster, batches } = gathered();
+        const { clock, broadcaster, batches } = fixture();
         const texts = ['', '', ''];
         const order: number[] = [];
         for (const [kind, text] of steps) {

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
-import { hastyClock } from '../support/hasty-clock.ts';
+import { instantClock } from '../support/instant-clock.ts';
 import { edgeApp } from './edge-app.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -20,7 +20,7 @@ const INPUTS = WORST_INPUTS.filter(
 
 /** The steps of all shares of one tenant. */
 class Account {
-  readonly turns = new FairQueue(hastyClock());
+  readonly turns = new FairQueue(instantClock());
   steps = 0;
   waits = 0;
 

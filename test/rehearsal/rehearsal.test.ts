@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { FORTY, rehearse } from '../../bench/rehearsal/rehearse.ts';
+import { REHEARSALS, rehearse } from '../../bench/rehearsal/rehearse.ts';
 
 test('the rehearsal has forty distinct parts', () => {
-  expect(new Set(FORTY.map(({ task, behaviour }) => `${task.name}/${behaviour.name}`)).size).toBe(40);
+  expect(new Set(REHEARSALS.map(({ task, behaviour }) => `${task.name}/${behaviour.name}`)).size).toBe(40);
 });
 
-test.each(FORTY.map((part) => [part.task.name, part.behaviour.name, part.shape, part] as const))(
+test.each(REHEARSALS.map((part) => [part.task.name, part.behaviour.name, part.shape, part] as const))(
   '%s, by a model that %s (%s), completes correctly with at most one additional iteration',
   async (_task, _behaviour, _shape, part) => {
     const { result, iterations } = await rehearse(part);

@@ -11,14 +11,14 @@ import { FakeClock } from '../support/fake-clock.ts';
 import { call, events, execute, post } from './client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { SESSIONS } from './bindings.ts';
-import { carried, eventsOf } from '../support/events.ts';
+import { childEventsOf, eventsOf } from '../support/events.ts';
 
 const ask = (id: string, message: string, more: object = {}): string =>
   `<action type="agent" mode="async" id="${id}">${JSON.stringify({ name: 'researcher', parameters: { message }, ...more })}</action>`;
 
 /** The events of a child as its parent's stream shows them. */
 const childEvents = (all: readonly SessionEvent[], id: string): SessionEvent[] =>
-  all.filter((event) => event.action_id === id).flatMap(carried);
+  all.filter((event) => event.action_id === id).flatMap(childEventsOf);
 
 const ENDED = {
   sessionId: 's',
@@ -191,7 +191,7 @@ steps:
     const id = response.headers.get('x-session-id') ?? '';
     let child = '';
     await events(response, (event) => {
-      child ||= carried(event)[0]?.session_id ?? '';
+      child ||= childEventsOf(event)[0]?.session_id ?? '';
       return child !== '';
     });
     await post(`/agent/session/${id}/cancel`, { reason: 'enough' });

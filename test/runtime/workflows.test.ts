@@ -6,7 +6,7 @@ import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, post } from './client.ts';
 import { SCHEDULES } from './bindings.ts';
-import { carried, eventsOf } from '../support/events.ts';
+import { childEventsOf, eventsOf } from '../support/events.ts';
 
 const ORDERS = [
   { item: 'lamp', price: 20, quantity: 3 },
@@ -126,8 +126,8 @@ describe('[M6] workflows', () => {
       '<action type="workflow" mode="async" id="w">{"name":"stamping","parameters":{"what":"letter"}}</action><response final="true">$w.stamped</response>';
     const response = await post('/execute/streaming_protocol', { agent: 'clerk', protocol_text: text });
     const parent = response.headers.get('x-session-id') ?? '';
-    const told = await events(response, (event) => carried(event)[0]?.type === 'approval_requested');
-    const [asked] = eventsOf(told.flatMap(carried), 'approval_requested');
+    const told = await events(response, (event) => childEventsOf(event)[0]?.type === 'approval_requested');
+    const [asked] = eventsOf(told.flatMap(childEventsOf), 'approval_requested');
     const id = asked?.data.approval_id;
     const child = asked?.session_id ?? '';
     expect([child === parent, asked?.data.parameters]).toEqual([false, { text: 'letter' }]);

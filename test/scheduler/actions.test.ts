@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { counts, statusOf } from '../../src/scheduler/step.ts';
-import { Driver, essential, failure } from '../support/scheduler-kit.ts';
+import { Driver, withoutTimers, failure } from '../support/scheduler-kit.ts';
 
 describe('S5 slots', () => {
   test('[S5] never more actions than slots, and a freed slot is taken in the same step', () => {
     const run = new Driver({ maxParallelActions: 2 });
     for (const id of ['a', 'b', 'c', 'd']) run.declare({ id });
     expect(counts(run.state)).toMatchObject({ running: 2, ready: 2 });
-    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
+    expect(withoutTimers(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
   });
 
   test('[S5] actions start in the order of priority, longest remaining path, document order', () => {
@@ -35,7 +35,7 @@ describe('S5 slots', () => {
     run.declare({ id: 'b' }, { estimateMs: 1_000 });
     run.declare({ id: 'c', dependsOn: ['b'] }, { estimateMs: 3_000 });
     run.declare({ id: 'd', dependsOn: ['c'] }, { estimateMs: 3_000 });
-    expect(essential(run.succeed('first'))).toContain('start b');
+    expect(withoutTimers(run.succeed('first'))).toContain('start b');
   });
 
   test('[S5] a rejected or cancelled action does not count for a path', () => {
@@ -45,7 +45,7 @@ describe('S5 slots', () => {
     run.declare({ id: 'b' }, { estimateMs: 2_000 });
     run.declare({ id: 'r', dependsOn: ['a', 'nowhere'] }, { estimateMs: 9_000 });
     run.end();
-    expect(essential(run.succeed('plug'))).toEqual(['settle plug completed', 'start b']);
+    expect(withoutTimers(run.succeed('plug'))).toEqual(['settle plug completed', 'start b']);
   });
 
   test('[S5] a skipped action does not count for a path', () => {
@@ -56,7 +56,7 @@ describe('S5 slots', () => {
     run.declare({ id: 'b' }, { estimateMs: 2_000 });
     run.declare({ id: 'x', dependsOn: ['f', 'a'] }, { estimateMs: 9_000 });
     run.declare({ id: 'y', dependsOn: ['x', 'plug'], waitForAll: false }, { estimateMs: 9_000 });
-    expect(essential(run.fail('f'))).toEqual(['settle f failed boom', 'settle x skipped f', 'start b']);
+    expect(withoutTimers(run.fail('f'))).toEqual(['settle f failed boom', 'settle x skipped f', 'start b']);
   });
 
   test('[S5] a waiting fire_and_forget action that becomes awaited starts once', () => {
@@ -65,18 +65,20 @@ describe('S5 slots', () => {
     run.declare({ id: 'b' });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.declare({ id: 'c', dependsOn: ['f'] });
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start f']);
-    expect(essential(run.succeed('b'))).toEqual(['settle b completed']);
-    expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'start c']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start f']);
+    expect(withoutTimers(run.succeed('b'))).toEqual(['settle b completed']);
+    expect(withoutTimers(run.succeed('f'))).toEqual(['settle f completed', 'start c']);
   });
 
   test('[S5] a target never exceeds its own limit, and does not block other targets', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
-    expect(essential(run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 }))).toEqual(['queue b []']);
-    expect(essential(run.declare({ id: 'c', name: 'slow', type: 'relic' }, { concurrency: 1 }))).toContain('start c');
-    expect(essential(run.declare({ id: 'd', name: 'other' }))).toContain('start d');
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 }))).toEqual(['queue b []']);
+    expect(withoutTimers(run.declare({ id: 'c', name: 'slow', type: 'relic' }, { concurrency: 1 }))).toContain(
+      'start c',
+    );
+    expect(withoutTimers(run.declare({ id: 'd', name: 'other' }))).toContain('start d');
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
   test('[S5] when a target is free again, its most urgent waiting action starts', () => {
@@ -84,8 +86,8 @@ describe('S5 slots', () => {
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
     run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 });
     run.declare({ id: 'c', name: 'slow', priority: 1 }, { concurrency: 1 });
-    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'start c']);
-    expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start b']);
+    expect(withoutTimers(run.fail('a'))).toEqual(['settle a failed boom', 'start c']);
+    expect(withoutTimers(run.succeed('c'))).toEqual(['settle c completed', 'start b']);
   });
 
   test('[S5] a cancelled action in front of a full lane frees its place for the next one of its target', () => {
@@ -93,8 +95,8 @@ describe('S5 slots', () => {
     run.declare({ id: 'x', name: 'other' });
     run.declare({ id: 'a', name: 'slow' }, { concurrency: 1 });
     run.declare({ id: 'b', name: 'slow' }, { concurrency: 1 });
-    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
   test('[S5] a fire_and_forget action that cannot take the last slot does not block its target', () => {
@@ -103,7 +105,7 @@ describe('S5 slots', () => {
     run.declare({ id: 'f', name: 'slow', dependsOn: [], mode: 'fire_and_forget' }, { concurrency: 1 });
     run.declare({ id: 'b', name: 'slow', dependsOn: [] }, { concurrency: 1 });
     run.declare({ id: 'x' });
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
   test('[S5] an action cancelled in the lane is replaced by the next one of its target', () => {
@@ -114,38 +116,38 @@ describe('S5 slots', () => {
     run.end();
     run.declare({ id: 'x' });
     run.declare({ id: 'f3', name: 'slow', mode: 'fire_and_forget', priority: 5 }, { concurrency: 1 });
-    expect(essential(run.succeed('f1'))).toEqual(['settle f1 completed']);
-    expect(essential(run.end({ finish: 'error' }))).toContain('settle f3 cancelled generation_error');
-    expect(essential(run.succeed('x'))).toContain('start f2');
+    expect(withoutTimers(run.succeed('f1'))).toEqual(['settle f1 completed']);
+    expect(withoutTimers(run.end({ finish: 'error' }))).toContain('settle f3 cancelled generation_error');
+    expect(withoutTimers(run.succeed('x'))).toContain('start f2');
   });
 
   test('[S5] workflow and agent actions use no slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
-    expect(essential(run.declare({ id: 'w', type: 'workflow' }))).toContain('start w');
-    expect(essential(run.declare({ id: 'g', type: 'agent' }))).toContain('start g');
-    expect(essential(run.declare({ id: 'b' }))).toEqual(['queue b []']);
+    expect(withoutTimers(run.declare({ id: 'w', type: 'workflow' }))).toContain('start w');
+    expect(withoutTimers(run.declare({ id: 'g', type: 'agent' }))).toContain('start g');
+    expect(withoutTimers(run.declare({ id: 'b' }))).toEqual(['queue b []']);
   });
 
   test('[S5] fire_and_forget actions leave the last free slot to awaited actions', () => {
     const run = new Driver({ maxParallelActions: 2 });
-    expect(essential(run.declare({ id: 'f1', mode: 'fire_and_forget' }))).toContain('start f1');
-    expect(essential(run.declare({ id: 'f2', mode: 'fire_and_forget' }))).toEqual(['queue f2 []']);
-    expect(essential(run.declare({ id: 'a' }))).toContain('start a');
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed']);
-    expect(essential(run.succeed('f1'))).toEqual(['settle f1 completed', 'start f2']);
+    expect(withoutTimers(run.declare({ id: 'f1', mode: 'fire_and_forget' }))).toContain('start f1');
+    expect(withoutTimers(run.declare({ id: 'f2', mode: 'fire_and_forget' }))).toEqual(['queue f2 []']);
+    expect(withoutTimers(run.declare({ id: 'a' }))).toContain('start a');
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed']);
+    expect(withoutTimers(run.succeed('f1'))).toEqual(['settle f1 completed', 'start f2']);
   });
 
   test('[S5] a fire_and_forget action takes the slot if there is only one', () => {
     const run = new Driver({ maxParallelActions: 1 });
-    expect(essential(run.declare({ id: 'f', mode: 'fire_and_forget' }))).toContain('start f');
+    expect(withoutTimers(run.declare({ id: 'f', mode: 'fire_and_forget' }))).toContain('start f');
   });
 
   test('[S5] a waiting fire_and_forget action that becomes awaited can take the last slot', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a' });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
-    expect(essential(run.declare({ id: 'b', dependsOn: ['f'] }))).toEqual([
+    expect(withoutTimers(run.declare({ id: 'b', dependsOn: ['f'] }))).toEqual([
       'warn fire_and_forget_awaited',
       'queue b [f]',
       'start f',
@@ -156,9 +158,9 @@ describe('S5 slots', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
-    expect(essential(run.fail('a', { retryable: true }))).toEqual(['retry a after 250', 'start b']);
+    expect(withoutTimers(run.fail('a', { retryable: true }))).toEqual(['retry a after 250', 'start b']);
     expect(run.fire('retry:a#1')).toEqual([]);
-    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'start a #2']);
+    expect(withoutTimers(run.succeed('b'))).toEqual(['settle b completed', 'start a #2']);
   });
 });
 
@@ -169,7 +171,7 @@ describe('S6 failure', () => {
     run.declare({ id: 'b', dependsOn: ['a'] });
     run.declare({ id: 'c', references: ['b'] });
     run.declare({ id: 'd' });
-    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'settle b skipped a', 'settle c skipped b']);
+    expect(withoutTimers(run.fail('a'))).toEqual(['settle a failed boom', 'settle b skipped a', 'settle c skipped b']);
     expect(statusOf(run.state, run.key('d'))).toBe('running');
   });
 
@@ -186,7 +188,7 @@ describe('S6 failure', () => {
     const run = new Driver();
     run.declare({ id: 'a', onError: 'skip' });
     run.declare({ id: 'b', dependsOn: ['a'] });
-    expect(essential(run.fail('a'))).toEqual(['settle a failed boom', 'start b']);
+    expect(withoutTimers(run.fail('a'))).toEqual(['settle a failed boom', 'start b']);
   });
 
   test('[S6] fail_fast cancels unfinished actions and those declared later', () => {
@@ -204,7 +206,7 @@ describe('S6 failure', () => {
       'settle b cancelled fail_fast',
       'settle c cancelled fail_fast',
     ]);
-    expect(essential(run.declare({ id: 'd' }))).toEqual(['queue d []', 'settle d cancelled fail_fast']);
+    expect(withoutTimers(run.declare({ id: 'd' }))).toEqual(['queue d []', 'settle d cancelled fail_fast']);
     expect(statusOf(run.state, run.key('done'))).toBe('completed');
   });
 
@@ -229,15 +231,15 @@ describe('S7 retries', () => {
       'set_timer retry:a#1 495',
     ]);
     expect(run.fire('retry:a#1')).toEqual(['start a #2', 'set_timer timeout:a#2 60000']);
-    expect(essential(run.fail('a', { retryable: true }, 2, 0.99))).toEqual(['retry a after 990']);
+    expect(withoutTimers(run.fail('a', { retryable: true }, 2, 0.99))).toEqual(['retry a after 990']);
     run.fire('retry:a#2');
-    expect(essential(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
+    expect(withoutTimers(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
   });
 
   test('[S7] an error that is not retryable ends the action at once', () => {
     const run = new Driver();
     run.declare({ id: 'a', retry: { maxAttempts: 5, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
-    expect(essential(run.fail('a', { retryable: false }))).toEqual(['settle a failed boom']);
+    expect(withoutTimers(run.fail('a', { retryable: false }))).toEqual(['settle a failed boom']);
   });
 
   test('[S7] an unsafe action is tried once, whatever its retry field says', () => {
@@ -246,7 +248,7 @@ describe('S7 retries', () => {
       { id: 'a', retry: { maxAttempts: 5, backoff: 'none', delayMs: 0, maxDelayMs: 0 } },
       { effects: 'unsafe' },
     );
-    expect(essential(run.fail('a', { retryable: true }))).toEqual(['settle a failed boom']);
+    expect(withoutTimers(run.fail('a', { retryable: true }))).toEqual(['settle a failed boom']);
   });
 
   test('[S7] an unsafe action is retried after an error that is known to precede the dispatch', () => {
@@ -256,9 +258,9 @@ describe('S7 retries', () => {
     } as const;
     const run = new Driver();
     run.declare({ id: 'a' }, unsafe);
-    expect(essential(run.fail('a', { retryable: true, beforeDispatch: true }))).toEqual(['retry a after 10']);
+    expect(withoutTimers(run.fail('a', { retryable: true, beforeDispatch: true }))).toEqual(['retry a after 10']);
     run.fire('retry:a#1');
-    expect(essential(run.fail('a', { retryable: true }, 2))).toEqual(['settle a failed boom']);
+    expect(withoutTimers(run.fail('a', { retryable: true }, 2))).toEqual(['settle a failed boom']);
   });
 
   test('[S7] on_error: retry means three attempts, then failure; an explicit retry field overrides it', () => {
@@ -266,12 +268,12 @@ describe('S7 retries', () => {
     const run = new Driver();
     run.declare({ id: 'a', onError: 'retry' }, once);
     for (const attempt of [1, 2]) {
-      expect(essential(run.fail('a', { retryable: true }, attempt))).toEqual(['retry a after 0']);
+      expect(withoutTimers(run.fail('a', { retryable: true }, attempt))).toEqual(['retry a after 0']);
       run.fire(`retry:a#${attempt}`);
     }
-    expect(essential(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
+    expect(withoutTimers(run.fail('a', { retryable: true }, 3))).toEqual(['settle a failed boom']);
     run.declare({ id: 'b', onError: 'retry', retry: { maxAttempts: 1, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
-    expect(essential(run.fail('b', { retryable: true }))).toEqual(['settle b failed boom']);
+    expect(withoutTimers(run.fail('b', { retryable: true }))).toEqual(['settle b failed boom']);
   });
 
   test.each([
@@ -285,13 +287,13 @@ describe('S7 retries', () => {
       run.fail('a', { retryable: true }, attempt);
       run.fire(`retry:a#${attempt}`);
     }
-    expect(essential(run.fail('a', { retryable: true }, attempts))).toEqual([`retry a after ${expected}`]);
+    expect(withoutTimers(run.fail('a', { retryable: true }, attempts))).toEqual([`retry a after ${expected}`]);
   });
 
   test('[S7] the number of attempts and the delay that a target requests have maximums', () => {
     const run = new Driver();
     run.declare({ id: 'a', retry: { maxAttempts: 1_000, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
-    expect(essential(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual([
+    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual([
       'warn overloaded',
       `retry a after ${limits.maxActionTimeoutMs}`,
     ]);
@@ -305,7 +307,7 @@ describe('S7 retries', () => {
   test('[R8] the delay that the target requests is used', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
-    expect(essential(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual([
+    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual([
       'warn overloaded',
       'retry a after 7000',
     ]);
@@ -321,7 +323,7 @@ describe('S7 retries', () => {
     expect(run.fail('a', {}, 1)).toEqual([]);
     expect(run.fire('timeout:a#1')).toEqual([]);
     expect(run.fire('retry:a#1')).toEqual([]);
-    expect(essential(run.succeed('a', 2))).toEqual(['settle a completed']);
+    expect(withoutTimers(run.succeed('a', 2))).toEqual(['settle a completed']);
     expect(run.succeed('a', 2)).toEqual([]);
   });
 });
@@ -341,14 +343,14 @@ describe('S8 timeouts', () => {
   test('[S8] a timeout aborts and counts as a retryable error', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
-    expect(essential(run.fire('timeout:a#1', 0.5))).toEqual(['abort a timeout', 'retry a after 250']);
+    expect(withoutTimers(run.fire('timeout:a#1', 0.5))).toEqual(['abort a timeout', 'retry a after 250']);
     expect(run.succeed('a', 1)).toEqual([]);
   });
 
   test('[S8] an unsafe action that times out is settled, even if its executor never answers', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { effects: 'unsafe' });
-    expect(essential(run.fire('timeout:a#1'))).toEqual(['abort a timeout', 'settle a failed timeout']);
+    expect(withoutTimers(run.fire('timeout:a#1'))).toEqual(['abort a timeout', 'settle a failed timeout']);
     expect(run.commands.findLast((command) => command.type === 'settle')).toMatchObject({
       error: { message: 'Action "a" did not finish within 60 s' },
     });
@@ -360,22 +362,22 @@ describe('S9 conditions', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.declare({ id: 'b', when: 'a > 1', references: ['a'] })).toEqual(['queue b [a]']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'evaluate b']);
-    expect(essential(run.condition('b', true))).toEqual(['start b']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'evaluate b']);
+    expect(withoutTimers(run.condition('b', true))).toEqual(['start b']);
   });
 
   test('[S9] a false condition skips the action, which counts as null for its dependents', () => {
     const run = new Driver();
     run.declare({ id: 'b', when: 'false' });
     run.declare({ id: 'c', dependsOn: ['b'] });
-    expect(essential(run.condition('b', false))).toEqual(['settle b skipped condition', 'start c']);
+    expect(withoutTimers(run.condition('b', false))).toEqual(['settle b skipped condition', 'start c']);
   });
 
   test('[S9] an evaluation error fails the action', () => {
     const run = new Driver();
     run.declare({ id: 'b', when: '1 +' });
     run.declare({ id: 'c', dependsOn: ['b'] });
-    expect(essential(run.condition('b', 'unexpected end'))).toEqual([
+    expect(withoutTimers(run.condition('b', 'unexpected end'))).toEqual([
       'settle b failed condition_error',
       'settle c skipped b',
     ]);
@@ -395,7 +397,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
   test('[S14] the action is held until its generation has ended successfully', () => {
     const run = new Driver();
     expect(run.declare({ id: 'a' }, later)).toEqual(['queue a []']);
-    expect(essential(run.end())).toEqual(['report_plan 1', 'start a']);
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'start a']);
   });
 
   test('[S14] its dependents wait too, and a dependency can settle after the end', () => {
@@ -403,9 +405,9 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     run.declare({ id: 'x' });
     run.declare({ id: 'a', dependsOn: ['x'] }, later);
     run.declare({ id: 'b', dependsOn: ['a'] });
-    expect(essential(run.end())).toEqual(['report_plan 1']);
-    expect(essential(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1']);
+    expect(withoutTimers(run.succeed('x'))).toEqual(['settle x completed', 'start a']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
   test('[P15] length: declared actions run, held actions are cancelled', () => {
@@ -413,8 +415,11 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
     run.declare({ id: 'h' }, later);
-    expect(essential(run.end({ finish: 'length' }))).toEqual(['report_plan 1', 'settle h cancelled generation_length']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.end({ finish: 'length' }))).toEqual([
+      'report_plan 1',
+      'settle h cancelled generation_length',
+    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
   test.each(['content_filter', 'error', 'abort'] as const)(
@@ -431,7 +436,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
       run.declare({ id: 'f' }, { needsApproval: true });
       run.declare({ id: 'h' }, later);
       const because = `cancelled generation_${finish}`;
-      expect(essential(run.end({ finish }))).toEqual([
+      expect(withoutTimers(run.end({ finish }))).toEqual([
         `settle d ${because}`,
         `settle e ${because}`,
         'queue g []',
@@ -440,9 +445,9 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
         `settle h ${because}`,
         'report_plan 1',
       ]);
-      expect(essential(run.fire('retry:retried#1'))).toEqual([]);
-      expect(essential(run.succeed('c'))).toEqual(['settle c completed', 'start retried #2']);
-      expect(essential(run.succeed('a'))).toEqual(['settle a completed']);
+      expect(withoutTimers(run.fire('retry:retried#1'))).toEqual([]);
+      expect(withoutTimers(run.succeed('c'))).toEqual(['settle c completed', 'start retried #2']);
+      expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed']);
     },
   );
 
@@ -450,7 +455,7 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync' }, later);
     run.declare({ id: 'a' });
-    expect(essential(run.end({ finish: 'error' }))).toEqual([
+    expect(withoutTimers(run.end({ finish: 'error' }))).toEqual([
       'settle s cancelled generation_error',
       'settle a cancelled generation_error',
       'report_plan 1',
@@ -471,26 +476,26 @@ describe('J8 approvals', () => {
       `set_timer approval:a ${7 * 24 * 3_600_000}`,
     ]);
     expect(statusOf(run.state, run.key('a'))).toBe('awaiting_approval');
-    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+    expect(withoutTimers(run.declare({ id: 'b' }))).toContain('start b');
     run.succeed('b');
     expect(run.approve('a')).toEqual(['clear_timer approval:a', 'start a', 'set_timer timeout:a#1 60000']);
   });
 
   test('[J8] conditions and holds precede the approval', () => {
     const run = new Driver();
-    expect(essential(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual([
+    expect(withoutTimers(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual([
       'queue a []',
       'evaluate a',
     ]);
     expect(run.condition('a', true)).toEqual([]);
-    expect(essential(run.end())).toEqual(['report_plan 1', 'ask_approval a', 'end_run waiting']);
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'ask_approval a', 'end_run waiting']);
   });
 
   test('[J8] a denied action fails with the note, and its dependents are skipped', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b', dependsOn: ['a'] });
-    expect(essential(run.approve('a', false, 'not today'))).toEqual([
+    expect(withoutTimers(run.approve('a', false, 'not today'))).toEqual([
       'settle a failed approval_denied',
       'settle b skipped a',
     ]);
@@ -505,7 +510,7 @@ describe('J8 approvals', () => {
     run.asks = false;
     run.declare({ id: 'a' }, asks);
     expect(statusOf(run.state, run.key('a'))).toBe('waiting');
-    expect(essential(run.end())).toEqual(['report_plan 1']);
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1']);
     expect(run.approve('a')).toEqual([]);
     expect(run.asked('a', failure({ code: 'too_large' }))).toEqual([
       'clear_timer approval:a',
@@ -519,7 +524,7 @@ describe('J8 approvals', () => {
   test('[J8] an approval without an answer in time counts as denied', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
-    expect(essential(run.fire('approval:a'))).toEqual(['settle a failed approval_denied']);
+    expect(withoutTimers(run.fire('approval:a'))).toEqual(['settle a failed approval_denied']);
   });
 
   test('[J8] a run with only approvals open waits, and continues after the answer', () => {
@@ -541,17 +546,21 @@ describe('J8 approvals', () => {
       'start a',
       'set_timer timeout:a#1 60000',
     ]);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
-    expect(essential(run.succeed('b'))).toEqual(['settle b completed', 'complete_iteration 1', 'start_iteration 2']);
+    expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
+    expect(withoutTimers(run.succeed('b'))).toEqual([
+      'settle b completed',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
   });
 
   test('[J8] with two approvals open, the run waits again after the first answer', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b' }, asks);
-    expect(essential(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
-    expect(essential(run.approve('a', false))).toEqual(['settle a failed approval_denied', 'end_run waiting']);
-    expect(essential(run.approve('b', false))).toEqual([
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
+    expect(withoutTimers(run.approve('a', false))).toEqual(['settle a failed approval_denied', 'end_run waiting']);
+    expect(withoutTimers(run.approve('b', false))).toEqual([
       'settle b failed approval_denied',
       'complete_iteration 1',
       'start_iteration 2',
@@ -562,9 +571,9 @@ describe('J8 approvals', () => {
     const run = new Driver();
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.declare({ id: 'a' }, asks);
-    expect(essential(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
-    expect(essential(run.succeed('f'))).toEqual(['settle f completed']);
-    expect(essential(run.cancel())).toEqual([
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
+    expect(withoutTimers(run.succeed('f'))).toEqual(['settle f completed']);
+    expect(withoutTimers(run.cancel())).toEqual([
       'settle a cancelled user',
       'complete_iteration 1',
       'end_run cancelled',

@@ -5,7 +5,7 @@ import type { ChildBudget } from '../../src/domain/ports.ts';
 import type { Spent } from '../../src/domain/spent.ts';
 import { restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
-import { Driver, essential } from '../support/scheduler-kit.ts';
+import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
 const budgets = (run: Driver): (ChildBudget | null)[] =>
   run.commands
@@ -65,7 +65,7 @@ test('[S12] the remaining budget is shared with the waiting children, and second
 
 test('[S12] without remaining budget a child is not started, and the run reports it', () => {
   const run = new Driver({ ...POLICY, modelCalls: 2 });
-  expect(essential(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
+  expect(withoutTimers(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
 });
 
 test('[S1] [J9] a reserved share survives a snapshot', () => {
@@ -125,7 +125,7 @@ test('[M7] many parallel children all start, also five levels deep', () => {
 test('[M7] without remaining sessions a child is not started; its siblings and the loop continue', () => {
   const run = new Driver({ ...POLICY, maxChildren: 2 });
   run.declare({ id: 'a', type: 'workflow' });
-  expect(essential(run.declare({ id: 'b', type: 'workflow' }))).toContain('settle b failed too_many_children');
+  expect(withoutTimers(run.declare({ id: 'b', type: 'workflow' }))).toContain('settle b failed too_many_children');
   run.declare({ id: 't' });
   expect(budgets(run).map((budget) => budget?.children)).toEqual([1, undefined]);
   expect(run.state.exceeded).toEqual([]);

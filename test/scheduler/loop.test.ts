@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { generationTokens, initialState, step } from '../../src/scheduler/step.ts';
 import type { RunPolicy } from '../../src/scheduler/types.ts';
-import { Driver, MODEL, TEXT, declaration, essential, policy } from '../support/scheduler-kit.ts';
+import { Driver, MODEL, TEXT, declaration, withoutTimers, policy } from '../support/scheduler-kit.ts';
 
 function started(policy: Partial<RunPolicy> = {}): string[] {
   const run = new Driver(policy);
@@ -20,8 +20,12 @@ describe('S11 the loop', () => {
     run.declare({ id: 's', mode: 'sync' });
     run.declare({ id: 'f', mode: 'fire_and_forget', dependsOn: [] });
     expect(run.end()).toEqual(['report_plan 1']);
-    expect(essential(run.succeed('s'))).toEqual(['settle s completed']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
+    expect(withoutTimers(run.succeed('s'))).toEqual(['settle s completed']);
+    expect(withoutTimers(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
   });
 
   test('[S11] a generation without actions reports no plan; a rejected action does not count', () => {
@@ -35,7 +39,7 @@ describe('S11 the loop', () => {
     const run = new Driver();
     run.refuse({ id: 'a' });
     expect(run.end()).toEqual(['complete_iteration 1', 'start_iteration 2']);
-    expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed no_progress', 'drained']);
+    expect(withoutTimers(run.end())).toEqual(['complete_iteration 2', 'end_run failed no_progress', 'drained']);
   });
 
   test('[S11] an accepted action or a response in between counts as progress', () => {
@@ -48,7 +52,7 @@ describe('S11 the loop', () => {
     run.respond(false);
     run.end();
     expect(run.end()).toEqual(['complete_iteration 5', 'start_iteration 6']);
-    expect(essential(run.end())).toContain('end_run failed no_progress');
+    expect(withoutTimers(run.end())).toContain('end_run failed no_progress');
   });
 
   test('[S11] after max_iterations there is one last generation, which can only answer', () => {
@@ -63,14 +67,14 @@ describe('S11 the loop', () => {
     ]);
     expect(run.declare({ id: 'b' })).toEqual(['settle b rejected not_allowed']);
     run.respond(null);
-    expect(essential(run.end())).toEqual(['complete_iteration 2 final', 'end_run completed', 'drained']);
+    expect(withoutTimers(run.end())).toEqual(['complete_iteration 2 final', 'end_run completed', 'drained']);
   });
 
   test('[S11] without an answer in the last generation the run fails', () => {
     const run = new Driver({ maxIterations: 1 });
     run.respond(false);
     run.end();
-    expect(essential(run.end())).toEqual(['complete_iteration 2', 'end_run failed max_iterations', 'drained']);
+    expect(withoutTimers(run.end())).toEqual(['complete_iteration 2', 'end_run failed max_iterations', 'drained']);
   });
 
   test('[S11] max_iterations 0 sets no limit', () => {
@@ -83,7 +87,7 @@ describe('S11 the loop', () => {
 
   test('[P11] bare text that counts as the answer ends the run', () => {
     const run = new Driver();
-    expect(essential(run.end({ answered: true }))).toEqual([
+    expect(withoutTimers(run.end({ answered: true }))).toEqual([
       'complete_iteration 1 final',
       'end_run completed',
       'drained',
@@ -97,7 +101,7 @@ describe('P10 finality', () => {
     run.declare({ id: 'a' });
     run.respond(true);
     expect(run.end()).toEqual(['report_plan 1']);
-    expect(essential(run.succeed('a'))).toEqual([
+    expect(withoutTimers(run.succeed('a'))).toEqual([
       'settle a completed',
       'complete_iteration 1 final',
       'end_run completed',
@@ -108,9 +112,9 @@ describe('P10 finality', () => {
   test('[P10] actions declared after a final response still run before the run ends', () => {
     const run = new Driver();
     run.respond(true);
-    expect(essential(run.declare({ id: 'a' }))).toContain('start a');
+    expect(withoutTimers(run.declare({ id: 'a' }))).toContain('start a');
     run.end();
-    expect(essential(run.succeed('a'))).toContain('end_run completed');
+    expect(withoutTimers(run.succeed('a'))).toContain('end_run completed');
   });
 
   test('[P10] final="false" never ends the run', () => {
@@ -209,7 +213,7 @@ describe('P10 finality', () => {
     run.declare({ id: 'a' });
     run.fail('a');
     run.respond(true);
-    expect(essential(run.end())).toEqual([
+    expect(withoutTimers(run.end())).toEqual([
       'report_plan 1',
       'complete_iteration 1 final',
       'end_run completed',
@@ -224,7 +228,7 @@ describe('H7 posted text', () => {
     run.declare({ id: 'a' });
     run.respond(false);
     run.end();
-    expect(essential(run.succeed('a'))).toEqual([
+    expect(withoutTimers(run.succeed('a'))).toEqual([
       'settle a completed',
       'complete_iteration 1 final',
       'end_run completed',
@@ -236,7 +240,7 @@ describe('H7 posted text', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
     run.end({ finish: 'error', error: { code: 'upload_failed', message: 'gone' } });
-    expect(essential(run.succeed('a'))).toEqual([
+    expect(withoutTimers(run.succeed('a'))).toEqual([
       'settle a completed',
       'complete_iteration 1',
       'end_run failed upload_failed',
@@ -252,13 +256,21 @@ describe('P15 broken generations', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.end(gone)).toEqual(['report_plan 1']);
-    expect(essential(run.succeed('a'))).toEqual(['settle a completed', 'complete_iteration 1', 'start_iteration 2']);
+    expect(withoutTimers(run.succeed('a'))).toEqual([
+      'settle a completed',
+      'complete_iteration 1',
+      'start_iteration 2',
+    ]);
   });
 
   test('[P15] two broken generations in a row fail the run with the error', () => {
     const run = new Driver();
     run.end(gone);
-    expect(essential(run.end(gone))).toEqual(['complete_iteration 2', 'end_run failed model_unavailable', 'drained']);
+    expect(withoutTimers(run.end(gone))).toEqual([
+      'complete_iteration 2',
+      'end_run failed model_unavailable',
+      'drained',
+    ]);
   });
 
   test('[P15] a good generation in between resets the count', () => {
@@ -306,12 +318,12 @@ describe('S12 budgets', () => {
     expect(run.declare({ id: 'b' })).toEqual(['budget_exceeded actions 2/1', 'settle b rejected budget_exceeded']);
     expect(run.declare({ id: 'c' })).toEqual(['settle c rejected budget_exceeded']);
     run.end();
-    expect(essential(run.succeed('a'))).toEqual([
+    expect(withoutTimers(run.succeed('a'))).toEqual([
       'settle a completed',
       'complete_iteration 1',
       'start_iteration 2 last',
     ]);
-    expect(essential(run.end())).toContain('end_run failed budget_exceeded');
+    expect(withoutTimers(run.end())).toContain('end_run failed budget_exceeded');
   });
 
   test('[S12] one model call is reserved for the last generation', () => {
@@ -325,13 +337,13 @@ describe('S12 budgets', () => {
   test('[S12] without the reserved call the run fails', () => {
     const run = new Driver({ modelCalls: 1 });
     run.respond(false);
-    expect(essential(run.end())).toEqual([
+    expect(withoutTimers(run.end())).toEqual([
       'complete_iteration 1',
       'budget_exceeded model_calls 1/1',
       'end_run failed budget_exceeded',
       'drained',
     ]);
-    expect(essential(started({ modelCalls: 0 }))).toEqual([
+    expect(withoutTimers(started({ modelCalls: 0 }))).toEqual([
       'budget_exceeded model_calls 1/0',
       'end_run failed budget_exceeded',
       'drained',
@@ -340,16 +352,16 @@ describe('S12 budgets', () => {
 
   test('[S12] llm actions spend model calls, except the last one', () => {
     const run = new Driver({ modelCalls: 3 });
-    expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toContain('start a');
-    expect(essential(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual([
+    expect(withoutTimers(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toContain('start a');
+    expect(withoutTimers(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual([
       'queue b []',
       'budget_exceeded model_calls 2/3',
       'settle b failed budget_exceeded',
     ]);
-    expect(essential(run.declare({ id: 'c' }))).toContain('start c');
+    expect(withoutTimers(run.declare({ id: 'c' }))).toContain('start c');
     run.succeed('a');
     run.end();
-    expect(essential(run.succeed('c'))).toContain('start_iteration 2 last');
+    expect(withoutTimers(run.succeed('c'))).toContain('start_iteration 2 last');
   });
 
   test('[S12] some tokens are reserved for the last generation', () => {
@@ -368,14 +380,16 @@ describe('S12 budgets', () => {
     const run = new Driver({ tokens: 10_000 });
     run.say({ type: 'usage_recorded', tokens: 9_500 });
     run.respond(false);
-    expect(essential(run.end())).toContain('end_run failed budget_exceeded');
+    expect(withoutTimers(run.end())).toContain('end_run failed budget_exceeded');
   });
 
   test('[S12] agents cannot start without tokens, tools can', () => {
     const run = new Driver({ tokens: 2_000 });
     run.say({ type: 'usage_recorded', tokens: 1_000 });
-    expect(essential(run.declare({ id: 'a', type: 'agent', name: 'x' }))).toContain('settle a failed budget_exceeded');
-    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+    expect(withoutTimers(run.declare({ id: 'a', type: 'agent', name: 'x' }))).toContain(
+      'settle a failed budget_exceeded',
+    );
+    expect(withoutTimers(run.declare({ id: 'b' }))).toContain('start b');
   });
 
   test('[S12] at the end of the seconds, awaited actions are cancelled and the model gets a last generation', () => {
@@ -395,11 +409,11 @@ describe('S12 budgets', () => {
       'settle f2 cancelled budget_exceeded',
       `set_timer budget ${limits.lastGenerationMs}`,
     ]);
-    expect(essential(run.declare({ id: 'c' }))).toEqual(['queue c []', 'settle c cancelled budget_exceeded']);
+    expect(withoutTimers(run.declare({ id: 'c' }))).toEqual(['queue c []', 'settle c cancelled budget_exceeded']);
     expect(run.end({ finish: 'abort' })).toEqual(['report_plan 1', 'complete_iteration 1', 'start_iteration 2 last']);
     run.respond(true);
     expect(run.end()).toEqual(['complete_iteration 2 final', 'clear_timer budget', 'end_run completed']);
-    expect(essential(run.succeed('f'))).toEqual(['settle f completed', 'drained']);
+    expect(withoutTimers(run.succeed('f'))).toEqual(['settle f completed', 'drained']);
   });
 
   test('[S12] a last generation that exceeds its time is aborted', () => {
@@ -421,7 +435,7 @@ describe('S12 budgets', () => {
     const run = new Driver({ ...TEXT, seconds: 60 });
     run.declare({ id: 'a' });
     run.at += 60_000;
-    expect(essential(run.fire('budget'))).toEqual([
+    expect(withoutTimers(run.fire('budget'))).toEqual([
       'budget_exceeded seconds 60/60',
       'stop_generation',
       'abort a budget_exceeded',
@@ -449,18 +463,18 @@ describe('S12 budgets', () => {
     const run = new Driver({ cost: 0.5 });
     for (const cost of spent) run.say({ type: 'usage_recorded', tokens: 1, ...(cost === undefined ? {} : { cost }) });
     run.respond(false);
-    expect(essential(run.end())).toEqual(['complete_iteration 1', ...commands]);
+    expect(withoutTimers(run.end())).toEqual(['complete_iteration 1', ...commands]);
   });
 
   test('[S12] past the cost limit, actions that call a model are not dispatched, and others are', () => {
     const run = new Driver({ cost: 0.5 });
     run.say({ type: 'usage_recorded', tokens: 1, cost: 0.6 });
-    expect(essential(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual([
+    expect(withoutTimers(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual([
       'queue a []',
       'budget_exceeded cost 0.6/0.5',
       'settle a failed budget_exceeded',
     ]);
-    expect(essential(run.declare({ id: 'b' }))).toContain('start b');
+    expect(withoutTimers(run.declare({ id: 'b' }))).toContain('start b');
   });
 
   test('[S12] a budget longer than the maximum timer is waited for in parts', () => {
@@ -494,7 +508,7 @@ describe('S12 budgets', () => {
     expect(run.say({ type: 'generation_idle' })).toContain('end_run waiting');
     run.approve('a');
     run.succeed('a');
-    expect(essential(run.end())).toContain('end_run completed');
+    expect(withoutTimers(run.end())).toContain('end_run completed');
   });
 });
 
@@ -503,15 +517,15 @@ describe('the end of a run', () => {
     const run = new Driver({ maxParallelActions: 2 });
     for (const id of ['f1', 'f2', 'f3']) run.declare({ id, mode: 'fire_and_forget' });
     run.respond(true);
-    expect(essential(run.end())).toEqual([
+    expect(withoutTimers(run.end())).toEqual([
       'report_plan 1',
       'complete_iteration 1 final',
       'end_run completed',
       'start f2',
     ]);
-    expect(essential(run.fail('f1'))).toEqual(['settle f1 failed boom', 'start f3']);
+    expect(withoutTimers(run.fail('f1'))).toEqual(['settle f1 failed boom', 'start f3']);
     run.succeed('f2');
-    expect(essential(run.succeed('f3'))).toEqual(['settle f3 completed', 'drained']);
+    expect(withoutTimers(run.succeed('f3'))).toEqual(['settle f3 completed', 'drained']);
   });
 
   test('[J5] a cancel aborts running actions and settles all; nothing starts after it', () => {
@@ -551,7 +565,11 @@ describe('the end of a run', () => {
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.respond(true);
     run.end();
-    expect(essential(run.cancel('shutdown'))).toEqual(['abort f shutdown', 'settle f cancelled shutdown', 'drained']);
+    expect(withoutTimers(run.cancel('shutdown'))).toEqual([
+      'abort f shutdown',
+      'settle f cancelled shutdown',
+      'drained',
+    ]);
   });
 
   test('[S1] protocol text outside a generation is an internal error, not the model’s', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionError, ActionType } from '../../src/domain/action.ts';
 import { restore, snapshot } from '../../src/scheduler/step.ts';
-import { Driver, essential } from '../support/scheduler-kit.ts';
+import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
 const started = (commands: readonly string[]): string[] => commands.filter((command) => command.startsWith('start '));
 const running = (run: Driver): string[] =>
@@ -115,9 +115,9 @@ describe('an overloaded target', () => {
   test('[R8] a burst of refusals counts as one overload, the next burst as another', () => {
     const run = new Driver({ maxParallelActions: 8 });
     fanOut(run, 8);
-    expect(essential(run.fail('a0', { overloaded: true }))).toContain('warn overloaded');
+    expect(withoutTimers(run.fail('a0', { overloaded: true }))).toContain('warn overloaded');
     for (const id of ['a1', 'a2', 'a3'])
-      expect(essential(run.fail(id, { overloaded: true }))).not.toContain('warn overloaded');
+      expect(withoutTimers(run.fail(id, { overloaded: true }))).not.toContain('warn overloaded');
     expect(most(run, 'tool/x')).toBe(4);
     for (const id of ['a4', 'a5', 'a6', 'a7']) run.succeed(id);
     for (const id of ['b1', 'b2', 'b3', 'b4']) run.declare({ id, name: 'x' });
@@ -201,7 +201,7 @@ describe('cached outcomes', () => {
   test('[P6] an action with a possible cached outcome is looked up before it takes a slot', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'busy' });
-    expect(essential(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'lookup a']);
+    expect(withoutTimers(run.declare({ id: 'a' }, { reuse: true }))).toEqual(['queue a []', 'lookup a']);
     run.declare({ id: 'b', dependsOn: ['a'] });
     expect(run.recalled('a', 'outcome')).toEqual(['settle a completed']);
     expect(started(run.succeed('busy'))).toEqual(['start b']);
@@ -210,9 +210,9 @@ describe('cached outcomes', () => {
   test('[P6] without a cached outcome the action waits for its slot, and is not looked up again', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
-    expect(essential(run.recalled('a', 'nothing'))).toEqual(['start a']);
-    expect(essential(run.fail('a', { retryable: true }))).toEqual(['retry a after 250']);
-    expect(essential(run.fire('retry:a#1'))).toEqual(['start a #2']);
+    expect(withoutTimers(run.recalled('a', 'nothing'))).toEqual(['start a']);
+    expect(withoutTimers(run.fail('a', { retryable: true }))).toEqual(['retry a after 250']);
+    expect(withoutTimers(run.fire('retry:a#1'))).toEqual(['start a #2']);
   });
 
   test('[P6] an action with a key mismatch fails without an attempt, and its dependents are skipped', () => {
@@ -220,7 +220,7 @@ describe('cached outcomes', () => {
     run.declare({ id: 'a' }, { reuse: true });
     run.declare({ id: 'b', dependsOn: ['a'] });
     const error = { code: 'idempotency_mismatch', message: 'no', retryable: false };
-    expect(essential(run.recalled('a', { error }))).toEqual([
+    expect(withoutTimers(run.recalled('a', { error }))).toEqual([
       'settle a failed idempotency_mismatch',
       'settle b skipped a',
     ]);
@@ -230,9 +230,9 @@ describe('cached outcomes', () => {
     const run = new Driver();
     run.declare({ id: 'first' });
     run.declare({ id: 'a', dependsOn: ['first'], when: 'true' }, { reuse: true, needsApproval: true });
-    expect(essential(run.succeed('first'))).toEqual(['settle first completed', 'evaluate a']);
-    expect(essential(run.condition('a', true))).toEqual(['ask_approval a']);
-    expect(essential(run.approve('a'))).toEqual(['lookup a']);
+    expect(withoutTimers(run.succeed('first'))).toEqual(['settle first completed', 'evaluate a']);
+    expect(withoutTimers(run.condition('a', true))).toEqual(['ask_approval a']);
+    expect(withoutTimers(run.approve('a'))).toEqual(['lookup a']);
   });
 
   test('[J5] a lookup result after a cancel changes nothing', () => {
@@ -245,8 +245,8 @@ describe('cached outcomes', () => {
   test('[S11] the iteration waits for the lookup', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
-    expect(essential(run.end())).toEqual(['report_plan 1']);
-    expect(essential(run.recalled('a', 'outcome'))).toEqual([
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1']);
+    expect(withoutTimers(run.recalled('a', 'outcome'))).toEqual([
       'settle a completed',
       'complete_iteration 1',
       'start_iteration 2',

@@ -7,8 +7,8 @@ export function eventsOf<T extends EventType>(events: readonly SessionEvent[], t
   return events.filter((event): event is EventOf<T> => event.type === type);
 }
 
-/** The event of a child inside its parent's `progress` event; null in all other events. */
-export function carried(event: SessionEvent): SessionEvent[] {
+/** The event of a child inside its parent's `progress` event; empty for all other events. */
+export function childEventsOf(event: SessionEvent): SessionEvent[] {
   const inner = event.type === 'progress' ? (event.data.event as SessionEvent | undefined) : undefined;
   return inner === undefined ? [] : [inner];
 }

@@ -65,7 +65,7 @@ export interface CrashPoint {
 }
 
 /** One host's connection to a database that outlives it. After the crash it writes nothing. */
-export class MortalSql implements NodeSql {
+export class CrashingSql implements NodeSql {
   readonly #disk: NodeSql;
   readonly #crash: CrashPoint | null;
   #open = false;

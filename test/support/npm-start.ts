@@ -115,7 +115,7 @@ export async function post<T>(url: string, body: unknown, headers: Record<string
 }
 
 /** For `afterAll`: ends systems that a failed test left running. */
-export async function clearAway(): Promise<void> {
+export async function cleanUp(): Promise<void> {
   const left = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
   await Promise.all(left.map((child) => once(child, 'exit', { signal: kill(child) })));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

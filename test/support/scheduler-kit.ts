@@ -43,7 +43,7 @@ export function failure(fields: Partial<ActionError> = {}): ActionError {
 }
 
 /** An input of a step, without its time. */
-export type Timeless = SchedulerInput extends infer Input
+export type UntimedInput = SchedulerInput extends infer Input
   ? Input extends { readonly at: number }
     ? Omit<Input, 'at'>
     : never
@@ -69,7 +69,7 @@ export class Driver {
   }
 
   /** One step; all commands, unchanged. */
-  send(input: Timeless): SchedulerCommand[] {
+  send(input: UntimedInput): SchedulerCommand[] {
     const timed = { at: this.at, ...input } as SchedulerInput;
     this.inputs.push(timed);
     const { state, commands } = step(this.state, timed);
@@ -86,7 +86,7 @@ export class Driver {
     return [...commands, ...answers];
   }
 
-  say(input: Timeless): string[] {
+  say(input: UntimedInput): string[] {
     return this.send(input).map((command) => this.text(command));
   }
 
@@ -117,7 +117,7 @@ export class Driver {
     return this.say({ type: 'response_closed', final, refers: refers.map((id) => this.key(id)) });
   }
 
-  end(fields: Partial<Extract<Timeless, { type: 'generation_ended' }>> = {}): string[] {
+  end(fields: Partial<Extract<UntimedInput, { type: 'generation_ended' }>> = {}): string[] {
     return this.say({ type: 'generation_ended', finish: 'stop', answered: false, error: null, ...fields });
   }
 
@@ -238,6 +238,6 @@ function detailOf(command: Extract<SchedulerCommand, { type: 'settle' }>): strin
 }
 
 /** Commands without timers, which most tests ignore. */
-export function essential(commands: readonly string[]): string[] {
+export function withoutTimers(commands: readonly string[]): string[] {
   return commands.filter((command) => !/^(set|clear)_timer /.test(command));
 }

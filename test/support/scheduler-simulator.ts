@@ -13,7 +13,7 @@ import { initialState, restore, snapshot, step } from '../../src/scheduler/step.
 import type { RunState } from '../../src/scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/scheduler/types.ts';
 import { MODEL, declaration, failure, policy } from './scheduler-kit.ts';
-import type { Timeless } from './scheduler-kit.ts';
+import type { UntimedInput } from './scheduler-kit.ts';
 
 /** The behaviour of an attempt: `late` reports long after its abort, `hang` never reports. */
 export interface AttemptScript {
@@ -147,7 +147,7 @@ class Simulator {
     this.#input({ type: 'cancel_requested', reason: 'user' });
   }
 
-  #input(input: Timeless): void {
+  #input(input: UntimedInput): void {
     const timed = { at: this.#now, ...input } as SchedulerInput;
     const wasDrained = this.#drained;
     this.#inputs.push(timed);

@@ -19,7 +19,7 @@ import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { checkEvent } from './event-check.ts';
 import { FakeClock } from './fake-clock.ts';
-import { hastyClock } from './hasty-clock.ts';
+import { instantClock } from './instant-clock.ts';
 import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
@@ -89,7 +89,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       options.slots ?? new QuarantineSlots(),
     ),
     clock,
-    share: options.share ?? new ThreadShare(new FairQueue(hastyClock()), () => null),
+    share: options.share ?? new ThreadShare(new FairQueue(instantClock()), () => null),
     random: () => 0.5,
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),

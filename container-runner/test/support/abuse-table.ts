@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../limits.ts';
 import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { reasonToSkip } from './levels.ts';
-import { atRest, nothingLeft, type Standing } from './leftovers.ts';
+import { waitUntilIdle, expectNothingLeft, type IdleState } from './leftovers.ts';
 import { type JobBody, type Result, signed, startRunner, type Tampering, type TestRunner } from './test-runner.ts';
 
 type Level = 'docker' | 'bubblewrap' | 'wasm';
@@ -349,7 +349,7 @@ export function describeAbuse(level: Level): void {
   const skip = reasonToSkip(level);
   describe.skipIf(skip !== null)(`${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let runner: TestRunner;
-    let idle: Standing;
+    let idle: IdleState;
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
       runner = await startRunner({
@@ -357,7 +357,7 @@ export function describeAbuse(level: Level): void {
         warm: 1,
         operatorLimits: { ...DEFAULT_OPERATOR_LIMITS, ...PLACES },
       });
-      idle = await atRest(level, runner);
+      idle = await waitUntilIdle(level, runner);
     });
     afterAll(async () => {
       await runner.close();
@@ -370,7 +370,7 @@ export function describeAbuse(level: Level): void {
       return { level, runner, python: run('python'), shell: run('shell') };
     };
     async function isUnharmed(): Promise<void> {
-      await nothingLeft(level, runner.stateDir, idle);
+      await expectNothingLeft(level, runner.stateDir, idle);
       const hello = await runner.run({ kind: 'shell', code: 'echo hello' });
       expect(hello).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }

@@ -13,7 +13,7 @@ import type { TestRunner } from './test-runner.ts';
 const SETTLE_MS = 60_000;
 const CHECK_MS = 45_000;
 
-export interface Standing {
+export interface IdleState {
   /** Command lines, sorted. */
   readonly processes: readonly string[];
   /** Commands of containers, sorted. */
@@ -21,7 +21,7 @@ export interface Standing {
 }
 
 /** The current ones: below this process, and in the engine with the label of the runner with this state. */
-async function standing(level: SandboxLevel, stateDir: string): Promise<Standing> {
+async function currentState(level: SandboxLevel, stateDir: string): Promise<IdleState> {
   return { processes: processesBelow(process.pid), containers: level === 'docker' ? await containersOf(stateDir) : [] };
 }
 
@@ -32,11 +32,14 @@ export async function isReady({ url }: { readonly url: string }): Promise<boolea
 }
 
 /** Waits until nothing changes any more. */
-export async function atRest(level: SandboxLevel, runner: Pick<TestRunner, 'url' | 'stateDir'>): Promise<Standing> {
+export async function waitUntilIdle(
+  level: SandboxLevel,
+  runner: Pick<TestRunner, 'url' | 'stateDir'>,
+): Promise<IdleState> {
   let before = '';
   return await vi.waitUntil(
     async () => {
-      const now = await standing(level, runner.stateDir);
+      const now = await currentState(level, runner.stateDir);
       const text = JSON.stringify(now);
       const still = (await isReady(runner)) && text === before;
       before = text;
@@ -47,8 +50,8 @@ export async function atRest(level: SandboxLevel, runner: Pick<TestRunner, 'url'
 }
 
 /** Fails if anything that started after `idle` was recorded still exists. */
-export async function nothingLeft(level: SandboxLevel, stateDir: string, idle: Standing): Promise<void> {
-  await vi.waitFor(async () => expect(await standing(level, stateDir)).toEqual(idle), {
+export async function expectNothingLeft(level: SandboxLevel, stateDir: string, idle: IdleState): Promise<void> {
+  await vi.waitFor(async () => expect(await currentState(level, stateDir)).toEqual(idle), {
     timeout: CHECK_MS,
     interval: 50,
   });

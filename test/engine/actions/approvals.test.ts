@@ -8,7 +8,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -48,7 +48,7 @@ class Scene {
   /** Outcomes of attempts in order; without one, the attempt never ends. */
   readonly ends: ActionOutcome[] = [];
   readonly events: SessionEvent[] = [];
-  #host: { readonly sql: MortalSql; readonly kit: SessionKit } | null = null;
+  #host: { readonly sql: CrashingSql; readonly kit: SessionKit } | null = null;
   #approvals = 0;
   readonly #options: KitOptions;
 
@@ -68,7 +68,7 @@ class Scene {
   /** Starts a new host; the previous one is lost. */
   async start(crash: CrashPoint | null = null): Promise<SessionKit> {
     this.#host?.sql.kill();
-    const sql = new MortalSql(this.disk, crash);
+    const sql = new CrashingSql(this.disk, crash);
     const kit = await sessionKit({
       sql,
       clock: this.clock,

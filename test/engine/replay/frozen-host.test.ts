@@ -6,7 +6,7 @@ import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manife
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -28,7 +28,7 @@ class World {
   readonly frozen: number[] = [];
   /** The remains of a host: the databases that it writes, and whether it froze. */
   host: {
-    readonly sqls: MortalSql[];
+    readonly sqls: CrashingSql[];
     readonly kits: SessionKit[];
     readonly clock: FakeClock;
     isFrozen: boolean;
@@ -45,7 +45,7 @@ class World {
   async start(options: KitOptions = {}): Promise<SessionKit[]> {
     this.life += 1;
     const clock = new FakeClock(this.now);
-    const sqls = this.disks.map((disk) => new MortalSql(disk, null));
+    const sqls = this.disks.map((disk) => new CrashingSql(disk, null));
     const host = { sqls, kits: [] as SessionKit[], clock, isFrozen: false };
     this.host = host;
     const slots = new QuarantineSlots();
@@ -215,7 +215,7 @@ describe('[J2] a run that freezes its host', () => {
     const world = await frozenWorld();
     const [kit] = await world.start();
     const synced = Promise.withResolvers<void>();
-    const sql = world.host?.sqls[0] as MortalSql;
+    const sql = world.host?.sqls[0] as CrashingSql;
     sql.onSync = () => synced.promise;
     void kit?.session.recover();
     await settle();

@@ -8,7 +8,7 @@ import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -61,11 +61,11 @@ class World {
 
 interface Host {
   readonly kit: SessionKit;
-  readonly sql: MortalSql;
+  readonly sql: CrashingSql;
 }
 
 async function host(world: World, crash: CrashPoint | null, options: KitOptions = {}): Promise<Host> {
-  const sql = new MortalSql(world.disk, crash);
+  const sql = new CrashingSql(world.disk, crash);
   const kit = await sessionKit({
     sql,
     clock: world.clock,

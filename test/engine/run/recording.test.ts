@@ -11,7 +11,7 @@ import { Journal } from '../../../src/journal/journal.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { eventsOf } from '../../support/events.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -23,7 +23,7 @@ class Hosts {
   readonly disk = openNodeSql();
   readonly clock = new FakeClock();
   readonly #options: KitOptions;
-  #sql: MortalSql | null = null;
+  #sql: CrashingSql | null = null;
 
   constructor(options: KitOptions) {
     this.#options = options;
@@ -33,7 +33,7 @@ class Hosts {
   async next(): Promise<SessionKit> {
     await settle();
     this.#sql?.kill();
-    this.#sql = new MortalSql(this.disk, null);
+    this.#sql = new CrashingSql(this.disk, null);
     const kit = await sessionKit({ ...this.#options, sql: this.#sql, clock: this.clock });
     await kit.session.recover();
     await settle();

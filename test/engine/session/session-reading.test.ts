@@ -10,7 +10,7 @@ import { createSessionApp } from '../../../src/http/session-app.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { anyData } from '../../support/events.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { hastyClock } from '../../support/hasty-clock.ts';
+import { instantClock } from '../../support/instant-clock.ts';
 import { fillSession } from '../../support/long-session.ts';
 import type { LongSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
@@ -205,7 +205,7 @@ describe('values read for requests', () => {
     new SessionReading(
       journal,
       { ...SESSION_RECORD, owner: 'key1' },
-      new ThreadShare(new FairQueue(hastyClock()), () => null),
+      new ThreadShare(new FairQueue(instantClock()), () => null),
       () => false,
     );
   const queued = (journal: Journal, run: number, type: 'tool' | 'relic'): void =>

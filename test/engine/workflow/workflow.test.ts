@@ -9,7 +9,7 @@ import { OUTPUTS } from '../../../src/engine/workflow/workflow.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { MortalSql, openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { definition, step } from './steps.ts';
@@ -79,14 +79,14 @@ async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
  * host with the same disk.
  */
 async function atEveryAppend(
-  kitOf: (clock: FakeClock, sql: MortalSql) => Promise<SessionKit>,
+  kitOf: (clock: FakeClock, sql: CrashingSql) => Promise<SessionKit>,
   through: (kit: SessionKit, clock: FakeClock) => Promise<RunResult>,
   check: (result: RunResult) => void,
 ): Promise<void> {
   for (let atAppend = 1; ; atAppend += 1) {
     const clock = new FakeClock();
     const disk = openNodeSql();
-    const first = new MortalSql(disk, { atAppend, leaves: 'unsynced' });
+    const first = new CrashingSql(disk, { atAppend, leaves: 'unsynced' });
     const begun = (async () => {
       const kit = await kitOf(clock, first);
       await kit.session.workflow({});
@@ -101,7 +101,7 @@ async function atEveryAppend(
       expect(atAppend).toBeGreaterThan(20);
       return;
     }
-    const kit = await kitOf(clock, new MortalSql(disk, null));
+    const kit = await kitOf(clock, new CrashingSql(disk, null));
     await kit.session.recover();
     if (kit.session.runs().length === 0) await kit.session.workflow({});
     const result = await through(kit, clock);
@@ -630,7 +630,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   const given: ResolvedWorkflow = { ...base, tools: new Map([...base.tools, ['ask', asking]]) };
   const DAY = 24 * 3_600_000;
 
-  function kitOf(clock: FakeClock, sql: MortalSql): Promise<SessionKit> {
+  function kitOf(clock: FakeClock, sql: CrashingSql): Promise<SessionKit> {
     return sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } });
   }
 
@@ -652,7 +652,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
 
   test('ends its stream, needs no host, counts no seconds, and continues after the decision', async () => {
     const clock = new FakeClock();
-    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
     await kit.session.workflow({});
     expect(await rest(kit, clock)).toMatchObject({
       status: 'waiting',
@@ -703,7 +703,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   test('fails at the step after a denial, and without a decision for a week', async () => {
     for (const answer of [false, null]) {
       const clock = new FakeClock();
-      const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+      const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
       await kit.session.workflow({});
       await rest(kit, clock);
       if (answer === null) {
@@ -716,7 +716,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
 
   test('can be cancelled', async () => {
     const clock = new FakeClock();
-    const kit = await kitOf(clock, new MortalSql(openNodeSql(), null));
+    const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
     await kit.session.workflow({});
     await rest(kit, clock);
     await kit.session.cancel('enough');

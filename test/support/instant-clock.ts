@@ -2,7 +2,7 @@
 import type { Clock } from '../../src/domain/ports.ts';
 
 /** A clock whose timers fire at once. */
-export function hastyClock(): Clock {
+export function instantClock(): Clock {
   let now = 1_000_000;
   return {
     now: () => now,
