@@ -1,5 +1,5 @@
 /**
- * The system with the benchmark's own agents and tools in its catalog: the built-in delay under
+ * The system with the benchmark's own agents and tools in its catalogue: the built-in delay under
  * three names, and slots for all actions or for eight.
  */
 import { join } from 'node:path';

@@ -33,7 +33,7 @@ test('[S7] the built-ins state their effects', () => {
   });
 });
 
-test('[M4] the bundled data is plain JSON that gives the same catalog', () => {
+test('[M4] the bundled data is plain JSON that gives the same catalogue', () => {
   const { catalog } = shipped;
   const again = createCatalog(JSON.parse(JSON.stringify(catalog.data)) as typeof catalog.data);
   expect(again.agent('assistant')).toEqual(catalog.agent('assistant'));
@@ -66,7 +66,7 @@ test.each([
   if (expected.length === 0) expect(near).toEqual([]);
 });
 
-test('[M3] a name lookup is cheap for a very long name in a very large catalog', () => {
+test('[M3] a name lookup is cheap for a very long name in a very large catalogue', () => {
   const names = Array.from({ length: 50_000 }, (_, index) => `tool_${index}`);
   expect(nearestNames('x'.repeat(1_000_000), names)).toEqual([]);
 });

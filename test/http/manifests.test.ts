@@ -1,4 +1,4 @@
-/** The routes of the catalog: permissions, and notations of a folder (M4, H5, H8). */
+/** The routes of the catalogue: permissions, and notations of a folder (M4, H5, H8). */
 import type { ListedManifest, StoredManifest, ChangeReport } from '../../src/domain/catalog.ts';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { problemResponse } from '../../src/http/problem.ts';
 import { manifestRoutes } from '../../src/http/routes/manifests.ts';
 import { checkedFetch } from '../support/response-check.ts';
 
-/** The calls that reached the catalog: `put ann {"kind":"tool","name":"t"} …`. */
+/** The calls that reached the catalogue: `put ann {"kind":"tool","name":"t"} …`. */
 const asked: string[] = [];
 
 const TOOL: ListedManifest = {

@@ -42,7 +42,7 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
 
 function worker() {
   const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
-  /** The owners whose catalogs were opened. */
+  /** The owners whose catalogues were opened. */
   const asked = new Set<string | null>();
   const all = [
     workflow('hook', { type: 'webhook', secret: 'TOOL_HOOK' }),
@@ -137,7 +137,7 @@ describe('[M6] webhooks', () => {
     expect(started[2]?.sessionId).not.toBe(started[0]?.sessionId);
   });
 
-  test('[H5] belong to the key in the URL, otherwise to the first admin key; no other catalog is opened', async () => {
+  test('[H5] belong to the key in the URL, otherwise to the first admin key; no other catalogue is opened', async () => {
     const { started, asked, post } = worker();
     await post('/webhooks/hook', '{"n":1}', signed('{"n":1}'));
     await post('/webhooks/hook?owner=bob', '{"n":1}', signed('{"n":1}'));

@@ -32,7 +32,7 @@ async function expectAgreement(text: string, seed: number): Promise<void> {
   expect(outlineOf(feedChunks(cutAtRandom(text, seed)))).toEqual(theirs);
 }
 
-describe('the parser and HTMLRewriter behind an escaping filter', () => {
+describe('the parser and HTMLRewriter after an escaping filter', () => {
   /** Seeds on which the two readers differed once, or nearly did. */
   const SEEDS = [1, 20_261_121, -1_640_531_527, -1_432_066_225, 568_631_483];
   test.each(SEEDS)('[P1] [P3] [P9] give the same outline for random documents, seed %s', async (seed) => {

@@ -1,4 +1,4 @@
-/** The catalog in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
+/** The catalogue in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
 import { abortAllDurableObjects } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -16,7 +16,7 @@ const put = (path: string, body: string): Promise<Response> => call(`/manifests/
 const remove = (path: string): Promise<Response> => call(`/manifests/${path}`, { method: 'DELETE' });
 const get = async (path: string): Promise<Record<string, unknown>> => await (await call(`/manifests/${path}`)).json();
 
-describe('[M4] the catalog', () => {
+describe('[M4] the catalogue', () => {
   test('accepts a tool and an agent, which run at once, and lists them with the bundled ones', async () => {
     expect((await put('tool/parrot', echo('parrot'))).status).toBe(201);
     expect((await put('agents/keeper', agent('keeper', 'parrot'))).status).toBe(201);

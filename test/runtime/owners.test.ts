@@ -94,7 +94,7 @@ test('[H5] runs belong to the key that started them', async () => {
   expect(JSON.stringify(await read('bob', '/executions'))).not.toContain(session);
 });
 
-test('[M4] replacing the catalog of one key does not change the catalogs of other keys', async () => {
+test('[M4] replacing the catalogue of one key does not change the catalogues of other keys', async () => {
   const before = await read<{ manifests: { name: string }[] }>('ann', '/manifests');
   const tool =
     'kind: Tool\nversion: "1"\nname: shout\nsummary: Shouts.\nimplementation: {type: script, runtime: python3, entrypoint: ./shout.py}\n';

@@ -4,7 +4,7 @@ import { counts, statusOf } from '../../src/scheduler/step.ts';
 import { Driver, withoutTimers, failure } from '../support/scheduler-kit.ts';
 
 describe('S5 slots', () => {
-  test('[S5] never more actions than slots, and a freed slot is taken in the same step', () => {
+  test('[S5] running actions never exceed the slots, and a free slot is used in the same step', () => {
     const run = new Driver({ maxParallelActions: 2 });
     for (const id of ['a', 'b', 'c', 'd']) run.declare({ id });
     expect(counts(run.state)).toMatchObject({ running: 2, ready: 2 });

@@ -80,7 +80,7 @@ describe('the research assistant', () => {
     expect(text).toMatch(/^fetch_arxiv {3}█+$/m);
   });
 
-  test('[S13] no chart line is wider than asked for', () => {
+  test('[S13] no chart line is wider than requested', () => {
     for (const width of [40, 55, 70, 120]) {
       const chart = renderPlan(report, { width })
         .split('\n')

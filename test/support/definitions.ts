@@ -1,4 +1,4 @@
-/** Definitions that the catalog builds from short manifests. */
+/** Definitions that the catalogue builds from short manifests. */
 import type {
   RelicDefinition,
   RelicImplementation,

@@ -244,7 +244,7 @@ const children: WorstInput[] = [
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Puts a thousand workflows into the catalog, forty per file; those past the limit are left out. */
+/** Puts a thousand workflows into the catalogue, forty per file; those past the limit are left out. */
 function putWorkflows(tenant: Tenant, name: string, rest: string): Promise<Answer> {
   const files = times(25, (file) => [
     `workflows/${name}${file}.yaml`,

@@ -43,7 +43,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['closing brackets', ']\n'.repeat(30_000)],
     ['unclosed quotes', '"\n'.repeat(30_000)],
     ['Windows line ends', 'a: 1\r\n'.repeat(30_000)],
-  ])('%s: more tokens than a file may have', (_what, text) => {
+  ])('%s: more tokens than a file can have', (_what, text) => {
     expect(firstFault(text.slice(0, limits.yamlChars))).toBe(
       `the file has more than ${limits.yamlTokens} YAML tokens; split it into several files`,
     );
@@ -53,7 +53,7 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
     ['blank lines in a plain scalar', `a${'\n'.repeat(1_000_000)}b`],
     ['a literal block of blank lines', `|+\n${'\n'.repeat(1_000_000)}`],
     ['digits', '9'.repeat(1_000_000)],
-  ])('%s: more characters than a file may have', (_what, text) => {
+  ])('%s: more characters than a file can have', (_what, text) => {
     expect(firstFault(text)).toBe(`the file has ${text.length} characters (allowed: ${limits.yamlChars})`);
   });
 

@@ -23,8 +23,8 @@ const faultOf = async (work: () => unknown): Promise<unknown> => {
   return null;
 };
 
-describe('[M4] work on a catalogue comes in slices', () => {
-  test('other tasks run while a folder is read, and see the previous catalog', async () => {
+describe('[M4] changes of a catalogue run in slices', () => {
+  test('other tasks run while a folder is read, and see the previous catalogue', async () => {
     const seen: number[] = [];
     const store: ManifestStore = open(openNodeSql(), async () => {
       seen.push(store.list('tool').length);

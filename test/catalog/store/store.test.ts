@@ -75,7 +75,7 @@ describe('[M4] the store', () => {
     expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual(['one', 'two']);
   });
 
-  test('replace makes a folder the whole catalog; a single error leaves the catalog unchanged', async () => {
+  test('replace makes a folder the whole catalogue; a single error leaves the catalogue unchanged', async () => {
     const store = open();
     await store.put({ kind: 'tool', name: 'old' }, tool('old'), 1);
     await store.put({ kind: 'agent', name: 'stays' }, agent('stays', 'old'), 2);

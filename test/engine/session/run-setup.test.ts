@@ -66,7 +66,7 @@ describe('[M4] the definitions of a run', () => {
     ]);
   });
 
-  test('the current agent is that of the latest run; before the first run, that of the catalog', () => {
+  test('the current agent is that of the latest run; before the first run, that of the catalogue', () => {
     const { ports, asked, run } = given();
     expect(currentAgent(ports)?.agent.name).toBe('assistant');
     run({ content: 'hi', manifests: 'm1' });
@@ -95,7 +95,7 @@ describe('[M4] the definitions of a run', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('an agent that is no longer in the catalog is null, and a missing workflow is an error with its name', () => {
+  test('an agent that is no longer in the catalogue is null, and a missing workflow is an error with its name', () => {
     const { ports, run } = given({}, 'empty');
     expect([agentOfRun(ports, run({ content: 'hi' })), currentAgent(ports)]).toEqual([null, null]);
     const name = 'w'.repeat(limits.excerptChars + 1);

@@ -545,7 +545,7 @@ describe('[H1] refused requests', () => {
     expect(await variablesOf(created.session)).toEqual({ x: 1, y: [2] });
   });
 
-  test('a training export of an agent that is no longer in the catalog', async () => {
+  test('a training export of an agent that is no longer in the catalogue', async () => {
     let gone = false;
     const kit = await sessionKit({ script: [FINAL], gone: () => gone });
     gone = true;

@@ -187,7 +187,7 @@ describe('[M3] a value', () => {
 });
 
 describe('[P18] parts of rules', () => {
-  test('an item repeated', () => {
+  test('a repeated item', () => {
     expect([
       times('X', 0, 0),
       times('X', 2, 2),

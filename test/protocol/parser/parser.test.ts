@@ -1046,7 +1046,7 @@ describe('positions', () => {
     '<action \n\n<b>\n',
     '<action\n name="x"\n/>\n',
     '<action\n name="x">{}</action\n>\n',
-  ])('lines are counted over %j', (before) => {
+  ])('lines are counted across %j', (before) => {
     const text = `${before}<action id="f">{bad!}</action>`;
     const line = before.split('\n').length;
     for (const { name, chunks } of waysToCut(text, 5))
