@@ -116,7 +116,6 @@ class Reader implements ToolCallReader {
 
   end(complete: boolean): readonly ProtocolEvent[] {
     for (const call of this.#open.values()) this.#finish(call, complete);
-    this.#open.clear();
     this.#full = true;
     return this.#takeEvents();
   }
@@ -171,7 +170,6 @@ class Reader implements ToolCallReader {
   }
 
   #write(call: Call, piece: string): void {
-    if (piece === '') return;
     if (call.settled) {
       this.#warnTrailing(call, piece);
       return;
@@ -238,7 +236,7 @@ class Reader implements ToolCallReader {
     if (call.id !== null && !this.#used.has(call.id)) this.#used.set(call.id, print);
     else call.id = null;
     if (!read.ok) {
-      this.#report(call, { id, type, name, source: '{}' });
+      this.#report(call, { id, type, name, source: '' });
       this.#events.push({
         type: 'action_rejected',
         rejection: rejectionOf({ ordinal: call.ordinal, id, type, name }, read, source, { index: read.index }),
@@ -271,7 +269,7 @@ class Reader implements ToolCallReader {
     const rejected = rejectionOf({ ordinal: call.ordinal, id, type, name: call.name }, rejection, call.text);
     if (call.id !== null && this.#used.has(call.id)) call.id = null;
     else if (call.id !== null) this.#used.set(call.id, '');
-    this.#report(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '{}' });
+    this.#report(call, { id, type: type ?? DEFAULT_ACTION_TYPE, name: call.name ?? 'unnamed', source: '' });
     this.#events.push({ type: 'action_rejected', rejection: rejected });
   }
 
@@ -285,7 +283,7 @@ class Reader implements ToolCallReader {
       id: call.id !== null && call.id.length <= limits.callStateChars ? call.id : reported.id,
       // Endpoints accept only these characters in a function name.
       name: reported.name.replace(/[^\w-]/g, '_').slice(0, limits.idChars),
-      arguments: reported.source.trim() === '' ? '{}' : reported.source,
+      arguments: reported.source === '' ? '{}' : reported.source,
     });
   }
 

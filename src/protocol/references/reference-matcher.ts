@@ -52,15 +52,14 @@ export class ReferenceMatcher {
   /** Length of the current name or index. */
   #partChars = 0;
   /** Positions of each `.` and `[`, counted from the `$`. */
-  #separators: number[] = [];
+  readonly #separators: number[] = [];
 
   /** Begins a new reference, after its `$`. */
   reset(): void {
     this.#state = State.start;
-    this.#braced = false;
     this.#taken = 1;
     this.#partChars = 0;
-    if (this.#separators.length > 0) this.#separators = [];
+    this.#separators.length = 0;
   }
 
   /** After `ends_before`: how many of the characters taken follow the reference, such as the dot in `$a. `. */
@@ -91,7 +90,7 @@ export class ReferenceMatcher {
     const path: PathStep[] = [];
     for (let step = 0; step < complete; step += 1) {
       const from = separators[step] ?? end;
-      const to = step + 1 < complete ? (separators[step + 1] ?? end) : end;
+      const to = separators[step + 1] ?? end;
       path.push(raw.charCodeAt(from) === OPEN_BRACKET ? Number(raw.slice(from + 1, to - 1)) : raw.slice(from + 1, to));
     }
     return { name: raw.slice(start, separators[0]), path, raw };
@@ -149,7 +148,7 @@ export class ReferenceMatcher {
 
 function isNameStart(code: number): boolean {
   const letter = code | 32;
-  return (letter >= 97 && letter <= 122 && code < 128) || code === UNDERSCORE;
+  return (letter >= 97 && letter <= 122) || code === UNDERSCORE;
 }
 
 function isDigit(code: number): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
@@ -46,6 +47,41 @@ describe('[P17] function declarations for the endpoint', () => {
       },
       required: ['code'],
     });
+  });
+
+  const text = { type: 'string' };
+  const anything = {};
+  const inputs = { type: 'object', description: 'Values passed to the code as data' };
+  const feed = { id: text, type: text, interval: anything, source: { type: 'object' } };
+  const schema = (properties: JsonObject, required: string[]): JsonObject => ({ type: 'object', properties, required });
+  test.each<[name: string, parameters: JsonObject]>([
+    ['shell', schema({ command: text, inputs }, ['command'])],
+    [
+      'docker',
+      schema({ image: text, command: text, args: { type: 'array', items: text }, inputs }, ['image', 'command']),
+    ],
+    ['set_variable', schema({ key: text, value: anything }, ['key', 'value'])],
+    ['delete_variable', schema({ key: text }, ['key'])],
+    ['add_context_feed', schema(feed, ['id', 'type', 'source'])],
+    ['update_context_feed', schema(feed, ['id'])],
+    ['remove_context_feed', schema({ id: text }, ['id'])],
+    ['clear_context', schema({}, [])],
+    ['helper', schema({ message: text, context: anything }, ['message'])],
+    ['nightly', { type: 'object', additionalProperties: true }],
+  ])('the parameters of %s', (name, parameters) => {
+    const tools = nativeTools(
+      assistant((agent) => ({
+        ...agent,
+        capabilities: ['shell', 'docker'],
+        internalActions: { enabled: true, allowed: null, blocked: [] },
+        imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'] },
+      })),
+    );
+    const listed = tools.find((tool) => tool.name === name)?.parameters;
+    expect(listed).toMatchObject(parameters);
+    expect(Object.keys((listed?.['properties'] ?? {}) as JsonObject)).toEqual(
+      Object.keys((parameters['properties'] ?? {}) as JsonObject),
+    );
   });
 
   test('[X4] omit what the agent cannot use', () => {

@@ -603,3 +603,177 @@ describe('[P16] limits', () => {
     );
   });
 });
+
+describe('[P17] calls as they are told', () => {
+  const messages = ({ events }: Read): string[] =>
+    events.flatMap((event) => {
+      if (event.type === 'warning') return [`${event.code}: ${event.message}`];
+      return event.type === 'action_rejected' ? [event.rejection.message] : [];
+    });
+
+  test.each<[what: string, deltas: ToolCallDelta[], expected: string[]]>([
+    [
+      'incomplete arguments',
+      whole('{"q":'),
+      ['Action "call_1": The arguments of the call are incomplete, so it does not run'],
+    ],
+    ['no name', [piece('{}', { id: 'a' })], ['Action "a": The call has no function name']],
+    [
+      'an error in the arguments',
+      whole('{"a": 1,\n "b" 2 }'),
+      ['Action "call_1", line 2: The body is not a JSON object: expected ":" after a key'],
+    ],
+    [
+      'the same call twice',
+      [piece('{}', { id: 'a', name: 'f' }), piece('{}', { index: 1, id: 'a', name: 'f' })],
+      ['duplicate_action: The call "a" was repeated with the same arguments; it runs once'],
+    ],
+    [
+      'text after the arguments, once',
+      [piece('{} x', { id: 'a', name: 'f' }), piece('y')],
+      ['tool_call_ignored: Text after the arguments of the call of "f" was ignored'],
+    ],
+    ['white space after the arguments', [piece('{} ', { id: 'a', name: 'f' }), piece('\n')], []],
+  ])('%s', (_what, deltas, expected) => {
+    expect(messages(read(deltas, { json: 'strict' }))).toEqual(expected);
+  });
+
+  test('an excerpt shows the error, or the beginning', () => {
+    const padding = 'x'.repeat(2 * limits.excerptChars);
+    const excerptOf = (args: string): string | undefined =>
+      rejectionsOf(read(whole(args), { json: 'strict' }).events)[0]?.excerpt;
+    expect(excerptOf(`{"a": "${padding}", b}`)).toBe(`${padding.slice(0, limits.excerptChars / 2 - 3)}", b}`);
+    expect(excerptOf(`{"a": "${padding}`)).toBe(`{"a": "${padding}`.slice(0, limits.excerptChars));
+  });
+
+  test('calls are listed as they began, in whatever order they ended', () => {
+    const { calls } = read([
+      piece('{"n"', { index: 0, id: 'a', name: 'f' }),
+      piece('{}', { index: 1, id: 'b', name: 'f' }),
+      piece('{}', { index: 2, id: 'c', name: 'f' }),
+      piece(':1}'),
+    ]);
+    expect(calls).toStrictEqual([
+      { actionId: 'a', ordinal: 0, type: 'tool', id: 'a', name: 'f', arguments: '{"n":1}' },
+      { actionId: 'b', ordinal: 1, type: 'tool', id: 'b', name: 'f', arguments: '{}' },
+      { actionId: 'c', ordinal: 2, type: 'tool', id: 'c', name: 'f', arguments: '{}' },
+    ]);
+  });
+
+  test('a rejected call keeps its type and has no arguments; one without a name is unnamed', () => {
+    const typeOf = (): 'agent' => 'agent';
+    const { events, calls } = read([piece('{"n"', { id: 'a', name: 'f' }), piece('{"n":1}', { index: 1, id: 'b' })], {
+      typeOf,
+    });
+    expect(rejectionsOf(events).map(({ id, type, name }) => [id, type, name])).toEqual([
+      ['a', 'agent', 'f'],
+      ['b', null, null],
+    ]);
+    expect(calls.map(({ type, name, arguments: args }) => [type, name, args])).toEqual([
+      ['agent', 'f', '{}'],
+      ['tool', 'unnamed', '{}'],
+    ]);
+  });
+
+  test('a name keeps only the characters that endpoints accept, and 64 of them', () => {
+    const named = (name: string): string | undefined => read(whole('{}', name)).calls[0]?.name;
+    expect(named('a b.c-d_E9é')).toBe('a_b_c-d_E9_');
+    expect(named('x'.repeat(limits.idChars + 1))).toBe('x'.repeat(limits.idChars));
+  });
+
+  test("an endpoint's id and its extra data are kept up to their limit", () => {
+    const longest = 'x'.repeat(limits.callStateChars);
+    const extra = { s: 'x'.repeat(limits.callStateChars - '{"s":""}'.length) };
+    const { calls } = read([
+      { ...piece('{}', { index: 0, id: longest, name: 'f' }), extra },
+      { ...piece('{}', { index: 1, id: `${longest}y`, name: 'f' }), extra: { s: `${extra.s}y` } },
+    ]);
+    expect(calls.map(({ id, extra: kept }) => [id, kept])).toEqual([
+      [longest, extra],
+      ['auto_2', undefined],
+    ]);
+  });
+
+  test('[P6] an automatic id is never one that the endpoint gave', () => {
+    const deltas = [piece('{}', { id: 'auto_1', name: 'f' }), piece('{}', { index: 1, name: 'f' })];
+    expect(actionsOf(read(deltas).events).map(({ id }) => id)).toEqual(['auto_1', 'auto_2']);
+  });
+
+  test('a call whose id comes later is one call; another name or another id with a name begins a new one', () => {
+    const late = [piece('{"n"', { name: 'f' }), piece(':1}', { id: 'a', name: 'f' })];
+    expect(lines(read(late).events)).toEqual(['open tool f async', 'action a tool:f async {"n":1}']);
+    const next = [piece("{'n': 1}", { id: 'a', name: 'f' }), piece("{'n': 2}", { id: 'b', name: 'f' })];
+    expect(lines(read(next).events)).toEqual([
+      'open tool f async',
+      'warning repaired_json',
+      'action a tool:f async {"n":1} repaired',
+      'open tool f async',
+      'warning repaired_json',
+      'action b tool:f async {"n":2} repaired',
+    ]);
+    const blank = [piece('{}', { name: 'f' }), piece(' \n', { name: 'f' })];
+    expect(actionsOf(read(blank).events)).toHaveLength(1);
+  });
+
+  test('arguments that are complete before the name wait for the end', () => {
+    const reader = createToolCallReader(options());
+    expect(reader.feed(piece('{} ', { id: 'a' }))).toEqual([]);
+    expect(lines(reader.feed(piece(' ', { name: 'f' })))).toEqual(['open tool f async']);
+    expect(lines(reader.end(true))).toEqual(['action a tool:f async {}']);
+    expect(reader.end(true)).toEqual([]);
+    expect(reader.feed(piece('{}', { id: 'b', name: 'f' }))).toEqual([]);
+  });
+
+  test('[P16] past the number of actions one call is rejected and the others are skipped', () => {
+    const numbering = { ordinal: 0, autoId: 1 };
+    const deltas = [0, 1, 2].flatMap((index) => [
+      piece('{}', { index, id: `c${index}`, name: 'f' }),
+      piece(' more', { index }),
+    ]);
+    const result = read(deltas, { numbering, actionsLeft: 1 });
+    expect(lines(result.events)).toEqual([
+      'open tool f async',
+      'action c0 tool:f async {}',
+      'warning tool_call_ignored',
+      'rejected c1 too_many_actions',
+    ]);
+    expect(messages(result).at(-1)).toBe('Action "c1": More than 1 actions; this one and all later ones are ignored');
+    expect(numbering.ordinal).toBe(2);
+    expect(lines(read(deltas, { actionsLeft: -1 }).events)).toEqual(['rejected c0 too_many_actions']);
+  });
+
+  test('[P16] arguments may be as long as the limit, in bytes', () => {
+    const most = limits.actionBodyBytes;
+    const args = (chars: number, character = 'x'): string => `{"q":"${character.repeat(chars - 8)}"}`;
+    const reader = createToolCallReader(options());
+    expect(actionsOf(reader.feed(piece(args(most), { id: 'a', name: 'f' })))).toHaveLength(1);
+    const tooLarge = `The arguments are longer than ${most} bytes`;
+    expect(messages(read(whole(args(most + 1))))).toEqual([`Action "call_1": ${tooLarge}`]);
+    expect(messages(read(whole(args(most / 2 + 5, 'é'))))).toEqual([`Action "call_1", line 1: ${tooLarge}`]);
+    const open = createToolCallReader(options());
+    expect(lines(open.feed(piece(args(most + 2).slice(0, most), { id: 'a', name: 'f' })))).toEqual([
+      'open tool f async',
+    ]);
+    expect(lines(open.feed(piece('x')))).toEqual(['rejected a too_large']);
+  });
+
+  test('[P16] the bytes of names and arguments count together, up to the limit of the generation', () => {
+    // 1, 1, 2, 2, 3, 3 and 3 bytes; a pair of surrogates has 4.
+    const characters = '\u007fa\u0080\u07ff\u0800\ud7ff\ue000😀\ud800\udfff';
+    const bytes = 1 + 1 + 2 + 2 + 3 + 3 + 3 + 4 + 4;
+    const name = 'né';
+    const rest = limits.generationBytes - bytes - 2 - 3;
+    const reader = createToolCallReader(options());
+    reader.feed(piece('{}', { id: 'done', name }));
+    expect(lines(reader.feed(piece(' '.repeat(rest))))).toEqual([]);
+    expect(lines(reader.feed(piece(characters)))).toEqual(['warning tool_call_ignored']);
+    expect(reader.feed(piece('', { index: 1, id: 'open' }))).toEqual([]);
+    const last = reader.feed(piece('x', { index: 2 }));
+    const message = `The generation is longer than ${limits.generationBytes} bytes`;
+    expect(messages({ events: [...last], calls: [] })).toEqual([
+      `Action "open": ${message}`,
+      `text_too_large: ${message}; the calls that follow were ignored`,
+    ]);
+    expect([reader.feed(piece('x', { index: 2 })), reader.end(true)]).toEqual([[], []]);
+  });
+});

@@ -7,7 +7,7 @@ import {
   referenceNames,
   scanText,
 } from '../../../src/protocol/references/references.ts';
-import { follow, renderText, substitute } from '../../../src/protocol/references/substitution.ts';
+import { follow, newSubstitutionQuota, renderText, substitute } from '../../../src/protocol/references/substitution.ts';
 import type { NameLookup } from '../../../src/protocol/references/substitution.ts';
 
 const VALUES: Record<string, Json> = {
@@ -27,7 +27,7 @@ const lookup: NameLookup = (name) => {
 };
 const put = (value: Json): { value: Json; warnings: string[] } => {
   const result = substitute({ p: value }, lookup);
-  return { value: result.value['p'] ?? null, warnings: result.warnings.map(({ code }) => code) };
+  return { value: result.value['p'] as Json, warnings: result.warnings.map(({ code }) => code) };
 };
 
 describe('[P12] cost of references', () => {
@@ -170,6 +170,28 @@ describe('[P12] detection of references', () => {
     ['$é', ['$é']],
     ['$aé', [['a'], 'é']],
     ['${été}', [['été']]],
+    ['$a[12]', [['a', 12]]],
+    ['$a[1x]', [['a'], '[1x]']],
+    ['$a[x', [['a'], '[x']],
+    ['$a.b[', [['a', 'b'], '[']],
+    ['$a.b[1].', [['a', 'b', 1], '.']],
+    ['$a[999999999]', [['a', 999_999_999]]],
+    ['$a[1234567890]', [['a'], '[1234567890]']],
+    ['${a[12].b}', [['a', 12, 'b']]],
+    ['${a\u007fb}', ['${a\u007fb}']],
+    ['${a b}', ['${a b}']],
+    ['${a!b}', [['a!b']]],
+    ['$aZz_09', [['aZz_09']]],
+    ['${}', ['${}']],
+    [`$${'n'.repeat(64)}`, [['n'.repeat(64)]]],
+    [`$${'n'.repeat(65)}`, [`$${'n'.repeat(65)}`]],
+    [`\${${'n'.repeat(64)}}`, [['n'.repeat(64)]]],
+    [`\${${'n'.repeat(65)}}`, [`\${${'n'.repeat(65)}}`]],
+    ['$a@', [['a'], '@']],
+    ['$a`', [['a'], '`']],
+    ['$a{', [['a'], '{']],
+    ['$a/', [['a'], '/']],
+    ['$a:', [['a'], ':']],
     ['$$', ['$']],
     ['', []],
   ])('%j', (text, parts) => {
@@ -178,6 +200,19 @@ describe('[P12] detection of references', () => {
   test('a reference longer than its limit is text', () => {
     const long = `$a${'.b'.repeat(limits.referenceChars)}`;
     expect(scanText(long)).toEqual([long]);
+    const longest = `$a.${'b'.repeat(limits.referenceChars - 3)}`;
+    expect(scanText(longest)).toEqual([{ name: 'a', path: ['b'.repeat(limits.referenceChars - 3)], raw: longest }]);
+    expect(scanText(`${longest}b`)).toEqual([`${longest}b`]);
+  });
+  test('values of every kind are searched, at every place of a text', () => {
+    expect(referenceNames(['$a', 'x$b', 'xx$c', null, 1, true, { k: null, l: '$d' }, []])).toEqual([
+      'a',
+      'b',
+      'c',
+      'd',
+    ]);
+    expect(referenceNames('none')).toEqual([]);
+    expect(referenceNames(null)).toEqual([]);
   });
   test('a long text of dollars, names and brackets takes linear time', () => {
     for (const piece of ['$', '$a', '$a.', '$a[', '${', '${a', '${a[', '$a[1'])
@@ -197,12 +232,100 @@ describe('[P14] references and code', () => {
     expect(parameterReferences(type, parameters)).toEqual(['e', 'a', 'b', 'c', 'HOME', 'd']);
     expect(commandReferences(type, parameters)).toEqual(['a', 'b', 'c', 'HOME', 'd']);
   });
+  test.each<[command: string, names: string[]]>([
+    ['$a1 $A ${Z_9} $_x $z0', ['a1', 'A', 'Z_9', '_x', 'z0']],
+    ['$a $a ${a}', ['a']],
+    [`$${'n'.repeat(64)}`, ['n'.repeat(64)]],
+    [`$${'n'.repeat(65)}`, []],
+    ['$1a $-a $@a', []],
+    ['$a-$b.$c', ['a', 'b', 'c']],
+  ])('in the command %j', (command, names) => {
+    expect(commandReferences('shell', { command })).toEqual(names);
+  });
   test('escaped and special dollars of the shell are not references', () => {
     expect(commandReferences('shell', { command: 'echo \\$a $$ $1 $? $(b) $@ $-' })).toEqual([]);
   });
   test('for other types, all parameters contain references', () => {
     expect(parameterReferences('tool', { command: '$a', deep: { code: '$b' } })).toEqual(['a', 'b']);
     expect(commandReferences('tool', { command: '$a' })).toEqual([]);
+  });
+});
+
+describe('[P12] what a substitution reports', () => {
+  const messages = (parameters: JsonObject, quota?: { charsLeft: number }): string[] =>
+    substitute(parameters, lookup, quota).warnings.map(({ code, message }) => `${code}: ${message}`);
+
+  test('each path that does not exist, once', () => {
+    expect(messages({ a: '$n.x', b: ['$n.x and ${object.y}'] })).toEqual([
+      'missing_path: $n.x: this path does not exist; the value is null',
+      'missing_path: ${object.y}: this path does not exist; the value is null',
+    ]);
+  });
+
+  test('unknown names as they are written, the first ten of them', () => {
+    expect(messages({ a: '$u1 ${u2.x} $u1' })).toEqual([
+      'unknown_reference: $u1, ${u2.x}: no earlier action or variable has this name; left unchanged',
+    ]);
+    const names = Array.from({ length: 11 }, (_, at) => `$u${at}`);
+    expect(messages({ a: names.join(' ') })).toEqual([
+      `unknown_reference: ${names.slice(0, 10).join(', ')}: no earlier action or variable has this name; left unchanged`,
+    ]);
+  });
+
+  test('the rendered characters, each reference rendered once and charged each time', () => {
+    let rendered = 0;
+    const value = { toJSON: () => (rendered += 1) } as unknown as Json;
+    const quota = newSubstitutionQuota();
+    const result = substitute({ a: '$v', b: 'is $v', c: '$v' }, () => ({ known: true, value }), quota);
+    expect(result).toEqual({ value: { a: value, b: 'is 1', c: value }, warnings: [], spent: false, renderedChars: 3 });
+    expect(rendered).toBe(1);
+    expect(quota.charsLeft).toBe(limits.runSubstitutedChars - 3);
+  });
+
+  test('a value of the greatest size fits, one more character does not', () => {
+    const most = limits.substitutedChars;
+    const of = (chars: number): NameLookup => {
+      const value = 'x'.repeat(chars);
+      return (name) => ({ known: true, value: name === 'v' ? value : 'y' });
+    };
+    expect(substitute({ a: '$v' }, of(most))).toMatchObject({ warnings: [], spent: false, renderedChars: most });
+    expect(substitute({ a: '$v', b: '$w', c: '<$w>' }, of(most + 1))).toEqual({
+      value: { a: null, b: null, c: '<>' },
+      warnings: [
+        {
+          code: 'truncated',
+          message: `The references of one action may add ${most} characters; $v and later references were left out`,
+        },
+      ],
+      spent: false,
+      renderedChars: most + 1,
+    });
+    expect(substitute({ a: '$w', b: '$v' }, of(most)).value).toEqual({ a: 'y', b: null });
+  });
+
+  test("a run's quota may be used up, and then nothing is rendered", () => {
+    const quota = { charsLeft: 4 };
+    expect(substitute({ a: '$s' }, lookup, quota)).toMatchObject({ value: { a: 'text' }, spent: false });
+    expect(quota.charsLeft).toBe(0);
+    expect(substitute({ a: '$n', b: '$none.x', c: '$u' }, lookup, quota)).toMatchObject({
+      value: { a: null, b: null, c: '$u' },
+      warnings: [{ code: 'missing_path' }, { code: 'unknown_reference' }],
+      spent: true,
+      renderedChars: 0,
+    });
+    expect(substitute({ a: '<$n>', b: '$s' }, lookup, quota)).toMatchObject({
+      value: { a: '<>', b: null },
+      warnings: [{ code: 'truncated' }],
+      spent: true,
+      renderedChars: 0,
+    });
+    const short = { charsLeft: 7 };
+    expect(substitute({ a: '$s', b: '$s', c: '$n', d: '<$broken>' }, lookup, short)).toEqual({
+      value: { a: 'text', b: null, c: null, d: '<>' },
+      warnings: [{ code: 'truncated', message: expect.stringContaining('; $s and later references were left out') }],
+      spent: true,
+      renderedChars: 8,
+    });
   });
 });
 
@@ -221,5 +344,15 @@ describe('[P12] rendering and resolving paths', () => {
     expect(follow({ a: [1] }, ['a', 0])).toEqual({ found: true, value: 1 });
     expect(follow({ a: [1] }, ['toString'])).toEqual({ found: false, value: null });
     expect(follow({ a: null }, ['a'])).toEqual({ found: true, value: null });
+    expect(follow({ a: null }, ['a', 'b'])).toEqual({ found: false, value: null });
+    expect(follow({ a: 1 }, ['a', 'b'])).toEqual({ found: false, value: null });
+  });
+  test('items by their index', () => {
+    const items = Array.from({ length: 11 }, (_, at) => `item ${at}`);
+    expect(follow(items, [10])).toEqual({ found: true, value: 'item 10' });
+    expect(follow(items, ['10'])).toEqual({ found: true, value: 'item 10' });
+    for (const step of ['x1', '1x', '', '-1', '1.0', 'length', 11]) {
+      expect(follow(items, [step]), String(step)).toEqual({ found: false, value: null });
+    }
   });
 });
