@@ -61,8 +61,8 @@ export interface KitOptions {
   /** Runs this instead of a conversation. */
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
-  /** Its first variables. */
-  readonly variables?: JsonObject;
+  /** Its first variables; null creates no session. */
+  readonly variables?: JsonObject | null;
   readonly secrets?: readonly string[];
   readonly expiryMs?: number;
   /** The host's description from its starter; default: its first life. */
@@ -127,7 +127,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     events.push(...(batch ?? []));
     for (const event of batch ?? []) checkEvent(event);
   });
-  if (!session.exists) {
+  if (!session.exists && options.variables !== null) {
     await session.create(
       {
         ...SESSION_RECORD,

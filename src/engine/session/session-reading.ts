@@ -53,11 +53,12 @@ export class SessionReading {
       return response;
     }
     const answer = new RunAnswer();
-    for (let after = run.firstSeq - 1; after < this.#lastOf(run);) {
+    const until = Math.min(endOf(run) ?? Infinity, this.#until);
+    for (let after = run.firstSeq - 1; after < until;) {
       const { found, next, chars } = this.#journal.slice({
         run: run.run,
         after,
-        until: this.#lastOf(run),
+        until,
         only: RunAnswer.EVENTS,
       });
       for (const event of found) answer.add(event);
@@ -214,7 +215,7 @@ export class SessionReading {
   /** @throws EngineError `unknown_artifact` */
   async artifact(id: string): Promise<Artifact> {
     const seq = eventOfArtifact(id);
-    const artifacts = seq === null || this.#journal.event(seq) === null ? [] : await this.#artifactsAt(seq);
+    const artifacts = seq === null ? [] : await this.#artifactsAt(seq);
     const found = artifacts.find(({ entry }) => entry.id === id);
     if (found !== undefined) return { ...found.entry, bytes: found.read() };
     throw new EngineError('unknown_artifact', `This session has no artifact "${id.slice(0, limits.excerptChars)}"`);
@@ -237,21 +238,15 @@ export class SessionReading {
 
   /** Folds the part of a run that belongs to this reading. */
   async #each(run: RunRecord, fold: RunFold): Promise<void> {
-    const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
+    const end = endOf(run);
     for (let after = run.firstSeq - 1; after < this.#until;) {
       // fire_and_forget actions end after their run; nothing follows after the last of them.
-      if (isOver && after >= (run.lastSeq ?? Infinity) && fold.settled) return;
+      if (end !== null && after >= end && fold.settled) return;
       const { found, next, chars } = this.#journal.slice({ run: run.run, after, until: this.#until });
       for (const event of found) fold.add(event);
       after = next;
       await this.#took(chars);
     }
-  }
-
-  /** The last event of a run that may contain a part of its answer. */
-  #lastOf(run: RunRecord): number {
-    const isOver = run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
-    return isOver ? Math.min(run.lastSeq ?? this.#until, this.#until) : this.#until;
   }
 
   #required<T extends EventType>(seq: number, type: T): EventOf<T> {
@@ -267,6 +262,11 @@ export class SessionReading {
     await this.slices.pause();
     if (this.#isGone()) throw new EngineError('unknown_session', 'There is no session with this id');
   }
+}
+
+/** The last event of a run; null if more may follow, because the run is active or waits for a person. */
+function endOf({ status, lastSeq }: RunRecord): number | null {
+  return status === 'waiting' ? null : lastSeq;
 }
 
 /** An object without its closing brace: more members follow. */

@@ -54,9 +54,9 @@ export async function* workflowText(
   inputs: JsonObject,
   view: WorkflowView,
 ): AsyncGenerator<string> {
-  const program = new Program(inputs, view);
+  const program = new Program(definition, inputs, view);
   let over = false;
-  const writing = program.write(definition).finally(() => {
+  const writing = program.write().finally(() => {
     over = true;
     program.wake();
   });
@@ -72,6 +72,7 @@ export async function* workflowText(
 }
 
 class Program {
+  readonly #definition: WorkflowDefinition;
   readonly #values: StepValues;
   readonly #view: WorkflowView;
   readonly #written: string[] = [];
@@ -82,16 +83,15 @@ class Program {
   #firstFailure: StepFailed | null = null;
   /** Number of failed steps whose compensation is running. */
   #compensating = 0;
-  #failFast = true;
-  /** Default concurrency of a `for_each`. */
-  #concurrency = 1;
   /** Number of actions and bytes of the text so far, including those of an earlier host. */
   #actions = 0;
   #bytes = 0;
   /** Names of referenced steps. */
-  #referred: ReadonlySet<string> = new Set();
+  readonly #referred: ReadonlySet<string>;
 
-  constructor(inputs: JsonObject, view: WorkflowView) {
+  constructor(definition: WorkflowDefinition, inputs: JsonObject, view: WorkflowView) {
+    this.#definition = definition;
+    this.#referred = referencedNames(definition);
     this.#values = new StepValues(inputs);
     this.#view = view;
     this.#failure.promise.catch(() => undefined);
@@ -110,11 +110,9 @@ class Program {
     this.#wake = null;
   }
 
-  async write(definition: WorkflowDefinition): Promise<void> {
+  async write(): Promise<void> {
+    const definition = this.#definition;
     const scope = scopeOf(definition.steps, { ids: new Map(), item: null, prefix: '' });
-    this.#referred = referencedNames(definition);
-    this.#failFast = definition.failFast;
-    this.#concurrency = definition.maxParallelSteps;
     await Promise.race([this.#all(definition.steps, scope, []), this.#failure.promise]);
     if (this.#firstFailure !== null) throw this.#firstFailure;
     const outputs: JsonObject = {};
@@ -167,7 +165,8 @@ class Program {
 
   /** Runs the compensation first; then writes nothing more, unless the other steps must be completed. */
   async #abort(step: WorkflowStep, id: string, scope: Scope, note: string | null): Promise<void> {
-    this.#failed = this.#failFast;
+    const { failFast } = this.#definition;
+    this.#failed = failFast;
     this.#firstFailure ??= new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
     this.#compensating += 1;
     const inner = scopeOf(step.compensate, { ...scope, prefix: `${id}_undo_` });
@@ -178,7 +177,7 @@ class Program {
     }
     this.#compensating -= 1;
     // Another step may have failed in the meantime; its compensation must also run.
-    if (this.#failFast && this.#compensating === 0) this.#failure.reject(this.#firstFailure);
+    if (failFast && this.#compensating === 0) this.#failure.reject(this.#firstFailure);
   }
 
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
@@ -293,7 +292,7 @@ class Program {
       const last = step.steps.at(-1);
       if (last !== undefined) ends.push(idOf(last.name, inner));
     }
-    await this.#parallel(list.length, step.concurrency ?? this.#concurrency, async (index) => {
+    await this.#parallel(list.length, step.concurrency ?? this.#definition.maxParallelSteps, async (index) => {
       const inner = scopes[index];
       if (inner !== undefined) await this.#all(step.steps, inner, []);
     });

@@ -121,6 +121,38 @@ describe('[J2] [P12] after a crash, the names of an action keep their values', (
       ['x', { v: 'a' }],
     ]);
   });
+
+  test.each([
+    ['without names', null, 'new'],
+    ['without this name', '{"other":null}', 'new'],
+    ['without a value', '{"v":{}}', 'new'],
+    ['that points to itself', '{"v":{"at":SEQ}}', 'new'],
+    ['with a value', '{"v":{"value":"recorded"}}', 'recorded'],
+    ['of an unknown name', '{"v":null}', '$v'],
+  ])('a record %s', async (_what, names, value) => {
+    const { options, seen } = hanging();
+    const kit = await sessionKit({ ...options, variables: { v: 'old' } });
+    void runText(kit, ACTION('x', { v: '$v' }));
+    await settle();
+    const seq = eventsOf(kit.events, 'action_started')[0]?.seq ?? 0;
+    kit.sql.exec(`UPDATE variables SET value = '"new"'`);
+    kit.sql.exec(`UPDATE events SET state = json_remove(state, '$.names') WHERE seq = ?`, seq);
+    if (names !== null) {
+      const stored = names.replace('SEQ', String(seq));
+      kit.sql.exec(`UPDATE events SET state = json_set(state, '$.names', json(?)) WHERE seq = ?`, stored, seq);
+    }
+    await after(kit, options);
+    expect(seen.map(([, { v = null }]) => v)).toEqual(['old', value]);
+  });
+
+  test('an action without names has no record of them', async () => {
+    const { options } = hanging();
+    const kit = await sessionKit(options);
+    void runText(kit, ACTION('x', { v: 1 }));
+    await settle();
+    const [started] = eventsOf(kit.events, 'action_started');
+    expect(Object.keys(new Journal(kit.sql).stateAt(started?.seq ?? 0) ?? {})).not.toContain('names');
+  });
 });
 
 test('[P12] a name refers to a variable, otherwise to the newest earlier outcome with this output key or id', async () => {

@@ -57,7 +57,7 @@ class Hosts {
   }
 }
 
-/** Actions whose id begins with `slow` take one second; the others end immediately, as their parameters say. */
+/** Actions whose id begins with `slow` take one second, `deaf` never ends; the others end immediately, as their parameters say. */
 function world(): { readonly hosts: (more?: KitOptions) => Hosts; readonly ran: string[] } {
   const ran: string[] = [];
   return {
@@ -66,6 +66,7 @@ function world(): { readonly hosts: (more?: KitOptions) => Hosts; readonly ran: 
       const tool = async ({ action, attempt, parameters }: ActionCall): Promise<ActionOutcome> => {
         ran.push(`${action.id}/${attempt}`);
         if (action.id.startsWith('slow')) await new Promise<void>((end) => void made.clock.schedule(1_000, end));
+        if (action.id === 'deaf') await new Promise(() => undefined);
         if (attempt <= Number(parameters['fail_times'] ?? 0)) {
           return { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
         }
@@ -200,13 +201,17 @@ describe('[J9] replay of outcomes', () => {
     expect(ran).toEqual(['a/1', 'b/1', 'slow/1', 'slow/1']);
   });
 
-  test('[S7] a retry starts at the same time as without the crash', async () => {
+  test.each([
+    ['a failure', 'flaky', 0],
+    ['a timeout', 'deaf', 5_000],
+  ])('[S7] a retry after %s starts at the same time as without the crash', async (_what, id, afterMs) => {
     const retry = { max_attempts: 3, delay: 10, backoff: 'exponential' };
-    const text = ACTION('flaky', { retry, parameters: { fail_times: 2 } });
+    const text = ACTION(id, { retry, timeout: 5, parameters: { fail_times: 2 } });
     const startsOf = async (crash: boolean): Promise<number[]> => {
       const made = world().hosts();
       const first = await made.next();
       await post(first, text);
+      made.clock.advance(afterMs);
       await made.end(crash ? await made.next() : first);
       return eventsOf(made.events(), 'action_started').map(({ timestamp }) => timestamp);
     };

@@ -107,6 +107,8 @@ describe('[M4] the definitions of a run', () => {
     expect(() => agentOfRun(other.ports, other.run({ type: 'workflow' }))).toThrow(
       expect.objectContaining(fault) as Error,
     );
+    // A session without a workflow cannot run one.
+    expect(() => sourceOf(ports, run({ type: 'workflow' }), null)).toThrow('No workflow is called ""');
   });
 
   test('a session without a record is unknown', () => {

@@ -38,7 +38,9 @@ test('[J6] a full session refuses messages; its conversation can be read and exp
   const fault = await faultOf(kit, 'more');
   expect(fault).toMatchObject({ code: 'session_full', status: 507 });
   expect(await problemResponse(fault).json()).toMatchObject({ code: 'session_full' });
-  expect(fault instanceof EngineError ? fault.message : '').toContain(`${limits.sessionBytes} bytes`);
+  expect(fault instanceof EngineError ? fault.message : '').toBe(
+    `This session has reached ${limits.sessionBytes} bytes and accepts no further messages. It can still be read, exported and deleted; continue in a new session`,
+  );
   expect([kit.session.lastSeq, kit.session.runCount]).toEqual([lastSeq, 1]);
   // An accepted message is still known by its key.
   expect(await faultOf(kit, 'hi', 'k')).toMatchObject({ runId: first.runId });
@@ -78,7 +80,15 @@ test('[J6] if a session becomes full during a run, running actions end normally,
   const { actions, status } = await running;
   expect(actions).toMatchObject([
     { id: 'a', status: 'completed' },
-    { id: 'b', status: 'failed', error: { code: 'session_full', retryable: false } },
+    {
+      id: 'b',
+      status: 'failed',
+      error: {
+        code: 'session_full',
+        message: expect.stringContaining('and starts no further action. '),
+        retryable: false,
+      },
+    },
   ]);
   expect([ends.length, status]).toEqual([1, 'completed']);
 });

@@ -254,6 +254,24 @@ describe('values read for requests', () => {
     expect(await ended.answer(journal.runs.require(1))).toBe('the answer');
   });
 
+  test('[J8] events after the wait for an approval belong to the run', async () => {
+    const journal = newJournal(openNodeSql());
+    journal.runs.create({}, 1, 'running');
+    queued(journal, 1, 'tool');
+    journal.runs.end(1, 'waiting', 2, true);
+    completed(journal, 1, 'approved');
+    // More events than one slice has.
+    for (let n = 0; n < limits.pageRows; n += 1) {
+      journal.append({ runId: RUN(1), iteration: 1, at: 3, type: 'warning', data: { code: 'w', message: 'm' } });
+    }
+    const data = { content: 'the answer', final: true, segment: 1 };
+    journal.append({ ...head(1), type: 'response_completed', data });
+    const reading = readingOf(journal);
+    const run = journal.runs.require(1);
+    expect(await reading.answer(run)).toBe('the answer');
+    expect(await reading.outcome(run, 'a')).toMatchObject({ response: 'the answer', output: 'approved' });
+  });
+
   test('[J6] a page of artifacts has a maximum number, and the next page begins after it', async () => {
     const journal = newJournal(openNodeSql());
     journal.runs.create({}, 1, 'running');

@@ -222,6 +222,21 @@ describe('[P13] references in responses', () => {
     expect(shown().join('|')).toContain('it, at last.');
   });
 
+  test('[J8] a response does not wait for an action that awaits approval', async () => {
+    const kit = await sessionKit({
+      executors: forever,
+      agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }),
+    });
+    void runText(
+      kit,
+      `${echo('slow')}<action type="python" mode="async" id="asks">{"code":"1"}</action>`,
+      '<response final="false">$asks so far</response>',
+    );
+    await settle();
+    const completed = eventsOf(kit.events, 'response_completed');
+    expect(completed.map(({ data }) => data.content)).toEqual(['[asks: pending] so far']);
+  });
+
   test('[P12] an unknown name stays unchanged, with a warning', async () => {
     const kit = await sessionKit();
     const result = await runText(kit, '<response final="true">It costs $5 or $unknown.</response>');
@@ -586,6 +601,14 @@ describe('[J4] tokens', () => {
 });
 
 describe('[H1] expiry and alarms of a session', () => {
+  test('a session that was not created is never woken', async () => {
+    const { session } = await sessionKit({ variables: null });
+    expect([session.exists, session.nextWake()]).toEqual([false, null]);
+    await session.recover();
+    await session.wake();
+    expect(() => session.record).toThrow('There is no session with this id');
+  });
+
   test('it expires after its last use: its creation, or the start or end of a run', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ expiryMs: 5_000, executors: { tool: () => release.promise } });
@@ -686,5 +709,21 @@ describe('[J5] a cancel', () => {
       },
     });
     expect(eventsOf(kit.events, 'agent_failed')).toMatchObject([{ iteration: 0, run_id: failed.run_id }]);
+  });
+
+  test('[J3] a run that cannot be set up fails with the internal error, which is logged', async () => {
+    let broken = false;
+    const kit = await sessionKit({
+      gone: () => {
+        if (broken) throw new Error('the catalogue is broken');
+        return false;
+      },
+    });
+    broken = true;
+    expect(await say(kit, 'hi')).toMatchObject({
+      status: 'failed',
+      error: { code: 'internal', message: 'the catalogue is broken' },
+    });
+    expect(kit.faults.map(String)).toEqual(['Error: the catalogue is broken']);
   });
 });
