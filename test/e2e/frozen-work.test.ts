@@ -52,7 +52,7 @@ async function begin(system: Started): Promise<string> {
 const result = async (system: Started, session: string): Promise<RunResult> =>
   (await (await fetch(`${system.url}/executions/${session}`)).json()) as RunResult;
 
-test('[J2] a run in progress at three frozen starts is quarantined by name; other runs continue, and new runs work', async () => {
+test('[J2] a run in progress at three frozen starts is suspended by name; other runs continue, and new runs work', async () => {
   const env = { ...LIGHT_SANDBOX, CORTEX_STATE_DIR: stateFolder() };
   const first = await start(env);
   const [poison, innocent] = [await begin(first), await begin(first)];

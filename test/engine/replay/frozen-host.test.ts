@@ -1,4 +1,4 @@
-/** Work that freezes its host is quarantined; other work in progress continues (J2, J3). */
+/** Work that freezes its host is suspended; other work in progress continues (J2, J3). */
 import { describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
@@ -147,7 +147,7 @@ async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
 }
 
 describe('[J2] a run that freezes its host', () => {
-  test('is quarantined by name after three frozen starts, and the fourth start serves', async () => {
+  test('is suspended by name after three frozen starts, and the fourth start serves', async () => {
     const world = await frozenWorld();
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       const [kit] = await world.start();
@@ -181,7 +181,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('a waiting message that freezes each host when it starts is quarantined itself', async () => {
+  test('a waiting message that freezes each host when it starts is suspended itself', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -194,7 +194,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('the remaining actions of an answered run are quarantined too, and the answer stays', async () => {
+  test('the remaining actions of an answered run are suspended too, and the answer stays', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -243,7 +243,7 @@ describe('[J2] a run that freezes its host', () => {
 });
 
 describe('[J2] harmless work', () => {
-  test('is never quarantined because hosts are killed, however soon and often', async () => {
+  test('is never suspended because hosts are killed, however soon and often', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -255,7 +255,7 @@ describe('[J2] harmless work', () => {
     }
   });
 
-  test('is not quarantined by hosts that freeze after its proving time', async () => {
+  test('is not suspended by hosts that freeze after its proving time', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -301,7 +301,7 @@ describe('[J2] harmless work', () => {
 });
 
 describe('[J2] a host without a supervisor', () => {
-  test('counts the ends of its object: three in a row, shortly after the start of the work, quarantine the run', async () => {
+  test('counts the ends of its object: three in a row, shortly after the start of the work, suspend the run', async () => {
     const world = await frozenWorld(1, false);
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       await world.start();
@@ -343,7 +343,7 @@ describe('[F3] a periodic feed that freezes its host', () => {
     feeds: [feed, { ...feed, id: 'good', source: { ...feed.source, params: { say: 'fine' } } }],
   });
 
-  test('is quarantined by name, the others are refreshed, and a message gives it another attempt', async () => {
+  test('is suspended by name, the others are refreshed, and a message gives it another attempt', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start({ agent, script: [answer('hi')] });
