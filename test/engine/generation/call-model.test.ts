@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FinishReason, ModelDelta, Usage } from '../../../src/domain/ports.ts';
+import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../../src/domain/ports.ts';
 import { callModel } from '../../../src/engine/generation/call-model.ts';
 
 const USED: Usage = { promptTokens: 3, completionTokens: 2, cachedTokens: 0, estimated: false, model: 'm' };
@@ -36,4 +36,43 @@ test.each([
   const { fault, used } = await call(reason);
   expect(fault).toMatchObject({ code });
   expect(used).toEqual([USED]);
+});
+
+test.each([
+  ['content_filter', "The model's answer was stopped by the endpoint's content filter"],
+  ['error', "The model's answer ended early (error)"],
+  ['abort', "The model's answer ended early (abort)"],
+] as const)('[P15] an answer that ended by %s says so', async (reason, message) => {
+  expect((await call(reason)).fault).toMatchObject({ message });
+});
+
+test('[P6] a call outside the conversation asks what it was given, and nothing else', async () => {
+  const requests: ModelRequest[] = [];
+  const pieces: string[] = [];
+  const model = {
+    name: 'scripted',
+    async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+      requests.push(request);
+      yield { type: 'text', text: 'one ' };
+      yield { type: 'reasoning', text: 'hm' };
+      yield { type: 'text', text: 'two' };
+    },
+  };
+  const { signal } = new AbortController();
+  const onText = (text: string): void => void pieces.push(text);
+  const ask = async (request: Pick<Parameters<typeof callModel>[1], 'system' | 'model' | 'further'>): Promise<string> =>
+    await callModel({ model }, { prompt: 'p', onText, ...request }, signal, () => undefined);
+  expect(await ask({ system: null, model: null })).toBe('one two');
+  expect(pieces).toEqual(['one ', 'two']);
+  const further = [
+    { role: 'assistant', content: 'a' },
+    { role: 'user', content: 'again' },
+  ] as const;
+  await ask({ system: 's', model: 'small', further });
+  const plain = { temperature: null, maxTokens: null, extra: {}, agent: null, signal };
+  const prompt = { role: 'user', content: 'p' };
+  expect(requests).toEqual([
+    { ...plain, model: null, messages: [prompt] },
+    { ...plain, model: 'small', messages: [{ role: 'system', content: 's' }, prompt, ...further] },
+  ]);
 });

@@ -1,0 +1,210 @@
+/** What a model is asked, and with which limits (L5, P17, S11, S12, I). */
+import { describe, expect, test } from 'vitest';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { ModelRequest } from '../../../src/domain/ports.ts';
+import { estimateTokens } from '../../../src/domain/tokens.ts';
+import { withoutCleared } from '../../../src/engine/generation/conversation.ts';
+import { modelRequest } from '../../../src/engine/generation/model-request.ts';
+import type { ActionReport, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
+import { toolOf } from '../../support/definitions.ts';
+
+const head = (kind: string, name: string): string =>
+  `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: ${name} does\n`;
+const { catalog } = loadManifests(
+  Object.entries({
+    'a.yaml': `${head('Agent', 'keeper')}persona: x\nimport: {agents: [helper], relics: [notes], workflows: [nightly]}\n`,
+    'b.yaml': `${head('Agent', 'helper')}persona: x\n`,
+    'n.yaml': `${head('Relic', 'notes')}executor: kv\nendpoints: {get: {summary: reads}, increment: {summary: adds}}\n`,
+    'w.yaml': `${head('Workflow', 'nightly')}steps: [{name: s, type: llm}]\n`,
+  }).map(([path, text]) => ({ path, text })),
+);
+
+function keeper(changes: (agent: AgentDefinition) => Partial<AgentDefinition> = () => ({})): ResolvedAgent {
+  const resolved = catalog.agent('keeper');
+  if (resolved === null) throw new Error('the catalogue has no keeper');
+  const thing = toolOf({ type: 'builtin', entrypoint: 'echo' }, { summary: 'a thing' });
+  return {
+    ...resolved,
+    agent: { ...resolved.agent, ...changes(resolved.agent) },
+    tools: new Map([[thing.name, thing]]),
+  };
+}
+
+const TURN: ChatTurn = { user: 'now', generations: [] };
+const { signal } = new AbortController();
+const requestOf = (given: Partial<Parameters<typeof modelRequest>[0]> = {}): ModelRequest =>
+  modelRequest({
+    resolved: keeper(),
+    history: [],
+    turn: TURN,
+    feeds: [],
+    last: false,
+    tokensLeft: null,
+    signal,
+    ...given,
+  });
+const withParameters = (parameters: AgentDefinition['engine']['parameters']): ResolvedAgent =>
+  keeper(({ engine }) => ({ engine: { ...engine, parameters } }));
+const promptTokens = ({ messages }: ModelRequest): number =>
+  messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+
+describe('[L5] a model request', () => {
+  test('has the prompt, the question, and no limits of its own', () => {
+    const request = requestOf({ resolved: withParameters({}) });
+    expect(request.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(request.messages[1]?.content).toContain('now');
+    expect(request).toMatchObject({ model: null, temperature: null, maxTokens: null, extra: {}, signal });
+    expect(Object.hasOwn(request, 'tools')).toBe(false);
+    expect(Object.hasOwn(request, 'answerOnly')).toBe(false);
+  });
+
+  test('has the parameters of the manifest; those that are no numbers are passed through or left out', () => {
+    const parameters = { temperature: 0.3, max_tokens: 77, seed: 1, stop: ['x'] };
+    expect(requestOf({ resolved: withParameters(parameters) })).toMatchObject({
+      temperature: 0.3,
+      maxTokens: 77,
+      extra: { seed: 1, stop: ['x'] },
+    });
+    expect(Object.keys(requestOf({ resolved: withParameters(parameters) }).extra)).toEqual(['seed', 'stop']);
+    expect(requestOf({ resolved: withParameters({ temperature: '0.3', max_tokens: '77' }) })).toMatchObject({
+      temperature: null,
+      maxTokens: null,
+      extra: {},
+    });
+  });
+
+  test('[L3] describes what the agent may use', () => {
+    const { agent } = requestOf();
+
+    expect(agent).toMatchObject({
+      name: 'keeper',
+      tools: [{ name: 'thing', summary: 'a thing' }],
+      capabilities: [],
+      form: 'full',
+      agents: ['helper'],
+      workflows: [{ name: 'nightly', summary: 'nightly does' }],
+      relics: [
+        { name: 'notes.get', summary: 'reads' },
+        { name: 'notes.increment', summary: 'adds' },
+      ],
+    });
+    for (const { parameters } of [...(agent?.tools ?? []), ...(agent?.workflows ?? []), ...(agent?.relics ?? [])]) {
+      expect(parameters).toEqual(expect.objectContaining({ type: 'object' }));
+    }
+  });
+
+  test('shows the latest turns only', () => {
+    const history = Array.from({ length: limits.historyTurns + 1 }, (_, at): ChatTurn => ({
+      user: `turn ${at}.`,
+      generations: [{ text: 'ok', results: [] }],
+      answer: 'ok',
+    }));
+    const resolved = keeper(() => ({ memory: { maxTurns: null, summarizeAfter: null } }));
+    const users = requestOf({ history, resolved }).messages.filter(({ role }) => role === 'user');
+    expect(users).toHaveLength(limits.historyTurns + 1);
+    expect(users[0]?.content).toBe('turn 1.');
+    expect(users.at(-1)?.content).toContain('now');
+  });
+
+  test('[F2] shows the feeds', () => {
+    const feeds = [{ id: 'weather', value: 'rain', ageMs: 0 }];
+    expect(requestOf({ feeds }).messages.at(-1)?.content).toContain('<context_feed id="weather" age="0s">\nrain');
+  });
+});
+
+describe('[P17] functions are declared', () => {
+  const tools = keeper(({ protocol }) => ({ protocol: { ...protocol, dialect: 'tool_calls' } }));
+  const call = { id: 'c', name: 'nightly', arguments: '{}', actionId: 'c', ordinal: 0, type: 'workflow' } as const;
+  const called: ChatTurn = { user: 'before', generations: [{ text: '', calls: [call], results: [] }] };
+
+  test.each([
+    ['if the manifest says so', { resolved: tools }, true],
+    ['if the conversation contains a call', { history: [called] }, true],
+    ['not otherwise', {}, false],
+  ])('%s', (_name, given, declared) => {
+    const request = requestOf(given);
+    expect(request.tools?.some(({ name }) => name === 'nightly') ?? false).toBe(declared);
+    expect(request.answerOnly).toBe(declared ? false : undefined);
+  });
+
+  test('[S11] and may not be called in the last generation', () => {
+    const request = requestOf({ resolved: tools, last: true });
+    expect(request).toMatchObject({ answerOnly: true, maxTokens: limits.lastGenerationTokens });
+    expect(request.messages.at(-1)?.content).toContain('This is the last generation');
+  });
+});
+
+describe('[S12] a generation may write', () => {
+  test.each([
+    ['what is left without its prompt', {}, 1_000, 1_000],
+    ['what it wishes, if that is less', { max_tokens: 400 }, 1_000, 400],
+    ['what is left, if it wishes more', { max_tokens: 4_000 }, 1_000, 1_000],
+    ['enough for an answer in any case', {}, -5_000, limits.leastGenerationTokens],
+    ['as much as it wishes without a budget', { max_tokens: 4_000 }, null, 4_000],
+  ])('%s', (_name, parameters, left, expected) => {
+    const resolved = withParameters(parameters);
+    const tokensLeft = left === null ? null : left + promptTokens(requestOf({ resolved }));
+    expect(requestOf({ resolved, tokensLeft }).maxTokens).toBe(expected);
+  });
+});
+
+describe('[I] results from before the context was cleared', () => {
+  const report = (id: string, changes: Partial<ActionReport> = {}): ActionReport => ({
+    id,
+    name: 'echo',
+    status: 'completed',
+    ms: 1,
+    output: id,
+    ...changes,
+  });
+  const clear = report('clear', { name: 'clear_context', output: null });
+  const turn = (...generations: readonly (readonly ActionReport[])[]): ChatTurn => ({
+    user: 'q',
+    generations: generations.map((results) => ({ text: 't', results })),
+  });
+  const outputs = (turns: readonly ChatTurn[]): unknown[] =>
+    withoutCleared(turns).map(({ generations }) =>
+      generations.map(({ results }) => results.map(({ output, note }) => output ?? note ?? null)),
+    );
+
+  test('are left out, those of the generation that cleared it and later ones are not', () => {
+    const turns = [
+      turn(['a', 'b'].map((id) => report(id))),
+      turn([report('c')], [report('d'), clear], [report('e')]),
+      turn([report('f')]),
+    ];
+    expect(outputs(turns)).toEqual([[['[cleared]', '[cleared]']], [['[cleared]'], ['d', null], ['e']], [['f']]]);
+    expect(withoutCleared(turns)[1]).toMatchObject({ user: 'q', generations: [{ text: 't' }, {}, {}] });
+    expect(turns[0]?.generations[0]?.results[0]?.output).toBe('a');
+  });
+
+  test('are left out up to the last time that it was cleared', () => {
+    expect(outputs([turn([clear], [report('a')], [clear], [report('b')]), turn([report('c')], [clear])])).toEqual([
+      [['[cleared]'], ['[cleared]'], ['[cleared]'], ['[cleared]']],
+      [['[cleared]'], [null]],
+    ]);
+  });
+
+  test('keep why there is no output', () => {
+    const failed = report('a', { status: 'failed', output: undefined as never, note: 'boom' });
+    expect(outputs([turn([failed]), turn([clear])])).toEqual([[['boom']], [[null]]]);
+  });
+
+  test('stay if it was not cleared: not by a failed action, and not by another one of this name', () => {
+    const turns = [
+      turn([report('a')]),
+      turn([report('x', { name: 'clear_context', status: 'failed' })]),
+      turn([report('y', { name: 'set_variable' }), report('z', { name: null })]),
+    ];
+    expect(withoutCleared(turns)).toBe(turns);
+  });
+
+  test('are not in the request', () => {
+    const history = [turn([report('secret')]), turn([clear])];
+    const text = JSON.stringify(requestOf({ history }).messages);
+    expect(text).toContain('[cleared]');
+    expect(text).not.toContain('\\nsecret\\n');
+  });
+});
