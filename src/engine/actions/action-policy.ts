@@ -48,7 +48,9 @@ export function relicOf(
   action: Pick<ActionDeclaration, 'type' | 'name'>,
   resolved: Pick<ResolvedAgent, 'relics'>,
 ): RelicDefinition | null {
-  return action.type === 'relic' ? (resolved.relics.get(action.name.split('.')[0] ?? '') ?? null) : null;
+  return action.type === 'relic'
+    ? (resolved.relics.get(relicTarget({ name: action.name, parameters: {} }).relic) ?? null)
+    : null;
 }
 
 /** The endpoint that an action calls; null if there is no such relic or endpoint. */
@@ -119,7 +121,7 @@ function notImported(
 ): Refusal | null {
   const { agent, tools, knownNames } = resolved;
   const imported = type === 'tool' ? [...tools.keys()] : agent.imports[`${type}s`];
-  const name = type === 'relic' ? (action.name.split('.')[0] ?? '') : action.name;
+  const name = type === 'relic' ? relicTarget(action).relic : action.name;
   if (imported.includes(name)) return type === 'relic' ? unknownEndpoint(action, resolved) : null;
   return unknownName(type, name, agent.name, imported, knownNames[type]);
 }

@@ -98,7 +98,6 @@ function byTime(a: Deadline, b: Deadline): number {
 
 function push(heap: Deadline[], deadline: Deadline): void {
   let at = heap.length;
-  heap.push(deadline);
   while (at > 0) {
     const parentAt = (at - 1) >> 1;
     const parent = heap[parentAt];

@@ -69,7 +69,6 @@ export class RunTimers {
       const passedMs = timer.startsWith('timeout:') ? 0 : Math.max(0, now - since);
       this.set(timer, Math.max(0, delayMs - passedMs));
     }
-    this.#recorded.clear();
   }
 
   /** The run waits for approvals only: a platform timer would keep the host in memory for days (J8). */

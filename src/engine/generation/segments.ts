@@ -247,7 +247,6 @@ function byteLength(text: string): number {
 
 /** The longest prefix of `text` that fits into `bytes` of UTF-8, whole characters only. */
 function cutToBytes(text: string, bytes: number): string {
-  if (bytes <= 0) return '';
   const buffer = new Uint8Array(bytes);
   const { read } = encoder.encodeInto(text, buffer);
   return text.slice(0, read);

@@ -28,16 +28,16 @@ export function endAbandonedRun(
   at: number,
   error: { readonly code: string; readonly message: string },
 ): SessionEvent[] {
-  const open = new Map<string, { readonly event: SessionEvent; started: boolean; readonly state: JsonObject }>();
+  const open = new Map<string, { readonly event: SessionEvent; started: boolean }>();
   let iteration = 0;
   let over: RunStatus | null = null;
   for (const { event, state } of journal.eventsOf(run)) {
     iteration = Math.max(iteration, event.iteration);
     over = RUN_ENDS[event.type] ?? over;
     const key = state?.['key'];
-    if (typeof key !== 'string' || state === null) continue;
+    if (typeof key !== 'string') continue;
     const action = open.get(key);
-    if (event.type === 'action_queued') open.set(key, { event, started: false, state });
+    if (event.type === 'action_queued') open.set(key, { event, started: false });
     else if (event.type === 'action_started' && action !== undefined) action.started = true;
     else if (ACTION_ENDS.has(event.type as JournaledEventType)) open.delete(key);
   }

@@ -130,7 +130,7 @@ describe('[S7] [S8] the policy of an action', () => {
     // Only a relic action has the effects and the timeout of an endpoint.
     ['agent', 'notes.get', 'unsafe', limits.longActionTimeoutMs],
   ] as const)('%s %s has the effects and the timeout of its type', (type, name, effects, timeoutMs) => {
-    expect(policyFor({ type, name })).toMatchObject({ effects, timeoutMs });
+    expect(policyFor({ type, name })).toMatchObject({ effects, timeoutMs, dispatch: 'eager', concurrency: null });
   });
 
   test('the timeout of a manifest is limited to the maximum', () => {
@@ -181,6 +181,7 @@ describe('[X4] permissions of an agent', () => {
     expect(policyFor({ type: 'tool', name: 'nosuch' }, null)).toMatchObject({ effects: 'unsafe', refusal: null });
     expect(refused({ type: 'shell', name: 'shell' }, null)).toBeNull();
     expect(refused({ type: 'internal', name: 'nosuch' }, null)).toBeNull();
+    expect(policyFor({ type: 'relic', name: 'notes.get' }, null)).toMatchObject({ effects: 'unsafe', refusal: null });
   });
 
   test('code runs if it is among the capabilities', () => {
@@ -241,12 +242,21 @@ describe('[X4] permissions of an agent', () => {
     expect(refused({ type: 'relic', name: `notes.${long}` })).toMatchObject({
       message: `The relic "notes" has no endpoint "${'q'.repeat(limits.excerptChars)}" (it has: get, increment)`,
     });
-    expect(refused({ type: 'relic', name: 'notes.incremen' })).toMatchObject({
-      message: 'The relic "notes" has no endpoint "incremen" (did you mean "increment"?)',
+    expect(refused({ type: 'relic', name: 'notes.getincrement' })).toMatchObject({
+      message: 'The relic "notes" has no endpoint "getincrement" (did you mean "get" or "increment"?)',
     });
   });
 
-  test('a relic without an endpoint is checked by its executor', () => {
+  test('only the name of a relic is split at its dot', () => {
+    expect(refused({ type: 'tool', name: 'thing.get' })).toMatchObject({
+      message: 'No tool is called "thing.get" (did you mean "thing"?)',
+    });
+    const imports = { ...keeper().agent.imports, agents: ['notes'] };
+    expect(refused({ type: 'agent', name: 'notes', parameters: { endpoint: 'x' } }, keeper({ imports }))).toBeNull();
+  });
+
+  test('a relic without an endpoint, and one that does not exist any more, are checked by the executor', () => {
+    expect(refused({ type: 'relic', name: 'notes.get' }, { ...keeper(), relics: new Map() })).toBeNull();
     expect(refused({ type: 'relic', name: 'notes' })).toBeNull();
     expect(refused({ type: 'relic', name: 'notes', parameters: { endpoint: 'gett' } })).toEqual({
       code: 'unknown_name',

@@ -89,11 +89,11 @@ describe('[J8] an approval', () => {
     ['a prefix', `x${ID}`],
     ['a suffix', `${ID}0`],
     ['too short', ID.slice(0, -1)],
-  ])('is found only by its exact id: %s', (_name, id) => {
+  ])('is found only by its exact id: %s', (name, id) => {
     const journal = newJournal(openNodeSql());
     const { runId } = journal.runs.create({ content: 'x' }, 1, 'running');
     // A stored id in another format is not an approval either.
-    for (const stored of new Set([ID, ...(id.endsWith('f') ? [] : [id])])) {
+    for (const stored of name === 'another id' ? [ID] : [ID, id]) {
       const data = { approval_id: stored, type: 'tool', sha256: '', bytes: 0, complete: true } as const;
       journal.append({ type: 'approval_requested', runId, iteration: 1, at: 1, actionId: 'a', data });
     }

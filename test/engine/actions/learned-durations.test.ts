@@ -25,14 +25,12 @@ test('[S5] the first duration is the initial average, and later ones move the av
 
 test('[S5] the target that was unused for the longest time is dropped at the limit', () => {
   const learned = new LearnedDurations();
-  for (let at = 0; at <= limits.learnedDurations; at += 1) {
-    learned.learn(`tool/t${at}`, at);
-    learned.learn('tool/kept', 1);
-  }
-  expect(learned.get('tool/t0')).toBeUndefined();
-  expect(learned.get('tool/t1')).toBeUndefined();
-  expect(learned.get('tool/t2')).toBe(2);
-  expect(learned.get('tool/kept')).toBe(1);
+  for (let at = 0; at < limits.learnedDurations; at += 1) learned.learn(`tool/t${at}`, at);
+  learned.learn('tool/t0', 0);
+  expect(learned.get('tool/t1')).toBe(1);
+  learned.learn('tool/new', 5);
+  expect([0, 1, 2].map((at) => learned.get(`tool/t${at}`))).toEqual([0, undefined, 2]);
+  expect(learned.get('tool/new')).toBe(5);
 });
 
 test('[S13] learned durations are used in the plan of the next run, and by the next instance of the session', async () => {

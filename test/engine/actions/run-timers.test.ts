@@ -52,6 +52,7 @@ describe('[S8] timers', () => {
     timers.set('due', 50);
     const at = timers.at('due');
     timers.suspend();
+    timers.suspend();
     expect([kit.clock.next, timers.at('due')]).toEqual([null, at]);
     kit.clock.advance(30);
     expect(fired).toEqual([]);
@@ -63,6 +64,11 @@ describe('[S8] timers', () => {
     timers.restart();
     kit.clock.advance(100);
     expect(fired).toEqual(['late@30', 'due@50']);
+    timers.set('never', 10);
+    timers.suspend();
+    timers.cancelAll();
+    timers.restart();
+    expect([kit.clock.next, timers.at('never')]).toEqual([null, null]);
   });
 
   test('[J8] the next expiry is that of the earliest approval; other timers do not count', () => {

@@ -206,5 +206,8 @@ describe('[I] results from before the context was cleared', () => {
     const text = JSON.stringify(requestOf({ history }).messages);
     expect(text).toContain('[cleared]');
     expect(text).not.toContain('\\nsecret\\n');
+    const current = JSON.stringify(requestOf({ turn: turn([report('secret')], [clear]) }).messages);
+    expect(current).toContain('[cleared]');
+    expect(current).not.toContain('\\nsecret\\n');
   });
 });

@@ -57,7 +57,7 @@ describe('[L6] the usage of model calls', () => {
       model_calls: 3,
       estimated: true,
     });
-    expect(eventsOf(await sent(), 'usage').map(({ data }) => data)).toEqual([
+    expect(eventsOf(await sent(), 'usage').map(({ data }) => data)).toStrictEqual([
       { prompt_tokens: 5, completion_tokens: 2, cached_tokens: 1 },
       { prompt_tokens: 10, completion_tokens: 20, cached_tokens: 3, estimated: true, model: 'x' },
       { prompt_tokens: 1, completion_tokens: 0, cached_tokens: 0 },

@@ -94,6 +94,14 @@ describe('[J4] a block', () => {
     expect(eventsOf(await sent(), 'thought_completed')[0]?.data.content).toBe('hidden');
   });
 
+  test('without text has no patch', async () => {
+    const { segments, sent } = scene();
+    segments.open('text');
+    segments.write('');
+    segments.close(false);
+    expect((await sent()).map(({ type }) => type)).toEqual(['text_started', 'text_completed']);
+  });
+
   test('continues after another block inside it', async () => {
     const { segments, sent } = scene();
     segments.open('text');
@@ -254,6 +262,11 @@ describe('[P13] a response with references', () => {
       ['response', null, { segment: 6, offset: 0, delta: 'this ' }],
     ]);
     segments.finishPending();
+    expect(segments.catchUp()).toEqual([]);
+    stage.values.set('b', value('7'));
+    segments.open('response');
+    stage.refer('b');
+    segments.close(false);
     expect(segments.catchUp()).toEqual([]);
   });
 

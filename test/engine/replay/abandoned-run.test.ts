@@ -66,6 +66,8 @@ test('[S10] every unfinished action gets an end, then the run ends', () => {
   write(...queued('started', '1/1'));
   write('action_started', { attempt: 1 }, 1, { id: 'started', key: '1/1' });
   write(...queued('waits', '2/0'));
+  const request = { approval_id: 'apr_1', type: 'tool', sha256: '', bytes: 0, complete: true } as const;
+  write('approval_requested', request, 2, { id: 'waits', key: '2/0' });
   const events = endAbandonedRun(journal, run, 9, ERROR);
   expect(shown(events)).toEqual([
     {

@@ -33,6 +33,15 @@ test.each<[string, [number, number][], number[]]>([
     [0, 1_000, 2_000, 60_000],
   ],
   [
+    'no notes, while others have slots',
+    [
+      [0, 1],
+      [0, 1],
+      [0, 0],
+    ],
+    [0, 1_000, 0],
+  ],
+  [
     'two notes: each alone',
     [
       [0, 2],

@@ -64,7 +64,13 @@ describe('[J2] a note', () => {
     expect(notes(sql)).toHaveLength(1);
     clock.advance(1);
     expect(notes(sql)).toEqual([]);
+    await queue.take('run 3');
+    queue.end('run 3');
     expect(clock.next).toBeNull();
+    // The work has ended here; a later host's note is not this host's.
+    await queueOf(sql, { life: 2, frozen: [] }).take('run 3');
+    queue.end('run 3');
+    expect(notes(sql)).toMatchObject([{ work: 'run 3', lives: '[2]' }]);
   });
 
   test('of work that is recovered again is kept', async () => {

@@ -99,6 +99,7 @@ describe('[J9] the inputs of a run', () => {
         in: [
           { is: 'condition', at: 2, key: '1/0', result: { ok: true, value: false } },
           { is: 'unasked', at: 2, key: '1/1', error: FAILURE },
+          { is: 'outcome', at: 3, key: '1/0', attempt: 1, error: FAILURE, random: 0 },
         ],
       },
     );
@@ -228,6 +229,7 @@ describe('[J2] events that a replayed run produces again', () => {
     expect(replay().recoveries).toBe(0);
     write('warning', recovered);
     write('warning', { code: 'unknown_reference', message: 'run_recovered' });
+    write('action_rejected', { code: 'run_recovered', message: 'y', type: null, mode: null }, undefined, 'a');
     write('warning', recovered);
     expect(replay().recoveries).toBe(2);
   });

@@ -140,7 +140,7 @@ describe('[R2] the hint of an opening tag', () => {
     ['another type with the name of a tool', opened('agent', 'plain'), null],
     ['a name that the agent does not have', opened('tool', 'other'), null],
   ])('%s', (_name, event, hint) => {
-    expect(prewarmHint([event], agent)).toEqual(hint);
+    expect(prewarmHint([event], agent)).toStrictEqual(hint);
   });
 
   test.each<[string, ProtocolEvent[], boolean]>([
