@@ -391,6 +391,8 @@ test('[F2] a change between runs is an event of the latest run, without an itera
   kit.clock.advance(10_000);
   await kit.session.wake();
   expect(changes().slice(-1)).toEqual([[of(1), 0, kit.clock.now()]]);
+  await settle();
+  expect(kit.faults).toEqual([]);
 });
 
 describe('[I] feed actions of the model', () => {

@@ -164,6 +164,10 @@ describe('[J2] a run that freezes its host', () => {
     ]);
     const result = await resultOf(one(kit).session, one(kit).session.run(runOf(one(kit))));
     expect(result?.actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
+    expect(result?.error).toEqual({
+      code: 'recovery_exhausted',
+      message: expect.stringMatching(/^The run was stopped: the host froze at 3 starts in a row/) as string,
+    });
     await post(one(kit), answer('serves'));
     await settle();
     expect(await statuses(one(kit))).toContain('completed');
@@ -356,10 +360,19 @@ describe('[F3] a periodic feed that freezes its host', () => {
     const kit = one(world.host?.kits[0]);
     const shown = kit.session.feeds();
     expect(shown).toMatchObject([
-      { id: 'poison', error: expect.stringContaining('recovery_exhausted') as string },
+      {
+        id: 'poison',
+        error: expect.stringMatching(
+          /^recovery_exhausted: suspended until the next message: the host froze at 3 starts in a row/,
+        ) as string,
+      },
       { id: 'good', error: null, value: 'fine' },
     ]);
-    expect(kit.faults.filter((fault) => String(fault).startsWith('feed "poison"'))).toHaveLength(1);
+    expect(kit.faults.filter((fault) => String(fault).startsWith('feed "poison"'))).toEqual([
+      expect.stringMatching(
+        `^feed "poison" of session ${SESSION_ID} is suspended: the host froze at 3 starts in a row`,
+      ),
+    ]);
     world.isArmed = false;
     await post(kit, answer('again'));
     expect(world.disks[0]?.exec(`SELECT * FROM taken_up WHERE aside = 1`)).toEqual([]);

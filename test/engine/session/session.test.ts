@@ -711,6 +711,32 @@ describe('[J5] a cancel', () => {
     expect(eventsOf(kit.events, 'agent_failed')).toMatchObject([{ iteration: 0, run_id: failed.run_id }]);
   });
 
+  test('[J2] a queued run keeps the session busy while the run before it fails to start', async () => {
+    const answer = Promise.withResolvers<void>();
+    const disk = Promise.withResolvers<void>();
+    let gone = false;
+    const kit = await sessionKit({
+      gone: () => gone,
+      stream: async function* () {
+        await answer.promise;
+        yield { type: 'text', text: FINAL };
+      },
+    });
+    for (let n = 0; n < 4; n += 1) await message(kit);
+    gone = true;
+    const failed = (): unknown =>
+      kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'agent_failed'`)[0]?.['n'];
+    kit.sql.onSync = async () => (failed() === 0 ? undefined : await disk.promise);
+    answer.resolve();
+    await settle();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'failed', 'failed', 'queued']);
+    expect(kit.session.busy).toBe(true);
+    disk.resolve();
+    await settle();
+    expect(kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'failed', 'failed', 'failed']);
+    expect(kit.session.busy).toBe(false);
+  });
+
   test('[J3] a run that cannot be set up fails with the internal error, which is logged', async () => {
     let broken = false;
     const kit = await sessionKit({
