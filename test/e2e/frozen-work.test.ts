@@ -52,7 +52,7 @@ async function begin(system: Started): Promise<string> {
 const result = async (system: Started, session: string): Promise<RunResult> =>
   (await (await fetch(`${system.url}/executions/${session}`)).json()) as RunResult;
 
-test('[J2] a run in progress at three frozen starts is suspended by name; other runs continue, and new runs work', async () => {
+test('[J2] a run in progress at three frozen starts is quarantined by name; other runs continue, and new runs work', async () => {
   const env = { ...LIGHT_SANDBOX, CORTEX_STATE_DIR: stateFolder() };
   const first = await start(env);
   const [poison, innocent] = [await begin(first), await begin(first)];
@@ -79,7 +79,7 @@ test('[J2] a run in progress at three frozen starts is suspended by name; other 
     });
   await expect
     .poll(() => system.output(), LATER)
-    .toContain(`of session ${poison} is suspended: the host froze at ${limits.frozenStarts} starts`);
+    .toContain(`of session ${poison} is quarantined: the host froze at ${limits.frozenStarts} starts`);
   expect((await result(system, innocent)).status).toBe('running');
   const served = await post<RunResult>(`${system.url}/execute/direct`, {
     stream: false,

@@ -177,7 +177,7 @@ describe('[M6] workflows', () => {
     expect((await listed()).length).toBe(before);
   });
 
-  test('[J2] are suspended if their starts froze the hosts, until the catalogue changes', async () => {
+  test('[J2] are quarantined if their starts froze the hosts, until the catalogue changes', async () => {
     // a stub from before an abort no longer works
     const stub = (): ReturnType<typeof SCHEDULES.getByName> => SCHEDULES.getByName('test-frozen');
     const schedule = { workflow: 'data_pipeline', cron: '0 3 * * *', timezone: 'UTC', inputs: { orders: ORDERS } };

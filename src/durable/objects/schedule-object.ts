@@ -111,7 +111,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
   async #startUnlessFrozen(kept: KeptSchedule, owner: string | null): Promise<boolean> {
     const aside = await this.#recoveryQueue.take(`${STARTS}${kept.workflow}`);
     if (aside === null) return await this.#start(kept, owner);
-    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is suspended until the catalogue changes: ${aside}`);
+    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is quarantined until the catalogue changes: ${aside}`);
     return true;
   }
 

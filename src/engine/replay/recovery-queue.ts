@@ -8,7 +8,7 @@
  *
  * Invariants:
  *  1. The note is durable before the work begins.
- *  2. Work with `limits.frozenStarts` counted notes is not recovered. It stays suspended until it is forgiven.
+ *  2. Work with `limits.frozenStarts` counted notes is not recovered. It stays quarantined until it is forgiven.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock, SqlDatabase } from '../../domain/ports.ts';
@@ -52,7 +52,7 @@ export class RecoveryQueue {
    * @returns why it is not recovered, as a message; null if it is
    */
   async take(work: string, onDelay: () => void = () => undefined): Promise<string | null> {
-    const aside = this.#whySuspended(work);
+    const aside = this.#whyQuarantined(work);
     if (aside !== null) return aside;
     const waitMs = this.#slots.delayOf(this.#notesAgainst(work), this.#clock.now());
     if (waitMs > 0) {
@@ -73,8 +73,8 @@ export class RecoveryQueue {
       : new Set(lives.filter((life) => this.#host.frozen.includes(life))).size;
   }
 
-  /** Why the work is not recovered any more, as a message; null if it may be. Suspended work stays suspended. */
-  #whySuspended(work: string): string | null {
+  /** Why the work is not recovered any more, as a message; null if it may be. Quarantined work stays quarantined. */
+  #whyQuarantined(work: string): string | null {
     const { lives, aside } = this.#read(work);
     const against = this.#notesAgainst(work);
     // Hosts that crash or are killed each time also count, later: the work may have caused it.
@@ -108,7 +108,7 @@ export class RecoveryQueue {
     }
   }
 
-  /** Suspended work whose name begins with this prefix may be recovered again. */
+  /** Quarantined work whose name begins with this prefix may be recovered again. */
   forgive(prefix: string): void {
     if (!this.#exists()) return;
     this.#db.exec(`DELETE FROM taken_up WHERE aside = 1 AND SUBSTR(work, 1, ?) = ?`, prefix.length, prefix);

@@ -65,16 +65,16 @@ export class SessionRecovery {
     if (this.#notedFeeds.has(feed.id)) return true;
     const aside = await this.#take(`${FEED_WORK}${feed.id}`);
     if (aside !== null) {
-      const isNews = this.#feeds.refuse(feed, `recovery_exhausted: suspended until the next message: ${aside}`);
+      const isNews = this.#feeds.refuse(feed, `recovery_exhausted: quarantined until the next message: ${aside}`);
       const { session_id: session } = recordOf(this.#scope);
-      if (isNews) this.#scope.log(`feed "${feed.id}" of session ${session} is suspended: ${aside}`);
+      if (isNews) this.#scope.log(`feed "${feed.id}" of session ${session} is quarantined: ${aside}`);
       return false;
     }
     this.#notedFeeds.add(feed.id);
     return true;
   }
 
-  /** A message has arrived: suspended feeds are tried again. */
+  /** A message has arrived: quarantined feeds are tried again. */
   forgiveFeeds(): void {
     this.#scope.recoveryQueue.forgive(FEED_WORK);
   }

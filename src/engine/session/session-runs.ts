@@ -240,7 +240,7 @@ export class SessionRuns {
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
   async endFrozen(record: RunRecord, why: string): Promise<void> {
-    this.#scope.log(`run ${record.runId} of session ${recordOf(this.#scope).session_id} is suspended: ${why}`);
+    this.#scope.log(`run ${record.runId} of session ${recordOf(this.#scope).session_id} is quarantined: ${why}`);
     await this.fail(record, { code: 'recovery_exhausted', message: `The run was stopped: ${why}` });
   }
 

@@ -1,4 +1,4 @@
-/** Work that freezes its host is suspended; other work in progress continues (J2, J3). */
+/** Work that freezes its host is quarantined; other work in progress continues (J2, J3). */
 import { describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
@@ -147,7 +147,7 @@ async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
 }
 
 describe('[J2] a run that freezes its host', () => {
-  test('is suspended by name after three frozen starts, and the fourth start serves', async () => {
+  test('is quarantined by name after three frozen starts, and the fourth start serves', async () => {
     const world = await frozenWorld();
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       const [kit] = await world.start();
@@ -160,7 +160,9 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.host?.isFrozen).toBe(false);
     expect(await statuses(one(kit))).toEqual(['failed: recovery_exhausted']);
     expect(kit?.faults).toEqual([
-      expect.stringMatching(`^run run_a+_1 of session ${SESSION_ID} is suspended: the host froze at 3 starts in a row`),
+      expect.stringMatching(
+        `^run run_a+_1 of session ${SESSION_ID} is quarantined: the host froze at 3 starts in a row`,
+      ),
     ]);
     const result = await resultOf(one(kit).session, one(kit).session.run(runOf(one(kit))));
     expect(result?.actions).toMatchObject([{ status: 'failed', error: { code: 'outcome_unknown' } }]);
@@ -185,7 +187,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('a waiting message that freezes each host when it starts is suspended itself', async () => {
+  test('a waiting message that freezes each host when it starts is quarantined itself', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -198,7 +200,7 @@ describe('[J2] a run that freezes its host', () => {
     expect(world.frozen).toHaveLength(limits.frozenStarts);
   });
 
-  test('the remaining actions of an answered run are suspended too, and the answer stays', async () => {
+  test('the remaining actions of an answered run are quarantined too, and the answer stays', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start();
@@ -247,7 +249,7 @@ describe('[J2] a run that freezes its host', () => {
 });
 
 describe('[J2] harmless work', () => {
-  test('is never suspended because hosts are killed, however soon and often', async () => {
+  test('is never quarantined because hosts are killed, however soon and often', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -259,7 +261,7 @@ describe('[J2] harmless work', () => {
     }
   });
 
-  test('is not suspended by hosts that freeze after its proving time', async () => {
+  test('is not quarantined by hosts that freeze after its proving time', async () => {
     const world = new World(1);
     const [first] = await world.start();
     await post(one(first), SLOW);
@@ -305,7 +307,7 @@ describe('[J2] harmless work', () => {
 });
 
 describe('[J2] a host without a supervisor', () => {
-  test('counts the ends of its object: three in a row, shortly after the start of the work, suspend the run', async () => {
+  test('counts the ends of its object: three in a row, shortly after the start of the work, quarantine the run', async () => {
     const world = await frozenWorld(1, false);
     for (let start = 1; start <= limits.frozenStarts; start += 1) {
       await world.start();
@@ -347,7 +349,7 @@ describe('[F3] a periodic feed that freezes its host', () => {
     feeds: [feed, { ...feed, id: 'good', source: { ...feed.source, params: { say: 'fine' } } }],
   });
 
-  test('is suspended by name, the others are refreshed, and a message gives it another attempt', async () => {
+  test('is quarantined by name, the others are refreshed, and a message gives it another attempt', async () => {
     const world = new World(1);
     world.isArmed = false;
     const [first] = await world.start({ agent, script: [answer('hi')] });
@@ -363,14 +365,14 @@ describe('[F3] a periodic feed that freezes its host', () => {
       {
         id: 'poison',
         error: expect.stringMatching(
-          /^recovery_exhausted: suspended until the next message: the host froze at 3 starts in a row/,
+          /^recovery_exhausted: quarantined until the next message: the host froze at 3 starts in a row/,
         ) as string,
       },
       { id: 'good', error: null, value: 'fine' },
     ]);
     expect(kit.faults.filter((fault) => String(fault).startsWith('feed "poison"'))).toEqual([
       expect.stringMatching(
-        `^feed "poison" of session ${SESSION_ID} is suspended: the host froze at 3 starts in a row`,
+        `^feed "poison" of session ${SESSION_ID} is quarantined: the host froze at 3 starts in a row`,
       ),
     ]);
     world.isArmed = false;

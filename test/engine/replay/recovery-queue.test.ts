@@ -146,7 +146,7 @@ describe('[J2] the slot of recovered work', () => {
   });
 });
 
-describe('[J2] suspended work', () => {
+describe('[J2] quarantined work', () => {
   const FROZEN = Array.from({ length: limits.frozenStarts }, (_, at) => at + 1);
 
   test('is reached after a number of frozen lives, and is reported at every later start', async () => {
@@ -155,7 +155,7 @@ describe('[J2] suspended work', () => {
     const why = `the host froze at ${limits.frozenStarts} starts in a row, shortly after recovering this`;
     expect(await through(sql, [9], FROZEN)).toBe(why);
     expect(notes(sql)).toEqual([{ work: 'run 1', lives: JSON.stringify(FROZEN), aside: 1 }]);
-    // It stays suspended when no note counts any more.
+    // It stays quarantined when no note counts any more.
     expect(await through(sql, [10], [])).toBe(why.replace('froze', 'ended'));
     expect(notes(sql)).toMatchObject([{ lives: JSON.stringify(FROZEN) }]);
   });
