@@ -189,8 +189,9 @@ export class TextReader {
     return tag.type !== 'action' || !reasoning || this.#actInReasoning;
   }
 
+  /** Whether a tag that is not significant begins an action: in reasoning, outside of fences, only action tags are not. */
   #isDraft(tag: Tag): boolean {
-    return this.#writer.reasoning && !this.#fences.open && tag.type === 'action' && !tag.closing;
+    return this.#writer.reasoning && !this.#fences.open && !tag.closing;
   }
 
   #warnOfDrafts(at: number): void {
@@ -251,12 +252,10 @@ export class TextReader {
           this.#fences.endLine(this.#position.base + this.next);
           return;
         case 'fence_before':
-          this.#state = 'text';
-          this.#fences.enterLine();
-          return;
         case 'text_before':
           this.#state = 'text';
           this.#fences.enterLine();
+          // Empty after a fence.
           this.#appendWrapperLine(this.#position.base + this.next);
           return;
       }
