@@ -1,71 +1,38 @@
 /** The service as a process: its ready line, its settings, its stop (R1, H8). */
 import { once } from 'node:events';
-import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { isAlive, treeOf } from './support/processes.ts';
-import { withSnapshot } from './support/python-snapshot.ts';
+import { launchRunner, type RunnerProcess } from './support/runner-process.ts';
 import { SECRET, signed } from './support/test-runner.ts';
 
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 const SLOW = 90_000;
 
 let stateDir: string;
-let started: ChildProcess[];
+let started: RunnerProcess[];
 beforeEach(async () => {
   stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-main-'));
   started = [];
 });
 afterEach(async () => {
-  for (const child of started) child.kill('SIGKILL');
+  for (const { child } of started) child.kill('SIGKILL');
   await fs.rm(stateDir, { recursive: true, force: true });
 });
 
-interface Service {
-  readonly child: ChildProcess;
-  readonly ended: Promise<number | null>;
-  out(): string;
-  err(): string;
-}
-
-function launch(env: Record<string, string>): Service {
-  if (env['RUNNER_SANDBOX'] === 'wasm') withSnapshot(stateDir);
-  const child = spawn(process.execPath, [MAIN], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      CORTEX_STATE_DIR: stateDir,
-      RUNNER_PORT: '0',
-      RUNNER_SECRET: SECRET,
-      RUNNER_WARM: '1',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  started.push(child);
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (chunk) => (out += String(chunk)));
-  child.stderr.on('data', (chunk) => (err += String(chunk)));
-  const ended = new Promise<number | null>((resolve) => {
-    child.once('exit', resolve);
-  });
-  return { child, ended, out: () => out, err: () => err };
-}
-
-async function readyOf(service: Service): Promise<{ url: string; sandbox: Record<string, string | null> }> {
-  await vi.waitFor(() => expect(service.out()).toContain('\n'), { timeout: SLOW });
-  return JSON.parse(service.out()) as { url: string; sandbox: Record<string, string | null> };
+function launch(env: Record<string, string>): RunnerProcess {
+  const service = launchRunner(stateDir, env);
+  started.push(service);
+  return service;
 }
 
 test('[R1] prints one line of JSON when it is ready, with its configuration', { timeout: SLOW }, async () => {
   const service = launch({ RUNNER_SANDBOX: 'wasm' });
-  expect(await readyOf(service)).toMatchObject({
+  expect(await service.ready()).toMatchObject({
     ready: true,
     service: 'container-runner',
     url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
@@ -80,7 +47,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   { timeout: SLOW },
   async (signal) => {
     const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_DRAIN_SECONDS: '0' });
-    const { url } = await readyOf(service);
+    const { url } = await service.ready();
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'sleep 601 & echo in; sleep 602' });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
     const tree = await vi.waitFor(
@@ -98,13 +65,13 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 );
 
 describe('SIGTERM', () => {
-  const launched = async (drainSeconds: string): Promise<{ readonly service: Service; readonly url: string }> => {
+  const launched = async (drainSeconds: string): Promise<{ readonly service: RunnerProcess; readonly url: string }> => {
     const service = launch({
       RUNNER_SANDBOX: 'process',
       RUNNER_ALLOW_PROCESS: '1',
       RUNNER_DRAIN_SECONDS: drainSeconds,
     });
-    const { url } = await readyOf(service);
+    const { url } = await service.ready();
     const code = 'touch here; while [ ! -e "$proxy" ]; do sleep 0.05; done; echo finished';
     const body = JSON.stringify({ kind: 'shell', session: 's', code, inputs: { proxy: path.join(stateDir, 'proxy') } });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
@@ -131,7 +98,7 @@ describe('SIGTERM', () => {
     await fs.writeFile(path.join(stateDir, 'proxy'), '');
     expect(await service.ended).toBe(0);
     const next = launch({ RUNNER_SANDBOX: 'wasm' });
-    const again = await readyOf(next);
+    const again = await next.ready();
     const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
     expect(record).toMatchObject({ state: 'ended', end: 'exited', exit_code: 0, stdout: 'finished\n' });
   });
@@ -153,7 +120,7 @@ describe('SIGTERM', () => {
 
 test('[R1] logs are lines of JSON without secrets, code and inputs', { timeout: SLOW }, async () => {
   const service = launch({ RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_LOG: 'debug' });
-  const { url } = await readyOf(service);
+  const { url } = await service.ready();
   const body = JSON.stringify({
     kind: 'shell',
     session: 's',
@@ -186,7 +153,7 @@ test(
   { timeout: SLOW },
   async () => {
     const service = launch({ RUNNER_SANDBOX: 'wasm' });
-    const { url } = await readyOf(service);
+    const { url } = await service.ready();
     const body = JSON.stringify({ kind: 'python', session: 's', code: 'print("in")\nwhile True: pass' });
     await fetch(await signed(url, 'PUT', '/jobs/a', body));
     await vi.waitFor(
@@ -204,7 +171,7 @@ test(
       await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
     }
     const next = launch({ RUNNER_SANDBOX: 'wasm' });
-    const again = await readyOf(next);
+    const again = await next.ready();
     const record = await (await fetch(await signed(again.url, 'GET', '/jobs/a', ''))).json();
     expect(record).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
   },

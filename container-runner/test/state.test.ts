@@ -5,7 +5,6 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { fileURLToPath } from 'node:url';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -14,12 +13,12 @@ import { openLedger } from '../ledger/open-ledger.ts';
 import { StateFolder } from '../state.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { withSnapshot } from './support/python-snapshot.ts';
+import { MAIN, observed, type RunnerProcess } from './support/runner-process.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';
 
 const NOW = Date.UTC(2026, 6, 1, 12);
 const SUFFIX = '.set-aside-2026-07-01T12-00-00-000Z';
 const SET_ASIDE = /^jobs\.sqlite\.set-aside-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 let stateDir: string;
 let directory: string;
@@ -222,13 +221,8 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
   let child: ChildProcess | null = null;
   afterEach(() => void child?.kill('SIGKILL'));
 
-  interface Service {
-    readonly ended: Promise<number | null>;
-    out(): string;
-    err(): string;
-  }
   /** The runner with its state on a disk of the given size; `go` = a file whose deletion frees space. */
-  function launch(options: string, after = ''): Service {
+  function launch(options: string, after = ''): RunnerProcess {
     const script = `mount -t tmpfs -o ${options} none "$CORTEX_STATE_DIR" && ${after}exec "$@"`;
     const started = spawn('unshare', [...UNSHARE, 'sh', '-c', script, 'sh', process.execPath, MAIN], {
       env: {
@@ -242,14 +236,7 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     child = started;
-    let out = '';
-    let err = '';
-    started.stdout.on('data', (chunk) => (out += String(chunk)));
-    started.stderr.on('data', (chunk) => (err += String(chunk)));
-    const ended = new Promise<number | null>((resolve) => {
-      started.once('exit', resolve);
-    });
-    return { ended, out: () => out, err: () => err };
+    return observed(started);
   }
 
   test('[R1] read-only: the start is refused with the file name and advice', { timeout: SLOW }, async () => {
@@ -266,8 +253,7 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
     { timeout: SLOW },
     async () => {
       const service = launch('size=4m');
-      await vi.waitFor(() => expect(service.out()).toContain('\n'), { timeout: SLOW });
-      const { url } = JSON.parse(service.out()) as { url: string };
+      const { url } = await service.ready();
       const ask = async (method: string, target: string, body = ''): Promise<Response> =>
         await fetch(await signed(url, method, target, body));
       const code = 'head -c 900000 /dev/urandom | base64 -w 0 | head -c 900000';

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import type Docker from 'dockerode';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -12,10 +11,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { isAlive, treeOf } from '../support/processes.ts';
-import { SECRET, signed, startRunner } from '../support/test-runner.ts';
+import { launchRunner } from '../support/runner-process.ts';
+import { signed, startRunner } from '../support/test-runner.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
-const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
 
 let stateDir: string;
 let started: ChildProcess[];
@@ -28,25 +27,13 @@ afterEach(async () => {
   await fs.rm(stateDir, { recursive: true, force: true });
 });
 
-/** The runner as a separate process; resolves when it is ready. */
 async function launch(sandbox: string): Promise<{ readonly child: ChildProcess; readonly url: string }> {
-  const child = spawn(process.execPath, [MAIN], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      CORTEX_STATE_DIR: stateDir,
-      RUNNER_PORT: '0',
-      RUNNER_SECRET: SECRET,
-      RUNNER_SANDBOX: sandbox,
-      RUNNER_WARM: '1',
-      ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
-    },
-    stdio: ['ignore', 'pipe', 'ignore'],
+  const { child, ready } = launchRunner(stateDir, {
+    RUNNER_SANDBOX: sandbox,
+    ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
   });
   started.push(child);
-  let said = '';
-  child.stdout?.on('data', (chunk) => (said += String(chunk)));
-  await vi.waitFor(() => expect(said).toContain('\n'), { timeout: 60_000 });
-  return { child, url: (JSON.parse(said) as { readonly url: string }).url };
+  return { child, url: (await ready()).url };
 }
 
 async function recordOf(url: string, id: string): Promise<{ readonly stdout: string }> {

@@ -1,12 +1,8 @@
 /** Relics in real containers: the two bundled ones, and faulty ones (R5). */
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -15,7 +11,8 @@ import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { connectEngine } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { KEY_VALUE, pythonRelic, RelicCaller, type RelicReply, SQL_STORE } from '../support/relic-kit.ts';
-import { SECRET, signed, startRunner, type TestRunner } from '../support/test-runner.ts';
+import { launchRunner } from '../support/runner-process.ts';
+import { signed, startRunner, type TestRunner } from '../support/test-runner.ts';
 
 const skip = reasonToSkip('docker');
 /** Only ends a test that hangs: containers start slowly on a busy machine. */
@@ -446,27 +443,18 @@ for host in ${JSON.stringify([at(theirs), ...gateways, '172.17.0.1'])}:
     '[R5] the containers of a killed runner are removed at the next start; state is kept',
     async ({ place: { space } }) => {
       const stateDir = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-'));
-      const main = fileURLToPath(new URL('../../main.ts', import.meta.url));
-      const child = spawn(process.execPath, [main], {
-        env: {
-          ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
-          PATH: process.env['PATH'],
-          RUNNER_SECRET: SECRET,
-          RUNNER_PORT: '0',
-          RUNNER_SANDBOX: 'docker',
-          RUNNER_WARM: '0',
-          CORTEX_STATE_DIR: stateDir,
-        },
-        stdio: ['ignore', 'pipe', 'ignore'],
+      const { child, ended, ready } = launchRunner(stateDir, {
+        RUNNER_SANDBOX: 'docker',
+        RUNNER_WARM: '0',
+        ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
       });
-      const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-      const { url } = JSON.parse(line) as { url: string };
+      const { url } = await ready();
       const ask: TestRunner['ask'] = async (method, target, body) =>
         await fetch(await signed(url, method, target, body === undefined ? '' : JSON.stringify(body)));
       await new RelicCaller({ ask }, space).call('key_value', KEY_VALUE, ['PUT', '/entries/kept', { value: 1 }]);
       expect(await ofRelics('containers', space)).toHaveLength(2);
       child.kill('SIGKILL');
-      await once(child, 'exit');
+      await ended;
 
       const next = await startRunner({ sandbox: 'docker', warm: 0, stateDir });
       expect(await ofRelics('containers', space)).toEqual([]);

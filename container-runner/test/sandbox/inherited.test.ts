@@ -5,7 +5,6 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -14,9 +13,9 @@ import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { isReady } from '../support/leftovers.ts';
 import { withSnapshot } from '../support/python-snapshot.ts';
+import { MAIN, observed } from '../support/runner-process.ts';
 import { SECRET, signed } from '../support/test-runner.ts';
 
-const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
 const SLOW = 120_000;
 const WORD = 'only-for-the-administrator';
 const TOOL_SECRET = 'a-secret-of-the-environment';
@@ -58,10 +57,7 @@ async function start(level: SandboxLevel): Promise<{ readonly url: string; reado
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   runner = child;
-  let out = '';
-  child.stdout.on('data', (chunk) => (out += String(chunk)));
-  await vi.waitFor(() => expect(out).toContain('\n'), { timeout: SLOW });
-  const { url } = JSON.parse(out) as { url: string };
+  const { url } = await observed(child).ready();
   await vi.waitFor(async () => expect(await isReady({ url })).toBe(true), { timeout: SLOW, interval: 100 });
   return { url, pid: child.pid ?? 0 };
 }
