@@ -38,7 +38,8 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     sql(path: string, body?: unknown): Promise<RelicReply>;
   }
   const relicTest = test.extend<{ place: Place }>({
-    place: async ({ expect }, use) => {
+    // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of the required fixtures from the pattern
+    place: async ({}, use) => {
       const space = `ses_${randomUUID()}`;
       const session = new RelicCaller(runner, space);
       await use({
