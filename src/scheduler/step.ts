@@ -10,8 +10,8 @@
  * Owns the state of every action and of the loop: graph, ready set, attempts, budgets, finality.
  * Does not own values: results, variables and feeds belong to the engine.
  *
- * `step` updates the given state in place and returns it. A caller uses only the returned state, and `snapshot` for a
- * persistent copy.
+ * `step` updates the given state in place and returns it. A caller uses only the returned state. It is rebuilt from the
+ * recorded inputs; there is no other stored form (J9).
  *
  * Invariants:
  *  1. An action is queued at most once and settled exactly once (S10). `queue` is its first command, except that a
@@ -76,7 +76,6 @@ import { brokeOff, judge } from './verdict.ts';
 
 export { initialState } from './state.ts';
 export type { RunState } from './state.ts';
-export { restore, snapshot } from './snapshot.ts';
 export {
   action,
   bindings,

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ChildBudget } from '../../src/domain/ports.ts';
 import type { Spent } from '../../src/domain/spent.ts';
-import { restore, snapshot, step } from '../../src/scheduler/step.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
 import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
@@ -66,17 +65,6 @@ test('[S12] the remaining budget is shared with the waiting children, and second
 test('[S12] without remaining budget a child is not started, and the run reports it', () => {
   const run = new Driver({ ...POLICY, modelCalls: 2 });
   expect(withoutTimers(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
-});
-
-test('[S1] [J9] a reserved share survives a snapshot', () => {
-  const run = new Driver(POLICY);
-  run.declare({ id: 'c', type: 'agent' });
-  const state = restore(JSON.parse(JSON.stringify(snapshot(run.state))));
-  expect(state.reserved).toEqual(run.state.reserved);
-  const spent = { modelCalls: 1, tokens: 5, cost: 0, actions: 1 };
-  const ended = step(state, { type: 'attempt_succeeded', at: 0, key: '1/0', attempt: 1, spent });
-  expect(ended.state.reserved).toEqual({ modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 });
-  expect(ended.state.tokens).toBe(5);
 });
 
 test('[S12] children declared together never get more actions than the run has', () => {

@@ -10,8 +10,6 @@ import {
   isBlockedOnApproval,
   isFireAndForget,
   lookup,
-  restore,
-  snapshot,
   statusOf,
 } from '../../src/scheduler/step.ts';
 import type { ActionStatus } from '../../src/domain/action.ts';
@@ -176,14 +174,4 @@ describe('queries of a writer of text', () => {
     last.end();
     expect(generationTokens(last.state)).toBe(5_000);
   });
-});
-
-test('[J9] a snapshot with another format or missing parts is refused with the reason', () => {
-  const run = new Driver();
-  run.declare({ id: 'a' });
-  const stored = snapshot(run.state);
-  expect(() => restore({ ...stored, v: 2 })).toThrow('A scheduler snapshot has format 2; this version reads 1');
-  expect(() => restore({ ...stored, nodes: [] })).toThrow(
-    'A scheduler snapshot refers to action 0, which it does not contain',
-  );
 });

@@ -1,7 +1,6 @@
 /** Limits in addition to the run's slots: of a type, and of an overloaded target (S5, R8). Cached outcomes (P6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionError, ActionType } from '../../src/domain/action.ts';
-import { restore, snapshot } from '../../src/scheduler/step.ts';
 import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
 const started = (commands: readonly string[]): string[] => commands.filter((command) => command.startsWith('start '));
@@ -184,16 +183,6 @@ describe('an overloaded target', () => {
     expect(started(run.declare({ id: 'p5', type: 'python', name: 'p5' }))).toEqual([]);
     expect(started(run.declare({ id: 't', name: 'x' }))).toEqual(['start t']);
     expect(started(run.succeed('p3'))).toEqual(['start p5']);
-  });
-
-  test('[J9] the current limit is part of a snapshot', () => {
-    const run = new Driver({ maxParallelActions: 4 });
-    fanOut(run, 6);
-    run.fail('a0', { overloaded: true });
-    run.state = restore(JSON.parse(JSON.stringify(snapshot(run.state))));
-    expect(most(run, 'tool/x')).toBe(2);
-    expect(started(run.succeed('a1'))).toEqual([]);
-    expect(started(run.succeed('a2'))).toEqual(['start a4']);
   });
 });
 

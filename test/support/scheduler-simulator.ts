@@ -9,7 +9,7 @@ import type { ActionDeclaration, ActionPolicy } from '../../src/domain/action.ts
 import type { FinishReason } from '../../src/domain/ports.ts';
 import { before, needsSlot } from '../../src/scheduler/ready.ts';
 import type { ActionNode } from '../../src/scheduler/state.ts';
-import { initialState, restore, snapshot, step } from '../../src/scheduler/step.ts';
+import { initialState, step } from '../../src/scheduler/step.ts';
 import type { RunState } from '../../src/scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/scheduler/types.ts';
 import { MODEL, declaration, failure, policy } from './scheduler-kit.ts';
@@ -55,8 +55,6 @@ export interface World {
   readonly policy: Partial<RunPolicy>;
   readonly generations: readonly GenerationScript[];
   readonly cancelAtMs: number | null;
-  /** Number of inputs after which the state is converted to JSON and back; 0 = never. */
-  readonly reloadEvery: number;
 }
 
 export interface Trace {
@@ -151,10 +149,6 @@ class Simulator {
     const timed = { at: this.#now, ...input } as SchedulerInput;
     const wasDrained = this.#drained;
     this.#inputs.push(timed);
-    const { reloadEvery } = this.#world;
-    if (reloadEvery > 0 && this.#inputs.length % reloadEvery === 0) {
-      this.#state = restore(JSON.parse(JSON.stringify(snapshot(this.#state))));
-    }
     const { state, commands } = step(this.#state, timed);
     this.#state = state;
     this.#commands.push(commands);
