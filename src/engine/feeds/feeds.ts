@@ -273,7 +273,7 @@ export class Feeds {
         cancel();
         resolve(inTime);
       };
-      signal.addEventListener('abort', done(false), { once: true });
+      signal.addEventListener('abort', done(false));
       work.then(done(true), done(false));
     });
   }

@@ -38,7 +38,7 @@ export class InputQueue {
     if (this.#inputs.length === 0 || signal.aborted) return;
     await new Promise<void>((resolve) => {
       this.#waiting.push(resolve);
-      signal.addEventListener('abort', () => resolve(), { once: true });
+      signal.addEventListener('abort', () => resolve());
     });
   }
 }
