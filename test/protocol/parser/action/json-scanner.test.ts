@@ -104,6 +104,8 @@ describe('[P7] a tag after the body', () => {
     ['{"a\nb\n', false],
     ['{"a\nb\n  c', true],
     ['{"a\nb"', true],
+    ['{"a\nb ', true],
+    ['{"a\n b\t', true],
   ])('%j, with a raw line break in a string, is hidden only within its line: %s', (text, hides) => {
     expect(scanned(text)).toMatchObject({ inString: false, hidesTag: hides, malformed: true });
   });
