@@ -20,6 +20,7 @@ import { openRelics } from './relics/open-relics.ts';
 import type { RelicHost } from './relics/relic-service.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { Prewarmer } from './prewarm.ts';
+import { killAbandoned } from './sandbox/abandoned.ts';
 import { BubblewrapSandbox } from './sandbox/bubblewrap.ts';
 import { DockerSandbox } from './sandbox/docker.ts';
 import { ProcessSandbox } from './sandbox/process.ts';
@@ -94,6 +95,8 @@ async function openRunner(
     onSetAside: (file, reason) => log.error({ file, reason }, 'an unusable file was renamed and replaced'),
   });
   const ledger = openLedger(state, now);
+  const abandoned = killAbandoned();
+  if (abandoned > 0) log.warn({ processes: abandoned }, 'processes of a runner that was killed are ended');
   const { sandboxes, absent } =
     options.sandboxes === undefined
       ? sandboxesOf(options, state, log, startup.image)

@@ -10,6 +10,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
 import { limits } from '../limits.ts';
+import { ownerMark } from './abandoned.ts';
 import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
@@ -156,7 +157,8 @@ export class BubblewrapSandbox implements Sandbox {
     ];
     const child = spawn(command, args, {
       cwd: '/',
-      env: {},
+      // the sandbox gets an empty environment (--clearenv)
+      env: ownerMark(),
       // an ignored descriptor would be inherited
       stdio: Array.from({ length: loaded ? FIRST_FILE : END_OF_FILES }, (_, fd) =>
         fd === FD.seccomp && this.#seccomp === null ? 'ignore' : 'pipe',

@@ -16,13 +16,31 @@ export function descendantsOf(pid: number): number[] {
 
 /** Processes with `NAME=value` in their environment, even if they left the process group. */
 export function marked(variable: string): number[] {
-  return pids().filter((pid) => {
+  return environments()
+    .filter(({ variables }) => variables.includes(variable))
+    .map(({ pid }) => pid);
+}
+
+/** The environments (`NAME=value`) with which processes started their programs, as far as they can be read. */
+export function environments(): { readonly pid: number; readonly variables: readonly string[] }[] {
+  return pids().flatMap((pid) => {
     try {
-      return fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable);
+      return [{ pid, variables: fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0') }];
     } catch {
-      return false;
+      return [];
     }
   });
+}
+
+/** When a process started, in clock ticks since the start of the system: with the pid, it identifies the process. */
+export function startOf(pid: number): string | null {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // Field 22. The second field, the program's name in parentheses, may contain any character.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** Ignores processes that have ended. */

@@ -12,6 +12,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { limits } from '../limits.ts';
+import { ownerMark } from './abandoned.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, marked, signalAll } from './process-tree.ts';
@@ -73,7 +74,7 @@ export class ProcessSandbox implements Sandbox {
     ];
     const child = spawn(command, args, {
       cwd: work,
-      env: { ...baseEnvironment(work, work, inputs), ...launch.env, [MARK]: mark },
+      env: { ...baseEnvironment(work, work, inputs), ...launch.env, ...ownerMark(), [MARK]: mark },
       stdio: ['pipe', 'pipe', 'pipe'],
       // a separate group, to signal all processes
       detached: true,
