@@ -175,8 +175,12 @@ function rowsOf(kind: Kind): Row[] {
 const isCommon = ({ field }: Row): boolean => COMMON.has(field);
 
 function page(): string {
+  const kinds = KINDS.map((kind) => `\`${kind}\``).join(', ');
+  const common = rowsOf('Agent')
+    .filter(isCommon)
+    .map((row) => (row.field === 'kind' ? { ...row, type: kinds } : row));
   const parts = [
-    `### Common fields\n\n${table(rowsOf('Agent').filter(isCommon))}`,
+    `### Common fields\n\n${table(common)}`,
     ...KINDS.filter((kind) => kind !== 'Monument').map(
       (kind) => `### ${kind}\n\n${table(rowsOf(kind).filter((row) => !isCommon(row)))}`,
     ),

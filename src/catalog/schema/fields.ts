@@ -110,7 +110,9 @@ export const imports = z.strictObject({
 
 /** Common fields of all kinds. */
 export const base = {
-  kind: z.string().describe('Kind of the document: Agent, Tool, Relic, Workflow or Monument.'),
+  kind: z
+    .string()
+    .describe('Kind of the document, also in lower case. A Monument is a collection that is only listed.'),
   version: z
     .string()
     .min(1)
