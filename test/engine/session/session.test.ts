@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
+import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
 import type { MessageRequest } from '../../../src/engine/session/session.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle, resultOf, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
@@ -598,6 +600,21 @@ describe('[J4] tokens', () => {
     expect(await kit.session.child(request)).toMatchObject({ runId, status: 'completed' });
     expect(kit.session.runCount).toBe(1);
   });
+});
+
+test('[M7] a child that is a workflow gets its inputs, and no message', async () => {
+  const kit = await sessionKit();
+  const request = { key: 'k', type: 'workflow', name: 'w', message: '', inputs: { n: 1 }, budget: null } as const;
+  const { input } = await kit.session.child(request);
+  expect(input).toEqual({ type: 'workflow', inputs: { n: 1 }, budget: null, manifests: null });
+});
+
+test('[P1] a posted text of an idle owner is read without waiting for a turn of the thread', async () => {
+  // another owner has the turn, and the clock of the queue stands still: a further turn would never come
+  const queue = new FairQueue(new FakeClock());
+  await new ThreadShare(queue, () => 'other').waitTurn();
+  const kit = await sessionKit({ share: new ThreadShare(queue, () => null) });
+  expect(await runText(kit, FINAL)).toMatchObject({ status: 'completed', response: 'ok' });
 });
 
 describe('[H1] expiry and alarms of a session', () => {
