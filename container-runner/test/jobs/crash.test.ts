@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { connectEngine, LABEL } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
+import type { ProcessRef } from '../support/processes.ts';
 import { isAlive, treeOf } from '../support/processes.ts';
 import { launchRunner } from '../support/runner-process.ts';
 import { signed, startRunner } from '../support/test-runner.ts';
@@ -52,6 +53,14 @@ async function begin(url: string, id: string): Promise<void> {
   await vi.waitFor(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'), { timeout: 60_000 });
 }
 
+/** The processes of the job that `begin` started. */
+async function jobOf({ pid = 0 }: ChildProcess): Promise<ProcessRef[]> {
+  const found = (): ProcessRef[] => treeOf(pid).filter(({ command }) => command.includes('sleep 605'));
+  // the output arrives before the shell has started the next command
+  await vi.waitFor(() => expect(found()).not.toEqual([]), { timeout: 60_000 });
+  return found();
+}
+
 async function containersOf(docker: Docker): Promise<number> {
   const owner = readFileSync(path.join(stateDir, 'runner', 'instance'), 'utf8');
   return (await docker.listContainers({ all: true, filters: { label: [`${LABEL}.runner=${owner}`] } })).length;
@@ -62,9 +71,8 @@ describe('the runner is killed while a job runs', () => {
   test.skipIf(skipBubblewrap !== null)('[R1] bubblewrap: its processes end, and the job is lost', async () => {
     const first = await launch('bubblewrap');
     await begin(first.url, 'a');
+    const job = await jobOf(first.child);
     const tree = treeOf(first.child.pid ?? 0);
-    const job = tree.filter(({ command }) => command.includes('sleep 605'));
-    expect(job.length).toBeGreaterThan(0);
     first.child.kill('SIGKILL');
     await vi.waitFor(() => expect(job.filter(isAlive)).toEqual([]), { timeout: 60_000 });
     const second = await launch('bubblewrap');
