@@ -1,6 +1,6 @@
 /**
  * `npm run test:steady [-- runs]`: runs the whole suite repeatedly, as CI does, the second half of the runs in parallel
- * with two busy loops. Reports the duration of each run, the slowest files, and every failure with the number of its run.
+ * with two busy loops. Reports the duration of each run, its failures as soon as it has ended, and the slowest files.
  * The exit code is 1 if a run failed.
  */
 import { spawn } from 'node:child_process';
@@ -61,6 +61,7 @@ for (let run = 1; run <= runs; run += 1) {
   }
   const reportFile = join(folder, `${run}.json`);
   const startedAt = performance.now();
+  const known = failures.length;
   const { code, output } = await runSuite(reportFile);
   const found = read(run, reportFile);
   if (code !== 0 && found === 0) failures.push(`run ${run}: exit code ${code}\n${output.slice(-2_000)}`);
@@ -68,6 +69,7 @@ for (let run = 1; run <= runs; run += 1) {
   console.log(
     `run ${run} of ${runs}: ${took} s${isBusy ? ', beside busy loops' : ''}, ${code === 0 ? 'passed' : 'FAILED'}`,
   );
+  for (const failure of failures.slice(known)) console.log(failure);
 }
 
 console.log('\nslowest files (seconds: median, most)');
@@ -76,7 +78,6 @@ for (const { file, all } of slowest.toSorted((a, b) => middle(b.all) - middle(a.
   console.log(`${middle(all).toFixed(1).padStart(7)} ${(all.at(-1) ?? 0).toFixed(1).padStart(7)}  ${file}`);
 }
 console.log(failures.length === 0 ? '\nno failures' : `\n${failures.length} failures`);
-for (const failure of failures) console.log(failure);
 process.exit(failures.length === 0 ? 0 : 1);
 
 function middle(sorted: readonly number[]): number {
