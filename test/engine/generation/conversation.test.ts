@@ -223,7 +223,7 @@ describe('[L5] a turn, from the journal', () => {
 });
 
 describe('[L5] the turns before a run', () => {
-  test('are those of messages, in order; what was executed without a message is no turn', () => {
+  test('are those of messages, in order; an execution without a message is not a turn', () => {
     const journal = newJournal(openNodeSql());
     const inputs = [{ content: 'a' }, { content: null }, { text: 'x' }, { content: 'b' }, { content: 'c' }];
     for (const input of inputs) write(journal, input, [COMPLETED]);

@@ -60,7 +60,7 @@ describe('[L5] a model request', () => {
     expect(Object.hasOwn(request, 'answerOnly')).toBe(false);
   });
 
-  test('has the parameters of the manifest; those that are no numbers are passed through or left out', () => {
+  test('has the parameters of the manifest; values that are not numbers are passed through or left out', () => {
     const parameters = { temperature: 0.3, max_tokens: 77, seed: 1, stop: ['x'] };
     expect(requestOf({ resolved: withParameters(parameters) })).toMatchObject({
       temperature: 0.3,
