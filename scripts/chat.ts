@@ -1,37 +1,48 @@
 /**
- * `npm run chat [-- agent]`: chats in the terminal with the system at PORT, shows actions as they run, and asks for
- * approvals.
+ * `npm run chat [-- agent] [--key <key>]`: chats in the terminal with the system at PORT, shows actions as they run, and
+ * asks for approvals. The key can also be in CORTEX_API_KEY.
  */
 import { createInterface } from 'node:readline/promises';
+import { parseArgs } from 'node:util';
 import pc from 'picocolors';
+import { connectionOf, request } from './terminal/connection.ts';
+import type { Connection } from './terminal/connection.ts';
 import { readEvents } from './terminal/event-client.ts';
 import type { EventOf, SessionEvent } from '../src/domain/event.ts';
 import { boxed, harmless, visible } from './terminal/visible.ts';
 
-const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
-const agent = process.argv[2] ?? 'assistant';
+const USAGE = 'npm run chat -- [agent] [--key <key>]';
+
+function readArguments(): { readonly agent: string; readonly connection: Connection } {
+  try {
+    const { values, positionals } = parseArgs({ allowPositionals: true, options: { key: { type: 'string' } } });
+    const [agent = 'assistant', ...others] = positionals;
+    if (others.length > 0) throw new Error(`expected one agent's name, got ${positionals.length} arguments`);
+    return { agent, connection: connectionOf(process.env, values.key) };
+  } catch (fault) {
+    console.error(`${fault instanceof Error ? fault.message : String(fault)}\nusage: ${USAGE}`);
+    process.exit(2);
+  }
+}
+
+const { agent, connection } = readArguments();
 
 /** Longer calls are not printed to the terminal. */
 const PRINTED_BYTES = 65_536;
+
+/** The start of a command that asks the system. The key is not printed. */
+const CURL = connection.key === null ? 'curl' : 'curl -H "authorization: Bearer $CORTEX_API_KEY"';
 
 const ENDS = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
 /** @param body absent for a GET */
 async function call(path: string, body?: unknown): Promise<Response> {
-  const headers: Record<string, string> = { 'content-type': 'application/json' };
-  const key = process.env['CORTEX_API_KEY'];
-  if (key !== undefined) headers['authorization'] = `Bearer ${key}`;
-  try {
-    const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
-    const response = await fetch(`${url}${path}`, init);
-    if (response.ok) return response;
-    const problem = (await response.json()) as { code: string; detail: string };
-    throw new Error(`${problem.code}: ${visible(problem.detail)}`);
-  } catch (fault) {
-    if (fault instanceof TypeError)
-      throw new Error(`no system at ${url}; run npm start in another terminal`, { cause: fault });
-    throw fault;
-  }
+  const headers = { 'content-type': 'application/json' };
+  return await request(
+    connection,
+    path,
+    body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) },
+  );
 }
 
 /** Prints blocks while they grow: writes only the part of a patch that is new. */
@@ -116,11 +127,11 @@ async function ask(event: EventOf<'approval_requested'>, question: Question): Pr
     const { parameters, inputs = {} } = data.complete ? data : ((await (await call(path)).json()) as typeof data);
     console.log(boxed(parameters, columns));
     if (Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
-  } else console.log(`    too long to show; read it before you decide: curl ${url}${path}`);
+  } else console.log(`    too long to show; read it before you decide: ${CURL} ${connection.url}${path}`);
   console.log(pc.dim(`    ${data.bytes} bytes, sha256 ${data.sha256}`));
   const said = await question('  approve? [y/N] ');
   if (said !== null) return /^y(es)?$/i.test(said.trim());
-  console.log(`    decide with: curl ${url}${path} -d '{"decision": "approve"}'`);
+  console.log(`    decide with: ${CURL} ${connection.url}${path} -d '{"decision": "approve"}'`);
   return null;
 }
 

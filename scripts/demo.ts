@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
+import { connectionOf, request } from './terminal/connection.ts';
+import type { Connection } from './terminal/connection.ts';
 import { readEvents } from './terminal/event-client.ts';
 import { freePort } from './system/services.ts';
 import { ROOT, startSystem } from './system/system.ts';
@@ -35,15 +37,21 @@ interface Plan {
 }
 
 const text = readFileSync(join(ROOT, 'scripts/demo/research-assistant.xml'), 'utf8');
-const own = await connect();
 try {
-  await show(own.url);
-} finally {
-  await own.stop();
+  const { connection, stop } = await connect();
+  try {
+    await show(connection);
+  } finally {
+    await stop();
+  }
+} catch (fault) {
+  console.error(pc.red(fault instanceof Error ? fault.message : String(fault)));
+  process.exitCode = 1;
 }
 
-async function show(url: string): Promise<void> {
-  const plan = await post<Plan>(`${url}/plan`, { protocol_text: text });
+async function show(connection: Connection): Promise<void> {
+  const planned = await request(connection, '/plan', { method: 'POST', body: JSON.stringify({ protocol_text: text }) });
+  const plan = (await planned.json()) as Plan;
   console.log(plan.report);
 
   const labels = new Map(plan.actions.map((action) => [action.id, String(action.parameters['label'] ?? action.name)]));
@@ -53,7 +61,7 @@ async function show(url: string): Promise<void> {
       'so the measured time is that of the system; the text is streamed like the output of a model.\n',
   );
   const timeline = new Timeline(labels);
-  const response = await fetch(`${url}/execute/streaming_protocol`, {
+  const response = await request(connection, '/execute/streaming_protocol', {
     method: 'POST',
     headers: { 'content-type': 'text/plain' },
     body: paced(protocol),
@@ -125,13 +133,14 @@ function summary(plan: Plan, timeline: Timeline): string {
 }
 
 /** Connects to the system at PORT, or starts one on free ports that is stopped at the end. */
-async function connect(): Promise<{ readonly url: string; stop(): Promise<void> }> {
-  const url = `http://127.0.0.1:${process.env['PORT'] || 8787}`;
+async function connect(): Promise<{ readonly connection: Connection; stop(): Promise<void> }> {
+  const connection = connectionOf(process.env);
+  const { url } = connection;
   try {
     const health = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) })).json()) as {
       service?: string;
     };
-    if (health.service === 'cortex-edge') return { url, stop: async () => undefined };
+    if (health.service === 'cortex-edge') return { connection, stop: async () => undefined };
   } catch {
     // No system there.
   }
@@ -146,16 +155,10 @@ async function connect(): Promise<{ readonly url: string; stop(): Promise<void> 
     progress: () => undefined,
   });
   return {
-    url: system.url,
+    connection: { url: system.url, key: null },
     stop: async () => {
       await system.stop();
       rmSync(stateDir, { recursive: true, force: true });
     },
   };
-}
-
-async function post<T>(url: string, body: unknown): Promise<T> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
-  return (await response.json()) as T;
 }
