@@ -66,3 +66,16 @@ test('[F3] no feed is refreshed while the session is idle; the next message rest
   expect((await updatedAt(id))['fast']).toBeGreaterThan(Number(before['fast']));
   await expect.poll(async () => Number(await alarm()) - Date.now()).toBeLessThanOrEqual(limits.watchdogMs);
 });
+
+test('[F3] an execution whose run has ended sets no alarm for its feeds', async () => {
+  await call('/manifests/agent/watcher', { method: 'PUT', body: WATCHER });
+  const response = await post('/execute/direct', {
+    agent: 'watcher',
+    protocol_text: '<response final="true">ok</response>',
+    stream: false,
+  });
+  const { session_id: id } = await response.json<{ session_id: string }>();
+  const alarm = (): Promise<number | null> =>
+    runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
+  await expect.poll(async () => Number(await alarm()) - Date.now()).toBeGreaterThan(limits.feedIdleMs);
+});

@@ -12,7 +12,7 @@ import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
 import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import type { RunRecord } from '../../src/domain/session.ts';
+import type { RunRecord, SessionRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
@@ -64,6 +64,8 @@ export interface KitOptions {
   /** Its first variables; null creates no session. */
   readonly variables?: JsonObject | null;
   readonly secrets?: readonly string[];
+  /** What created the session; default: a conversation. */
+  readonly kind?: SessionRecord['kind'];
   readonly expiryMs?: number;
   /** The host's description from its starter; default: its first life. */
   readonly host?: HostLife;
@@ -131,6 +133,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     await session.create(
       {
         ...SESSION_RECORD,
+        ...(options.kind === undefined ? {} : { kind: options.kind }),
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
       },
       options.variables ?? {},

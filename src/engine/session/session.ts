@@ -288,8 +288,12 @@ export class Session {
     return this.#lastUsedAt() + (this.#scope.expiryMs ?? limits.sessionExpiryMs);
   }
 
-  /** Whether no feed must be kept fresh (F3). */
+  /**
+   * Whether no feed must be kept fresh (F3). Executions and children need feeds only during their run; a conversation
+   * may get another message for a while.
+   */
   get #isIdle(): boolean {
+    if (this.record.kind !== 'chat') return this.#runs.answering === null;
     return !this.busy && this.#scope.clock.now() - this.#lastUsedAt() >= limits.feedIdleMs;
   }
 

@@ -346,6 +346,34 @@ describe('[F3] periodic feeds', () => {
     expect(kit.session.nextWake()).toBe(kit.clock.now() + 10_000);
   });
 
+  test.each(['execution', 'child'] as const)('those of a session of kind %s stop with its run', async (kind) => {
+    let calls = 0;
+    const answer = Promise.withResolvers<void>();
+    const kit = await sessionKit({
+      kind,
+      agent: having(feed('f', tool(), { when: 'periodic', intervalMs: 10_000 })),
+      executors: { tool: async () => ({ ok: true, output: (calls += 1) }) },
+      stream: async function* () {
+        await answer.promise;
+        yield { type: 'text', text: FINAL };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    });
+    const run = await kit.session.message({ content: 'hi', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await settle();
+    expect(kit.session.nextWake()).toBe(kit.clock.now() + 10_000);
+    kit.clock.advance(10_000);
+    await kit.session.wake();
+    expect(calls).toBe(2);
+    answer.resolve();
+    await kit.session.ended(run.run);
+    await kit.settled();
+    expect(kit.session.nextWake()).toBe(kit.session.expiresAt);
+    kit.clock.advance(10_000);
+    await kit.session.wake();
+    expect(calls).toBe(2);
+  });
+
   test('a new host continues them at once', async () => {
     const kit = await sessionKit({ script: [FINAL], agent });
     await ask(kit);
