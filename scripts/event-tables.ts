@@ -1,6 +1,7 @@
-/** Writes the tables of events in docs/journal.md from the schemas: npm run docs */
+/** Writes the tables of events in docs/journal.md and of error codes in docs/runs.md: npm run docs */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
+import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;
@@ -27,7 +28,23 @@ export function withEventTables(page: string): string {
   );
 }
 
+/** The page with its table of error codes as it should be. */
+export function withErrorTable(page: string): string {
+  const rows = Object.entries(ERROR_TABLE)
+    .toSorted(([, a], [, b]) => a.status - b.status)
+    .map(([code, { status, retry, title }]) => `| ${status} | \`${code}\` | ${title} | ${retry} |`);
+  const table = ['| status | code | meaning | retry |', '|---|---|---|---|', ...rows].join('\n');
+  return page.replace(/(<!-- errors -->\n)[^]*?(<!-- end -->)/, (_whole, before: string, after: string) =>
+    [before, table, `\n${after}`].join('\n'),
+  );
+}
+
 if (import.meta.main) {
-  const page = new URL('../docs/journal.md', import.meta.url);
-  writeFileSync(page, withEventTables(readFileSync(page, 'utf8')));
+  for (const [name, updated] of [
+    ['journal', withEventTables],
+    ['runs', withErrorTable],
+  ] as const) {
+    const page = new URL(`../docs/${name}.md`, import.meta.url);
+    writeFileSync(page, updated(readFileSync(page, 'utf8')));
+  }
 }

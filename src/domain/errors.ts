@@ -12,7 +12,10 @@ interface ErrorRow {
   readonly title: string;
 }
 
-/** Every code that an HTTP client can receive, with its status, retry class and title (H4). */
+/**
+ * Every code that an HTTP client can receive, with its status, retry class and title (H4): codes of refused requests,
+ * and codes of failed runs. docs/operations.md has this table.
+ */
 export const ERROR_TABLE = {
   invalid_request: { status: 400, retry: 'no', title: 'Invalid request' },
   invalid_json: { status: 400, retry: 'no', title: 'The body is not JSON' },
@@ -56,9 +59,32 @@ export const ERROR_TABLE = {
   catalog_busy: { status: 429, retry: 'later', title: 'Too many catalogue changes are queued' },
   manifest_damaged: { status: 500, retry: 'no', title: 'The stored manifest is damaged' },
   invalid_manifest: { status: 400, retry: 'no', title: 'Invalid manifest' },
+  budget_exceeded: { status: 422, retry: 'no', title: 'The run used up a budget without an answer' },
+  max_iterations: { status: 422, retry: 'no', title: 'The run used up its iterations without an answer' },
+  no_progress: { status: 502, retry: 'later', title: 'The model neither answered nor acted' },
+  generation_error: { status: 502, retry: 'later', title: "The model's output ended early" },
+  generation_abort: { status: 502, retry: 'later', title: "The model's output was stopped" },
+  generation_content_filter: { status: 502, retry: 'later', title: "A content filter stopped the model's output" },
+  input_cut: { status: 400, retry: 'no', title: 'The posted text ended early' },
+  step_failed: { status: 500, retry: 'no', title: 'A step of the workflow failed' },
+  too_many_actions: { status: 422, retry: 'no', title: 'The workflow needs too many actions' },
+  too_large: { status: 422, retry: 'no', title: 'The steps of the workflow are too large' },
+  interrupted: { status: 500, retry: 'later', title: 'The host was restarted, and the run could not continue' },
+  recovery_exhausted: { status: 500, retry: 'later', title: 'The host was restarted too often during the run' },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERROR_TABLE;
+
+/** Why a run failed. */
+export interface RunError {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** The HTTP status of a failed run; 500 for a code of another version. */
+export function runErrorStatus(code: string): number {
+  return Object.hasOwn(ERROR_TABLE, code) ? ERROR_TABLE[code as ErrorCode].status : ERROR_TABLE.internal.status;
+}
 
 /** An error with a stable code. Branch on `code`, never on the message. */
 export class EngineError extends Error {

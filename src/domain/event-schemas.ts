@@ -120,7 +120,14 @@ export const JOURNALED = {
       iterations,
     },
   ),
-  agent_completed: event('run', 'The run has answered', { response: text('The answer'), iterations, usage }),
+  agent_completed: event('run', 'The run has answered', {
+    response: text('The answer'),
+    iterations,
+    usage,
+    failed_actions: count
+      .exactOptional()
+      .describe('Number of actions that failed or were rejected; absent if there are none'),
+  }),
   agent_failed: event('run', 'The run has failed', {
     error: failure,
     iterations: iterations.exactOptional(),

@@ -9,6 +9,12 @@ export const LINES_HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
+interface JsonOptions extends Pick<TextOptions, 'closed'> {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Default: 200. */
+  readonly status?: number;
+}
+
 interface TextOptions {
   /** Runs after everything was read, before the stream ends; not if the reader disconnects earlier. */
   readonly after?: () => Promise<void>;
@@ -47,18 +53,17 @@ export function textStream(pieces: AsyncIterable<string>, options: TextOptions =
 /** JSON in pieces as a response: complete if it fits into a slice, else streamed while it is read. */
 export async function jsonAnswer(
   pieces: AsyncIterable<string>,
-  headers: Readonly<Record<string, string>> = {},
-  options: TextOptions = {},
+  { headers = {}, status = 200, ...options }: JsonOptions = {},
 ): Promise<Response> {
   const iterator = pieces[Symbol.asyncIterator]();
-  const all = { ...headers, 'content-type': 'application/json' };
+  const init = { status, headers: { ...headers, 'content-type': 'application/json' } };
   let begun = '';
   while (begun.length <= limits.sliceChars) {
     const next = await iterator.next();
-    if (next.done === true) return new Response(begun, { headers: all });
+    if (next.done === true) return new Response(begun, init);
     begun += next.value;
   }
-  return new Response(textStream(resumed(begun, iterator), options), { headers: all });
+  return new Response(textStream(resumed(begun, iterator), options), init);
 }
 
 async function* resumed(begun: string, rest: AsyncIterator<string>): AsyncGenerator<string> {

@@ -29,18 +29,21 @@ function problem(code: keyof typeof ERROR_TABLE, detail: string): Problem {
 /** The response for any thrown value. */
 export function problemResponse(fault: unknown): Response {
   const body = toProblem(fault);
-  const retryLater = body.status === 429 || body.status === 503;
-  const waitMs = body['retry_after_ms'];
-  const waitSeconds = typeof waitMs === 'number' ? Math.max(1, Math.ceil(waitMs / 1_000)) : 1;
   return new Response(`${JSON.stringify(body)}\n`, {
     status: body.status,
     headers: {
       'content-type': 'application/problem+json; charset=utf-8',
       'cache-control': 'no-store',
-      ...(retryLater ? { 'retry-after': String(waitSeconds) } : {}),
+      ...retryAfter(body.status, body['retry_after_ms']),
       ...(body.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     },
   });
+}
+
+/** The `Retry-After` header of a response with this status; none if it is neither 429 nor 503. Default: a second. */
+export function retryAfter(status: number, waitMs: unknown = null): Record<string, string> {
+  if (status !== 429 && status !== 503) return {};
+  return { 'retry-after': String(typeof waitMs === 'number' ? Math.max(1, Math.ceil(waitMs / 1_000)) : 1) };
 }
 
 /** Logs internal errors only, not the caller's mistakes. */

@@ -76,6 +76,7 @@ export const runResult: z.ZodType<RunResult> = z.object({
       ended_at: at.nullable(),
     }),
   ),
+  failed_actions: count.describe('Number of actions that failed or were rejected, also in a completed run'),
   approvals: z
     .array(
       z.object({

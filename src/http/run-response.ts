@@ -1,9 +1,10 @@
 /** A run as a response, either events or one document, for as long as the session token is valid (H1, H5). */
 import type { Context } from 'hono';
-import { EngineError } from '../domain/errors.ts';
+import { EngineError, runErrorStatus } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { jsonAnswer } from './lines.ts';
+import { retryAfter } from './problem.ts';
 import { EXPIRY_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
@@ -26,12 +27,14 @@ export async function runDocument(
   c: Context<SessionEnv>,
   run: RunRecord,
   headers?: Record<string, string>,
+  status = 200,
 ): Promise<Response> {
-  return await jsonAnswer(c.env.session.read().result(run), headers, { closed: closedBy(c) });
+  return await jsonAnswer(c.env.session.read().result(run), { headers, status, closed: closedBy(c) });
 }
 
 /**
- * The run started by a request: as events, or as one document after it has ended.
+ * The run started by a request: as events, or as one document after it has ended. The document of a failed run has the
+ * HTTP status of its error.
  *
  * @param after the last event before the run
  * @param stream whether the body requests events; `Accept: application/json` also requests the document
@@ -50,7 +53,10 @@ export async function runResponse(
     return new Response(eventStream(events, heartbeat, options), { headers: { ...SSE_HEADERS, ...headers } });
   }
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
-  return await runDocument(c, session.run(run.runId), headers);
+  const ended = session.run(run.runId);
+  const failure = session.read().failure(ended);
+  const status = failure === null ? 200 : runErrorStatus(failure.code);
+  return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status);
 }
 
 function tokenExpired(details: JsonObject = {}): EngineError {

@@ -185,6 +185,19 @@ export class Journal {
     return this.#within(rows, 0).events[0] ?? null;
   }
 
+  /** Why a run failed; null if it did not. */
+  runFailure({ run, status, lastSeq }: RunRecord): EventOf<'agent_failed'>['data']['error'] | null {
+    if (status !== 'failed' || lastSeq === null) return null;
+    // Only ends of other runs' background actions may follow the event within the run.
+    const [row] = this.#db.find(
+      `SELECT seq FROM events WHERE seq <= ? AND run = ? AND type = 'agent_failed' ORDER BY seq DESC LIMIT 1`,
+      lastSeq,
+      run,
+    );
+    const event = row === undefined ? null : this.event(Number(row['seq']));
+    return event?.type === 'agent_failed' ? event.data.error : null;
+  }
+
   /** Size of an event's data as JSON, without reading it; 0 if there is no such event. */
   dataBytes(seq: number): number {
     const [row] = this.#db.find(

@@ -5,13 +5,14 @@
  */
 import { actionSpec } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
+import type { RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget } from '../domain/ports.ts';
 import type { Spent } from '../domain/spent.ts';
 import { addSpent } from '../domain/spent.ts';
 import { LONGEST_TIMER_MS } from './attempts.ts';
 import type { ActionNode, BudgetName, RunState } from './state.ts';
-import type { RunError, StepFrame } from './step-frame.ts';
+import type { StepFrame } from './step-frame.ts';
 
 /** Remaining model calls, without the one reserved for the last generation. */
 export function callsLeft({ policy, modelCalls, reserved }: RunState): number {

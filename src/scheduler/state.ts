@@ -5,6 +5,7 @@
  * Actions refer to each other directly. `snapshot` and `restore` convert them to plain JSON and back (J9).
  */
 import type { ActionDeclaration, ActionKey, ActionMode, ActionPolicy } from '../domain/action.ts';
+import type { RunError } from '../domain/errors.ts';
 import type { FinishReason } from '../domain/ports.ts';
 import type { Spent } from '../domain/spent.ts';
 import type { Finality } from '../domain/protocol-event.ts';
@@ -137,7 +138,7 @@ export interface Generation {
   /** An action failed under `fail_fast`: later declarations are cancelled. */
   failedFast: boolean;
   finish: FinishReason | null;
-  error: { readonly code: string; readonly message: string } | null;
+  error: RunError | null;
   answered: boolean;
   readonly responses: ClosedResponse[];
   readonly nodes: ActionNode[];

@@ -9,9 +9,3 @@ export interface StepFrame {
   readonly out: SchedulerCommand[];
   readonly settled: ActionNode[];
 }
-
-/** The reason for a run's failure. */
-export interface RunError {
-  readonly code: string;
-  readonly message: string;
-}

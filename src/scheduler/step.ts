@@ -34,6 +34,7 @@
 import { actionSpec } from '../domain/action-types.ts';
 import type { ActionDeclaration, ActionError, ActionRejection, ActionPolicy, RejectionCode } from '../domain/action.ts';
 import { EngineError } from '../domain/errors.ts';
+import type { RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget } from '../domain/ports.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
@@ -70,7 +71,7 @@ import { isBlockedOnApproval } from './queries.ts';
 import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { newGeneration } from './state.ts';
 import type { ActionNode, Generation, RunState, Stage } from './state.ts';
-import type { RunError, StepFrame } from './step-frame.ts';
+import type { StepFrame } from './step-frame.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
 import { brokeOff, judge } from './verdict.ts';
 

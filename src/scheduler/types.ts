@@ -12,6 +12,7 @@ import type {
   RejectionCode,
 } from '../domain/action.ts';
 import type { Finality } from '../domain/protocol-event.ts';
+import type { RunError } from '../domain/errors.ts';
 import type { ChildBudget, FinishReason } from '../domain/ports.ts';
 import type { Spent } from '../domain/spent.ts';
 
@@ -50,7 +51,7 @@ export type SchedulerInput = { readonly at: number } & (
       readonly type: 'generation_ended';
       readonly finish: FinishReason;
       readonly answered: boolean;
-      readonly error: { readonly code: string; readonly message: string } | null;
+      readonly error: RunError | null;
     }
   /** The source of the text waits until an action settles; used by workflows (J8). */
   | { readonly type: 'generation_idle' }
@@ -142,7 +143,7 @@ export type SchedulerCommand =
   | {
       readonly type: 'end_run';
       readonly status: 'completed' | 'failed' | 'cancelled' | 'waiting';
-      readonly error: { readonly code: string; readonly message: string } | null;
+      readonly error: RunError | null;
     }
   /** After `end_run`: every fire_and_forget action has also settled; no more commands follow. */
   | { readonly type: 'drained' };

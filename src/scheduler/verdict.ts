@@ -1,11 +1,11 @@
 /** Decides after a settled generation whether its run has answered, has failed or continues (P10, P15, S11). */
 import { ERROR_TABLE } from '../domain/errors.ts';
+import type { ErrorCode, RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { FinishReason } from '../domain/ports.ts';
 import { budgetError } from './budgets.ts';
 import { isFinal, hasAnswer } from './finality.ts';
 import type { Generation, RunState } from './state.ts';
-import type { RunError } from './step-frame.ts';
 
 type Verdict =
   | { readonly type: 'answered' }
@@ -48,7 +48,8 @@ export function judge(state: RunState, generation: Generation): Verdict {
 
 function breakError({ error, finish }: Generation): RunError {
   if (error !== null) return error;
-  return { code: `generation_${finish ?? 'error'}`, message: `The generation ended early: ${finish ?? 'error'}` };
+  const reason = finish === 'content_filter' || finish === 'abort' ? finish : 'error';
+  return { code: `generation_${reason}`, message: `The generation ended early: ${reason}` };
 }
 
 /** The code of a generation that a host restart interrupted; these are counted separately (J2). */
@@ -60,8 +61,9 @@ function exhausted({ interrupted }: RunState): RunError {
 }
 
 /** Whether a retry cannot help. */
-function isPermanent(code: string): boolean {
-  return Object.hasOwn(ERROR_TABLE, code) && ERROR_TABLE[code as keyof typeof ERROR_TABLE].retry === 'no';
+function isPermanent(code: ErrorCode): boolean {
+  // A run of an earlier version may have recorded another code.
+  return Object.hasOwn(ERROR_TABLE, code) && ERROR_TABLE[code].retry === 'no';
 }
 
 function lastError(state: RunState): RunError {

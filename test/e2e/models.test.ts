@@ -94,6 +94,7 @@ test('[L2] an endpoint that fails repeatedly is no longer called, and /health re
   expect(await endpoints()).toEqual([]);
   const status = async (chat: string): Promise<string> => {
     const run = await ask('breaker', `${chat}/message`, { content: 'please fail', stream: false });
+    expect(run.status).toBe(502);
     return ((await run.json()) as { status: string }).status;
   };
   const chat = await session('breaker');

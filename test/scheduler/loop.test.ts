@@ -239,18 +239,18 @@ describe('H7 posted text', () => {
   test('[P15] posted text that breaks off fails after its started actions have ended', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
-    run.end({ finish: 'error', error: { code: 'upload_failed', message: 'gone' } });
+    run.end({ finish: 'error', error: { code: 'input_cut', message: 'gone' } });
     expect(withoutTimers(run.succeed('a'))).toEqual([
       'settle a completed',
       'complete_iteration 1',
-      'end_run failed upload_failed',
+      'end_run failed input_cut',
       'drained',
     ]);
   });
 });
 
 describe('P15 broken generations', () => {
-  const gone = { finish: 'error' as const, error: { code: 'model_unavailable', message: 'gone' } };
+  const gone = { finish: 'error' as const, error: { code: 'model_unavailable' as const, message: 'gone' } };
 
   test('[P15] after an error the run continues with a new generation, once its actions have settled', () => {
     const run = new Driver();

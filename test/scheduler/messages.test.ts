@@ -304,7 +304,7 @@ describe('messages about runs', () => {
       'J2] too many restarts of the host',
       {},
       (run) => {
-        const interrupted = { finish: 'error' as const, error: { code: 'interrupted', message: 'restart' } };
+        const interrupted = { finish: 'error' as const, error: { code: 'interrupted' as const, message: 'restart' } };
         for (let n = 0; n <= limits.cutGenerations; n += 1) run.end(interrupted);
       },
       `The run failed because the host was restarted during ${limits.cutGenerations + 1} of its generations`,
@@ -319,12 +319,12 @@ describe('messages about runs', () => {
   });
 
   test('[J2] an interrupted generation is continued, and counts neither as broken nor as no progress', () => {
-    const interrupted = { finish: 'error' as const, error: { code: 'interrupted', message: 'restart' } };
+    const interrupted = { finish: 'error' as const, error: { code: 'interrupted' as const, message: 'restart' } };
     const run = new Driver();
     for (let n = 1; n <= limits.cutGenerations; n += 1) {
       expect(run.end(interrupted)).toEqual([`complete_iteration ${n}`, `start_iteration ${n + 1}`]);
     }
-    const gone = { finish: 'error' as const, error: { code: 'model_unavailable', message: 'gone' } };
+    const gone = { finish: 'error' as const, error: { code: 'model_unavailable' as const, message: 'gone' } };
     expect(run.end(gone)).toContain(`start_iteration ${limits.cutGenerations + 2}`);
     const answered = new Driver();
     answered.respond(true);

@@ -368,7 +368,7 @@ class Simulator {
     if (!this.#isStreaming()) return;
     const { usage } = this.#world.generations[this.#generation - 1] ?? {};
     if (usage !== undefined) this.#input({ type: 'usage_recorded', ...usage });
-    const error = finish === 'error' ? { code: 'model_unavailable', message: 'gone' } : null;
+    const error = finish === 'error' ? { code: 'model_unavailable' as const, message: 'gone' } : null;
     this.#input({ type: 'generation_ended', finish, answered: false, error });
   }
 

@@ -18,6 +18,7 @@ export class GenerationBlocks {
   readonly #segments: Segments;
   #saw = { action: false, response: false, text: false };
   #isReasoning = false;
+  #endedInReasoning = false;
   #response: { final: Finality; refers: Set<ActionKey> } = { final: null, refers: new Set() };
 
   constructor(segments: Segments) {
@@ -27,6 +28,18 @@ export class GenerationBlocks {
   /** A new generation begins. */
   reset(): void {
     this.#saw = { action: false, response: false, text: false };
+    this.#endedInReasoning = false;
+  }
+
+  /** The generation has ended: its separate reasoning, if any is open, ends too. */
+  end(): void {
+    this.#endedInReasoning = this.#isReasoning;
+    this.endReasoning();
+  }
+
+  /** Whether the generation ended within separate reasoning. */
+  get endedInReasoning(): boolean {
+    return this.#endedInReasoning;
   }
 
   /** Whether the generation consists of bare text only. */

@@ -6,6 +6,7 @@
  * Owns the reader and the abort controller of the current generation, and the generations of this run's turn. Does not
  * own when a generation starts or whether it is the last one: the scheduler decides that.
  */
+import type { ErrorCode, RunError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
@@ -32,7 +33,7 @@ import { RunUsage } from './run-usage.ts';
 import type { Segments } from './segments.ts';
 
 /** The error code of a generation interrupted by a crash; the scheduler counts these separately (J2). */
-export const INTERRUPTED = 'interrupted';
+export const INTERRUPTED = 'interrupted' satisfies ErrorCode;
 
 type Ended = Extract<RunInput, { type: 'generation_ended' }>;
 
@@ -54,6 +55,10 @@ export class GenerationRunner {
   #text = '';
   /** How the current generation ended early; null if it did not (P15). */
   #cut: Cut | null = null;
+  /** Why the last generation ended early; null if an event has reported it. */
+  #unreportedCut: string | null = null;
+  /** The run has ended; its background actions may still be running. */
+  #isOver = false;
   #calls: readonly NativeCall[] = [];
   readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
 
@@ -88,6 +93,7 @@ export class GenerationRunner {
   }
 
   start(iteration: number, last: boolean): void {
+    this.#reportUnreportedCut();
     this.#log.enterIteration(iteration);
     const seq = this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
     const reader = new GenerationReader(this.#context, this.#nextAutoId);
@@ -110,7 +116,7 @@ export class GenerationRunner {
     const { source } = this.#context;
     // A workflow skips what it has already written.
     if (source.type !== 'model') return this.#stream(reader, source.type === 'text' ? reader.chars : 0);
-    const error = { code: INTERRUPTED, message: 'The host was restarted while the model was answering' };
+    const error: RunError = { code: INTERRUPTED, message: 'The host was restarted while the model was answering' };
     this.#inputQueue.put({ type: 'generation_ended', finish: 'error', pieces: [], ...reader.end('error'), error });
   }
 
@@ -174,15 +180,11 @@ export class GenerationRunner {
 
   /** The scheduler's input for the end of the generation, without its time. */
   ended(input: Ended): Pick<Ended, 'finish' | 'error'> & { readonly answered: boolean } {
-    this.blocks.endReasoning();
     this.#nextAutoId = this.#reader?.nextAutoId ?? this.#nextAutoId;
     this.#text = input.text;
     this.#calls = input.calls;
-    this.#cut = input.finish === 'stop' || input.finish === 'tool_calls' ? null : input.finish;
-    if (this.#cut !== null) {
-      const why = input.error === null ? '' : `: ${input.error.message}`;
-      this.#log.warn('generation_cut', `The generation ended early (${input.finish})${why}`);
-    }
+    this.#cut = cutOf(input.finish);
+    if (this.#cut !== null) this.#reportCut(input);
     const { bareText } = this.#context.resolved.agent.protocol;
     const answered = this.blocks.onlyBareText && bareText === 'answer';
     return { finish: input.finish, answered, error: input.error };
@@ -223,13 +225,39 @@ export class GenerationRunner {
       }));
   }
 
+  /**
+   * Reports that the generation ended early (P15). Where nothing was cut off, the reason is reported only if no other
+   * event does it: the end of the run, an exceeded budget, or the recovery after a crash.
+   */
+  #reportCut({ finish, error, events }: Ended): void {
+    if (this.#isOver) return;
+    const message = `The generation ended early (${finish})${error === null ? '' : `: ${error.message}`}`;
+    if (finish === 'length' || this.blocks.endedInReasoning || events.some(isUnclosed)) {
+      this.#log.warn('generation_cut', message);
+    } else if (error?.code !== INTERRUPTED && this.#abort?.signal.aborted !== true) this.#unreportedCut = message;
+  }
+
+  #reportUnreportedCut(): void {
+    if (this.#unreportedCut !== null) this.#log.warn('generation_cut', this.#unreportedCut);
+    this.#unreportedCut = null;
+  }
+
   /** @returns the seq of the event that ends the run */
   announceEnd(end: Extract<SchedulerCommand, { type: 'end_run' }>): number {
     const iterations = this.#log.iteration;
     const usage = { ...this.usage.totals };
+    if (end.status === 'completed') this.#reportUnreportedCut();
+    this.#isOver = end.status !== 'waiting';
     switch (end.status) {
-      case 'completed':
-        return this.#log.append('agent_completed', { response: this.#answer(), iterations, usage });
+      case 'completed': {
+        const { failed } = this.#results;
+        return this.#log.append('agent_completed', {
+          response: this.#answer(),
+          iterations,
+          usage,
+          ...(failed === 0 ? {} : { failed_actions: failed }),
+        });
+      }
       case 'failed': {
         const error = end.error === null ? { code: 'internal', message: 'The run failed' } : { ...end.error };
         return this.#log.append('agent_failed', { error, iterations, usage });
@@ -246,5 +274,24 @@ export class GenerationRunner {
     const { responses } = this.#segments;
     const final = responses.findLast((response) => response.final === true);
     return (final ?? responses.at(-1))?.content ?? this.#segments.bareText;
+  }
+}
+
+/** How a generation ended early; null for a normal end. */
+export function cutOf(finish: FinishReason): Cut | null {
+  return finish === 'stop' || finish === 'tool_calls' ? null : finish;
+}
+
+/** Whether an event at the end of a generation shows that a block was cut off. */
+function isUnclosed(event: ProtocolEvent): boolean {
+  switch (event.type) {
+    case 'thought_completed':
+    case 'response_completed':
+      return event.unclosed;
+    case 'text_completed':
+    case 'action_rejected':
+      return true;
+    default:
+      return false;
   }
 }

@@ -2,6 +2,7 @@
  * Ends a run without an owner: its object was lost, or an internal error occurred. Every accepted action gets its
  * terminal event (S10), then the run gets its own (J3).
  */
+import type { RunError } from '../../domain/errors.ts';
 import type { EventData, EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -22,12 +23,7 @@ const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
 };
 
 /** @returns the appended events, for connected readers */
-export function endAbandonedRun(
-  journal: Journal,
-  run: RunRecord,
-  at: number,
-  error: { readonly code: string; readonly message: string },
-): SessionEvent[] {
+export function endAbandonedRun(journal: Journal, run: RunRecord, at: number, error: RunError): SessionEvent[] {
   const open = new Map<string, { readonly event: SessionEvent; started: boolean }>();
   let iteration = 0;
   let over: RunStatus | null = null;

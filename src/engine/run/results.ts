@@ -66,6 +66,7 @@ export class Results {
   #inMemory: ActionKey[] = [];
   #memoryBytes = 0;
   #totalBytes = 0;
+  #failed = 0;
 
   /** @param load reads the output of an event */
   constructor(load: (seq: number) => Json) {
@@ -112,6 +113,7 @@ export class Results {
     const { output, bytes }: StagedOutput = counts ? staged : { output: null, bytes: 0 };
     const settled: Settled = { result: { ...result, startedAt: this.startedAt(key) }, output, bytes, seq };
     this.#settled.set(key, settled);
+    if (result.status === 'failed' || result.status === 'rejected') this.#failed += 1;
     this.#keys.set(result.id, key);
     this.#awaited.get(result.id)?.resolve(this.#read(settled));
     this.#awaited.delete(result.id);
@@ -135,6 +137,11 @@ export class Results {
     const waiting = this.#awaited.get(id) ?? Promise.withResolvers<ActionResult>();
     this.#awaited.set(id, waiting);
     return await waiting.promise;
+  }
+
+  /** Number of settled actions that failed or were rejected. */
+  get failed(): number {
+    return this.#failed;
   }
 
   has(key: ActionKey): boolean {

@@ -5,6 +5,7 @@
  * engine adds only what the scheduler does not know: text, live output, and outcomes with their values.
  */
 import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
+import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
@@ -31,7 +32,7 @@ type Scheduled<Type extends SchedulerInput['type']> =
 interface GenerationEnded {
   readonly type: 'generation_ended';
   readonly finish: FinishReason;
-  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly error: RunError | null;
 }
 
 /** An input in the queue. */

@@ -49,6 +49,8 @@ export interface RunResult {
   readonly response: string;
   readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
   readonly actions: readonly Readonly<ActionJson>[];
+  /** Number of failed and rejected actions. */
+  readonly failed_actions: number;
   /** Open approval requests; set only while the run waits for them (J8). */
   readonly approvals?: readonly {
     readonly approval_id: string;
@@ -138,6 +140,8 @@ export class RunFold {
       response: this.#answer.text,
       responses: this.#responses,
       actions: this.#actions,
+      failed_actions: this.#actions.filter(({ action: { status } }) => status === 'failed' || status === 'rejected')
+        .length,
       ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
       warnings: this.#warnings,
       usage: this.#usage,

@@ -14,7 +14,7 @@ import { action as declarationOf, initialState, isBlockedOnApproval, lookup, ste
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
-import { GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
+import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
 import type { RunInput } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
@@ -112,8 +112,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'usage':
         return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage) });
       case 'generation_ended': {
-        generations.blocks.endReasoning();
-        for (const event of input.events) read(event, input.error?.code === INTERRUPTED);
+        generations.blocks.end();
+        for (const event of input.events) {
+          // `generation_cut` reports the block of a cut generation.
+          if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
+          read(event, input.error?.code === INTERRUPTED);
+        }
         return decide({ type: 'generation_ended', at, ...generations.ended(input) });
       }
       case 'progress':

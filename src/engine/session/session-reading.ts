@@ -92,6 +92,11 @@ export class SessionReading {
     yield `],${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
   }
 
+  /** Why a run failed; null if it did not. */
+  failure(run: RunRecord): RunResult['error'] {
+    return this.#journal.runFailure(run);
+  }
+
   /** The result of a run as values. @param id the action whose output is also wanted */
   async outcome(
     run: RunRecord,

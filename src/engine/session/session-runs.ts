@@ -11,6 +11,7 @@
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
+import type { RunError } from '../../domain/errors.ts';
 import type { EventData, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
@@ -234,7 +235,7 @@ export class SessionRuns {
   }
 
   /** Ends a run that cannot continue: first its actions, then the run itself (S10). */
-  async fail(record: RunRecord, error: { readonly code: string; readonly message: string }): Promise<void> {
+  async fail(record: RunRecord, error: RunError): Promise<void> {
     await this.publish([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error));
   }
 
@@ -301,7 +302,7 @@ export class SessionRuns {
   }
 
   /** Ends a run that could not start; the next runs continue (J3). */
-  #failToStart(run: number, error: EventData['agent_failed']['error']): void {
+  #failToStart(run: number, error: RunError): void {
     const published = this.publish([run], [this.#close(run, 'agent_failed', { error })]);
     this.#scope.hold(published.finally(() => this.next()));
   }

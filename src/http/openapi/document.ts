@@ -5,7 +5,7 @@ import type { DescribeRouteOptions } from 'hono-openapi';
 import * as z from 'zod';
 import { noQuery, queryParameters } from '../query.ts';
 import type { Query } from '../query.ts';
-import { problem, sessionEvent } from '../responses.ts';
+import { problem, runResult, sessionEvent } from '../responses.ts';
 import { manifestFilesBody } from '../schemas.ts';
 import { componentSchemas, responseSchema } from './response-schemas.ts';
 
@@ -26,6 +26,8 @@ export interface RouteDescription {
   readonly further?: readonly number[];
   /** The JSON response. */
   readonly response?: z.ZodType;
+  /** The response is a run, whose document has the status of its error if it failed. */
+  readonly run?: boolean;
   /** Other media types of the response: events (SSE), JSON Lines, or a file. */
   readonly media?: 'events' | 'lines' | 'file';
 }
@@ -60,7 +62,7 @@ export async function openApiDocument<E extends Env>(app: Hono<E>, version: stri
 
 /** A description as an operation of the document, without its path parameters. */
 export function operationOf(description: RouteDescription): DescribeRouteOptions {
-  const { summary, query = noQuery, status = 200, further = [] } = description;
+  const { summary, query = noQuery, status = 200, further = [], run = false } = description;
   const content = requestContent(description);
   const response = { description: 'Done', ...contentOf(responseContent(description)) };
   return {
@@ -70,8 +72,13 @@ export function operationOf(description: RouteDescription): DescribeRouteOptions
     responses: {
       ...Object.fromEntries([status, ...further].map((code) => [String(code), response])),
       default: {
-        description: 'A problem, with a stable code',
-        content: { 'application/problem+json': { schema: responseSchema(problem) } },
+        description: run
+          ? 'A problem, with a stable code; or the document of a failed run, with the status of its `error.code`'
+          : 'A problem, with a stable code',
+        content: {
+          'application/problem+json': { schema: responseSchema(problem) },
+          ...(run ? { 'application/json': { schema: responseSchema(runResult) } } : {}),
+        },
       },
     },
   };

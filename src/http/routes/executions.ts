@@ -74,6 +74,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     plainText: true,
     query: executeQuery,
     response: answers.runResult,
+    run: true,
     media: 'events',
   } as const;
   app.post('/execute/direct', describe({ summary: 'Run protocol text without a model', ...execution }), execute);

@@ -43,6 +43,7 @@ sessionActions.post(
     body: messageBody,
     query: messageQuery,
     response: answers.runResult,
+    run: true,
     media: 'events',
   }),
   async (c) => {

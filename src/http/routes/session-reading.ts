@@ -139,7 +139,7 @@ sessionReading.get(
 sessionReading.get(
   '/state',
   describe({ summary: 'Get the session variables', response: answers.state }),
-  async (c) => await jsonAnswer(c.env.session.state(), {}, { closed: closedBy(c) }),
+  async (c) => await jsonAnswer(c.env.session.state(), { closed: closedBy(c) }),
 );
 
 sessionReading.get(

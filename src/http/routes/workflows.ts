@@ -115,6 +115,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
       summary: 'Run a workflow; the response contains its outputs',
       body: workflowBody,
       response: answers.runResult,
+      run: true,
       media: 'events',
     }),
     async (c) => {

@@ -7,7 +7,7 @@ import type { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
-const ERROR = { code: 'recovery_exhausted', message: 'it was stopped' };
+const ERROR = { code: 'recovery_exhausted' as const, message: 'it was stopped' };
 const USAGE = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, model_calls: 0, estimated: false };
 
 /** An active run in the journal of a session, and functions that write its events. */

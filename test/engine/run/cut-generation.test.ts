@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../../src/domain/errors.ts';
 import type { ModelDelta } from '../../../src/domain/ports.ts';
-import { say, sessionKit } from '../../support/session-kit.ts';
+import { say, sessionKit, settle } from '../../support/session-kit.ts';
 
 const act = (id: string, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { id }, ...more })}</action>`;
@@ -92,4 +93,87 @@ test('[L5] actions cancelled by fail_fast are reported too', async () => {
   const told = kit.requests[1]?.messages.at(-1)?.content ?? '';
   expect(told).toMatch(/<action_result id="slow"[^>]*status="cancelled"/);
   expect(told).toContain('boom: broke');
+});
+
+const cuts = (kit: Awaited<ReturnType<typeof sessionKit>>): unknown[] =>
+  kit.events.filter(({ type, data }) => type === 'warning' && 'code' in data && data.code === 'generation_cut');
+const codes = (kit: Awaited<ReturnType<typeof sessionKit>>): string[] =>
+  kit.events.flatMap((event) => (event.type === 'warning' ? [event.data.code] : []));
+const failing = (...texts: string[]): Parameters<typeof sessionKit>[0] => ({
+  async *stream(): AsyncGenerator<ModelDelta> {
+    for (const text of texts) yield { type: 'text', text };
+    throw new EngineError('model_rejected', 'wrong key');
+  },
+});
+
+describe('[P15] one failure is reported once', () => {
+  test('a call that fails before its first text is reported by agent_failed only', async () => {
+    const kit = await sessionKit(failing());
+    expect(await say(kit, 'go')).toMatchObject({ status: 'failed', error: { code: 'model_rejected' }, warnings: [] });
+  });
+
+  test('nor is it reported twice after complete blocks', async () => {
+    const kit = await sessionKit(failing('<thought>I look</thought>', act('a')));
+    expect(await say(kit, 'go')).toMatchObject({ status: 'failed', error: { code: 'model_rejected' }, warnings: [] });
+  });
+
+  test.each([
+    ['a response', '<response final="true">I am'],
+    ['a thought', '<thought>I am'],
+    ['an action', '<action id="a">{"name":'],
+    ['bare text', 'I am'],
+  ])('%s that was cut off is reported, without a second warning about its tag', async (_what, text) => {
+    const kit = await sessionKit(failing(text));
+    await say(kit, 'go');
+    expect(codes(kit)).toEqual(['generation_cut']);
+  });
+
+  test('separate reasoning that was cut off is reported', async () => {
+    const script: ModelDelta[] = [
+      { type: 'reasoning', text: 'let me' },
+      { type: 'finish', reason: 'content_filter' },
+    ];
+    const kit = await sessionKit({ script: [script, ANSWER] });
+    await say(kit, 'go');
+    expect(codes(kit)).toEqual(['generation_cut']);
+  });
+
+  test('an error that the run survives is reported once, although nothing was cut off', async () => {
+    const kit = await sessionKit({ script: [ended('', 'error'), ANSWER] });
+    expect(await say(kit, 'go')).toMatchObject({ status: 'completed' });
+    expect(cuts(kit)).toHaveLength(1);
+    const types = kit.events.map(({ type }) => type);
+    expect(types.indexOf('warning')).toBeLessThan(types.lastIndexOf('iteration_started'));
+  });
+
+  test('an error after a complete final response is reported, because nothing else says it', async () => {
+    const kit = await sessionKit(failing(ANSWER));
+    expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'done' });
+    expect(cuts(kit)).toHaveLength(1);
+  });
+
+  test('an output at its limit is always reported', async () => {
+    const kit = await sessionKit({ script: [ended(act('a'), 'length'), ANSWER] });
+    await say(kit, 'go');
+    expect(codes(kit)).toEqual(['generation_cut']);
+  });
+
+  test('after a cancel nothing more is reported', async () => {
+    const kit = await sessionKit({
+      async *stream({ signal }): AsyncGenerator<ModelDelta> {
+        yield {
+          type: 'text',
+          text: '<action mode="fire_and_forget" id="a">{"name":"echo","parameters":{"delay_ms":9}}</action>',
+        };
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      },
+    });
+    const run = await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await settle();
+    await kit.session.cancel('enough');
+    await kit.session.ended(run.run);
+    await settle();
+    expect(kit.events.at(-1)?.type).toBe('agent_cancelled');
+    expect(cuts(kit)).toEqual([]);
+  });
 });

@@ -353,6 +353,9 @@ describe('[M6] failures', () => {
     expect(result).toMatchObject({
       status: 'failed',
       error: { code: 'step_failed', message: expect.stringContaining('"b" failed: broken') },
+      // The error is the only report: no output was cut (P15).
+      warnings: [],
+      failed_actions: 1,
     });
     expect(started).toEqual(['a', 'b', 'b_undo_undo']);
   });
