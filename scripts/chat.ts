@@ -1,6 +1,7 @@
 /**
- * `npm run chat [-- agent] [--key <key>]`: chats in the terminal with the system at PORT, shows actions as they run, and
- * asks for approvals. The key can also be in CORTEX_API_KEY.
+ * `npm run chat [-- agent | session] [--key <key>]`: chats in the terminal with the system at PORT, shows actions as they
+ * run, and asks for approvals, also for those that an existing session already waits for. The key can also be in
+ * CORTEX_API_KEY.
  */
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
@@ -8,16 +9,20 @@ import pc from 'picocolors';
 import { connectionOf, request } from './terminal/connection.ts';
 import type { Connection } from './terminal/connection.ts';
 import { readEvents } from './terminal/event-client.ts';
+import { RUN_END_EVENTS } from '../src/domain/event.ts';
 import type { EventOf, SessionEvent } from '../src/domain/event.ts';
+import type { JsonObject } from '../src/domain/json.ts';
+import type { OpenApproval } from '../src/engine/actions/approval-list.ts';
 import { boxed, harmless, visible } from './terminal/visible.ts';
 
-const USAGE = 'npm run chat -- [agent] [--key <key>]';
+const USAGE = 'npm run chat -- [agent | session id] [--key <key>]';
 
 function readArguments(): { readonly agent: string; readonly connection: Connection } {
   try {
     const { values, positionals } = parseArgs({ allowPositionals: true, options: { key: { type: 'string' } } });
     const [agent = 'assistant', ...others] = positionals;
-    if (others.length > 0) throw new Error(`expected one agent's name, got ${positionals.length} arguments`);
+    if (others.length > 0)
+      throw new Error(`expected an agent's name or a session's id, got ${positionals.length} arguments`);
     return { agent, connection: connectionOf(process.env, values.key) };
   } catch (fault) {
     console.error(`${fault instanceof Error ? fault.message : String(fault)}\nusage: ${USAGE}`);
@@ -32,8 +37,6 @@ const PRINTED_BYTES = 65_536;
 
 /** The start of a command that asks the system. The key is not printed. */
 const CURL = connection.key === null ? 'curl' : 'curl -H "authorization: Bearer $CORTEX_API_KEY"';
-
-const ENDS = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
 /** @param body absent for a GET */
 async function call(path: string, body?: unknown): Promise<Response> {
@@ -115,63 +118,136 @@ function innermost(event: SessionEvent): SessionEvent {
 /** Asks for a line of input; null at the end of the input. */
 type Question = (text: string) => Promise<string | null>;
 
-/** Shows the call of an action and asks for approval. Null: no answer. */
-async function ask(event: EventOf<'approval_requested'>, question: Question): Promise<boolean | null> {
-  const { data, session_id: session, action_id: id, action_name: name } = event;
-  const path = `/agent/session/${session}/approvals/${data.approval_id}`;
-  // 0 if the terminal's size is unknown
-  const columns = process.stdout.columns || 80;
-  const what = [data.type, ...(name === undefined || name === data.type ? [] : [name])].join(' ');
-  console.log(pc.yellow(`  ? ${visible(`${id} (${what})`)} waits for your approval`));
-  if (data.complete || data.bytes <= PRINTED_BYTES) {
-    const { parameters, inputs = {} } = data.complete ? data : ((await (await call(path)).json()) as typeof data);
-    console.log(boxed(parameters, columns));
-    if (Object.keys(inputs).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
-  } else console.log(`    too long to show; read it before you decide: ${CURL} ${connection.url}${path}`);
-  console.log(pc.dim(`    ${data.bytes} bytes, sha256 ${data.sha256}`));
-  const said = await question('  approve? [y/N] ');
-  if (said !== null) return /^y(es)?$/i.test(said.trim());
-  console.log(`    decide with: ${CURL} ${connection.url}${path} -d '{"decision": "approve"}'`);
-  return null;
+/** What is shown of a request for approval. `parameters` is absent or null if the call is long. */
+interface Asked {
+  readonly path: string;
+  readonly label: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly parameters?: JsonObject | null;
+  readonly inputs?: JsonObject | null;
 }
 
-/** Shows a run to its end. Asks for approvals, then continues with the run's stream. */
+interface AskedCall {
+  readonly session_id: string;
+  readonly action_id: string;
+  readonly type: string;
+  readonly name?: string | undefined;
+}
+
+const pathOf = (session: string, approval: string): string => `/agent/session/${session}/approvals/${approval}`;
+
+function labelOf({ action_id: id, type, name }: AskedCall): string {
+  const what = [type, ...(name === undefined || name === type ? [] : [name])].join(' ');
+  return visible(`${id} (${what})`);
+}
+
+function askedBy(event: EventOf<'approval_requested'>): Asked {
+  const { data, session_id, action_id, action_name: name } = event;
+  const label = labelOf({ session_id, action_id, type: data.type, name });
+  return { ...data, path: pathOf(session_id, data.approval_id), label };
+}
+
+function askedIn(open: OpenApproval): Asked {
+  return {
+    ...open,
+    path: pathOf(open.session_id, open.approval_id),
+    label: labelOf({ ...open, name: open.name ?? undefined }),
+  };
+}
+
+/** Shows the call of an action, asks for approval, and sends the decision. @returns whether there was an answer */
+async function ask(asked: Asked, question: Question): Promise<boolean> {
+  const { path, label, bytes, sha256 } = asked;
+  // 0 if the terminal's size is unknown
+  const columns = process.stdout.columns || 80;
+  console.log(pc.yellow(`  ? ${label} waits for your approval`));
+  const isHere = asked.parameters !== undefined && asked.parameters !== null;
+  if (isHere || bytes <= PRINTED_BYTES) {
+    const { parameters, inputs } = isHere ? asked : ((await (await call(path)).json()) as Asked);
+    console.log(boxed(parameters, columns));
+    if (Object.keys(inputs ?? {}).length > 0) console.log(`  inputs\n${boxed(inputs, columns)}`);
+  } else console.log(`    too long to show; read it before you decide: ${CURL} ${connection.url}${path}`);
+  console.log(pc.dim(`    ${bytes} bytes, sha256 ${sha256}`));
+  const said = await question('  approve? [y/N] ');
+  if (said === null) {
+    console.log(`    decide with: ${CURL} ${connection.url}${path} -d '{"decision": "approve"}'`);
+    return false;
+  }
+  const isApproved = /^y(es)?$/i.test(said.trim());
+  const note = isApproved ? '' : ((await question('  reason (optional) ')) ?? '').trim();
+  const body = { decision: isApproved ? 'approve' : 'deny', ...(note === '' ? {} : { note }) };
+  // Another client may have decided meanwhile; its decision counts.
+  await call(path, body).catch((fault: unknown) => {
+    console.log(pc.red(`  ${fault instanceof Error ? fault.message : String(fault)}`));
+  });
+  return true;
+}
+
+/** Paths of the requests that were already asked. */
+const known = new Set<string>();
+
+/** Shows a run to its end and asks for approvals. Stops where the run waits for a request that got no answer. */
 async function follow(answer: Response, question: Question): Promise<void> {
-  let stream = answer;
-  for (let goesOn = true; goesOn;) {
-    goesOn = false;
-    const screen = new Screen();
+  let unanswered = false;
+  const screen = new Screen();
+  /** @returns the event at which the stream ended or was left */
+  const show = async (stream: Response): Promise<SessionEvent | null> => {
     let last: SessionEvent | null = null;
-    let unanswered = false;
     for await (const event of readEvents(stream)) {
       if (event.seq !== null) last = event;
       const inner = innermost(event);
       if (inner.type === 'approval_requested') {
         screen.end();
-        const approved = await ask(inner, question);
-        unanswered ||= approved === null;
-        const path = `/agent/session/${inner.session_id}/approvals/${inner.data.approval_id}`;
-        if (approved !== null) {
-          // Another client may have decided meanwhile; its decision counts.
-          await call(path, { decision: approved ? 'approve' : 'deny' }).catch((fault: unknown) => {
-            console.log(pc.red(`  ${fault instanceof Error ? fault.message : String(fault)}`));
-          });
-        }
+        const asked = askedBy(inner);
+        if (known.has(asked.path)) continue;
+        known.add(asked.path);
+        if (!(await ask(asked, question))) unanswered = true;
       } else screen.show(event);
-      if (ENDS.has(event.type)) break;
+      if (RUN_END_EVENTS.has(event.type) || (event.type === 'agent_waiting' && unanswered)) break;
     }
     screen.end();
-    if (last?.type !== 'agent_waiting' || unanswered) continue;
-    goesOn = true;
-    stream = await call(`/agent/session/${last.session_id}/events?after=${last.seq}&run=${last.run_id}`);
+    return last;
+  };
+  const last = await show(answer);
+  // The stream of a message ends when its run waits; that of its events continues to the end of the run.
+  if (last?.type !== 'agent_waiting' || unanswered) return;
+  await show(await call(`/agent/session/${last.session_id}/events?after=${last.seq}&run=${last.run_id}`));
+}
+
+/** Asks for everything that an existing session waits for, then shows the rest of its current run. */
+async function join(session: string, question: Question): Promise<void> {
+  const path = `/agent/session/${session}`;
+  const read = async <T>(route: string): Promise<T> => (await (await call(`${path}${route}`)).json()) as T;
+  const { last_seq: seq, agent: name, status } = await read<{ last_seq: number; agent: string; status: string }>('');
+  console.log(pc.dim(`session ${session} with ${name} (${status}); end with an empty line or Ctrl-D`));
+  for (let next: string | null = ''; next !== null;) {
+    const page: { approvals: OpenApproval[]; next: string | null } = await read(
+      `/approvals${next === '' ? '' : `?after=${next}`}`,
+    );
+    for (const open of page.approvals) {
+      const asked = askedIn(open);
+      known.add(asked.path);
+      if (!(await ask(asked, question))) return;
+    }
+    next = page.next;
   }
+  if (status === 'idle') return;
+  const { runs } = await read<{ runs: { run_id: string }[] }>('/runs?limit=1');
+  const [run] = runs;
+  if (run !== undefined) await follow(await call(`${path}/events?after=${seq}&run=${run.run_id}`), question);
+}
+
+async function create(): Promise<string> {
+  const response = await call(`/agent/${encodeURIComponent(agent)}/session`, {});
+  const { session_id: session } = (await response.json()) as { session_id: string };
+  console.log(pc.dim(`session ${session} with ${agent}; end with an empty line or Ctrl-D`));
+  return session;
 }
 
 try {
-  const created = (await (await call(`/agent/${encodeURIComponent(agent)}/session`, {})).json()) as {
-    session_id: string;
-  };
-  console.log(pc.dim(`session ${created.session_id} with ${agent}; end with an empty line or Ctrl-D`));
+  const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
+  const session = joined ?? (await create());
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   // Piped input ends long before its last line has an answer.
   let open = true;
@@ -179,12 +255,13 @@ try {
   const prompt = (): void => {
     if (open) terminal.prompt();
   };
+  const question: Question = async (text) => (open ? await terminal.question(text).catch(() => null) : null);
   terminal.setPrompt(pc.cyan('> '));
+  if (joined !== null) await join(joined, question);
   prompt();
   for await (const line of terminal) {
     if (line.trim() === '') break;
-    const answer = await call(`/agent/session/${created.session_id}/message`, { content: line });
-    await follow(answer, async (text) => (open ? await terminal.question(text).catch(() => null) : null));
+    await follow(await call(`/agent/session/${session}/message`, { content: line }), question);
     prompt();
   }
   terminal.close();

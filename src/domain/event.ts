@@ -38,13 +38,15 @@ export type EventOf<T extends EventType> = T extends EventType
 
 export type SessionEvent = EventOf<EventType>;
 
-/** The events that end a run, and with it the stream of the request that started it. */
-export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
+/** The events that end a run. */
+export const RUN_END_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
   'agent_completed',
   'agent_failed',
   'agent_cancelled',
-  'agent_waiting',
 ]);
+
+/** The events that end the stream of the request that started a run: its end, or that it waits for a person (J8). */
+export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([...RUN_END_EVENTS, 'agent_waiting']);
 
 /** An appended event, as its writer sees it. */
 export interface WrittenEvent<T extends JournaledEventType> {

@@ -123,6 +123,10 @@ export const limits = {
   approvalBytesPerRun: 16_777_216,
   /** All calls that were prepared for approval, including those that were rejected as too large. */
   approvalBytesResolvedPerRun: 67_108_864,
+  /** A page of open approvals: each has a call of up to `approvalChars`, and `GET /approvals` asks each session on it. */
+  approvalRows: 25,
+  /** Open approvals of one session in the list of all sessions, oldest first; `GET …/approvals` of the session has all. */
+  approvalsListed: 100,
   /** An approval without a decision counts as denied after this time (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 

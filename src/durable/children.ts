@@ -1,6 +1,7 @@
 /** Sub-agents and workflows: child sessions, each in a separate object (M7). */
 import { backoffMs } from '../domain/backoff.ts';
 import { EngineError, ERROR_TABLE } from '../domain/errors.ts';
+import { RUN_END_EVENTS } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { pause } from '../domain/sleep.ts';
@@ -8,6 +9,8 @@ import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions, Clock } from
 import type { Spent } from '../domain/spent.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
+import { mergeApprovals } from '../engine/actions/approval-list.ts';
+import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
@@ -16,20 +19,20 @@ import { sessionIdOf } from './session-ids.ts';
 import type { Env, Remote, SessionRpc } from './env.ts';
 import { valueOf } from './reply.ts';
 
-const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
-
 /** Prefix of the storage keys with the ids of child sessions. */
 const KEPT = 'child:';
 
 /**
  * @param storage stores the ids of the children, so that they can be deleted with the session
  * @param parent the parent session
+ * @param running receives the ids of the children whose end is awaited
  */
 export function childSessions(
   env: Env,
   clock: Clock,
   storage: DurableObjectStorage,
   parent: () => SessionRecord,
+  running: Set<string> = new Set(),
 ): ChildSessions {
   return {
     async run(request, observer) {
@@ -43,11 +46,29 @@ export function childSessions(
       const most: Spent = { ...NOTHING_SPENT, children: 1 + (request.budget?.children ?? 0) };
       storage.kv.put(`${KEPT}${record.session_id}`, most);
       const runId = await session.startChild(record, request);
-      const end = await new Child(session, runId, clock).follow(observer);
-      storage.kv.put(`${KEPT}${record.session_id}`, end.spent);
-      return end;
+      running.add(record.session_id);
+      try {
+        const end = await new Child(session, runId, clock).follow(observer);
+        storage.kv.put(`${KEPT}${record.session_id}`, end.spent);
+        return end;
+      } finally {
+        running.delete(record.session_id);
+      }
     },
   };
+}
+
+/** Open approvals of running children and of their children (J8). A child that does not answer is left out. */
+export async function approvalsOfChildren(
+  env: Env,
+  running: ReadonlySet<string>,
+  page: ApprovalsPage,
+): Promise<OpenApproval[]> {
+  const replies = await Promise.allSettled([...running].map((id) => sessionOf(env, id).openApprovals(page)));
+  const lists = replies.map((reply) =>
+    reply.status === 'fulfilled' && reply.value.type === 'ok' ? (reply.value.value ?? []) : [],
+  );
+  return mergeApprovals(lists, page.limit);
 }
 
 /** The spending of all child sessions, including nested ones. */
@@ -142,7 +163,7 @@ class Child {
         this.#lastSeq = event.seq ?? this.#lastSeq;
         // An event is plain JSON; its interfaces only lack the index signature.
         onEvent(event as unknown as JsonObject);
-        if (event.run_id === this.#runId && ENDS.has(event.type)) hasEnded = true;
+        if (event.run_id === this.#runId && RUN_END_EVENTS.has(event.type)) hasEnded = true;
       }
       return !hasEnded;
     };

@@ -6,6 +6,7 @@ import { describeAbsence } from '../executors/runner/wait.ts';
 import { createApp } from '../http/app.ts';
 import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
+import { allOpenApprovals } from './approvals.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
@@ -40,6 +41,7 @@ function appFor(env: Env): App {
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),
     shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
+    approvals: (owner, page) => allOpenApprovals(env, owner, page),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.

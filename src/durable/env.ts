@@ -8,6 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
 import type { ChildEnd, ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
@@ -66,6 +67,8 @@ export interface SessionRpc {
    * deleted.
    */
   follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
+  /** Open approvals of the session; without `only`, also those of the children that it is running. */
+  openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>>;
   /** How the run ended, and what it spent, including its children. */
   childEnd(runId: string): Promise<Reply<ChildEnd>>;
   cancelChild(reason: string): Promise<Reply<null>>;
@@ -77,6 +80,11 @@ export interface ExecutionIndexRpc {
   record(entry: ExecutionEntry): void;
   forget(executionIds: readonly string[]): void;
   list(page: ExecutionsPage): ExecutionEntry[];
+  /** Replaces the open approvals of a session. */
+  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
+  /** Removes approvals that are no longer open. */
+  settleApprovals(ids: readonly string[]): void;
+  approvals(page: ApprovalsPage): OpenApproval[];
 }
 
 export interface RateLimitRpc {

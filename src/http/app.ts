@@ -13,6 +13,8 @@ import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { logFault, problemResponse } from './problem.ts';
+import { approvalRoutes } from './routes/approvals.ts';
+import type { ApprovalsOf } from './routes/approvals.ts';
 import { executionRoutes } from './routes/executions.ts';
 import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
 import { manifestRoutes } from './routes/manifests.ts';
@@ -29,6 +31,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly tokens: SessionTokens;
   /** Executions of one API key, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+  readonly approvals: ApprovalsOf;
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this key. */
   readonly shareOf: (owner: string | null) => ThreadShare;
@@ -127,6 +130,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', workflowRoutes(workflows, gateway));
   app.route('/', sessionsRoutes({ ...options, gateway }));
   app.route('/', executionRoutes({ ...options, gateway }));
+  app.route('/', approvalRoutes(options.approvals));
 
   return app;
 }

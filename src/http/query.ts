@@ -113,6 +113,15 @@ export const executionsQuery = {
   ),
 } as const satisfies Query;
 
+export const approvalsQuery = {
+  limit: wholeNumber(1, limits.approvalRows, `Rows of a page, 1 to ${limits.approvalRows}`),
+  after: text(
+    /^\d{1,15}-apr_[0-9a-f]{32}$/,
+    '`next` of the previous page',
+    'Start of the page: `next` of the previous page',
+  ),
+} as const satisfies Query;
+
 export const schedulesQuery = {
   count: wholeNumber(1, 99, 'Number of start times for each; default 5'),
 } as const satisfies Query;

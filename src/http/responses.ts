@@ -3,6 +3,7 @@
  * Future versions may add members; clients must ignore unknown ones.
  */
 import * as z from 'zod';
+import type { OpenApproval } from '../engine/actions/approval-list.ts';
 import type { ApprovalView } from '../engine/actions/approval-view.ts';
 import type { RunResult } from '../engine/run/run-result.ts';
 import { ACTION_TYPES } from '../domain/action-types.ts';
@@ -113,7 +114,7 @@ export const session = z.object({
   parent: z.object({ session_id: z.string(), key: z.string(), depth: count }).exactOptional(),
   metadata: jsonObject,
   created_at: at,
-  status: z.enum(['running', 'idle']),
+  status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals'),
   last_seq: count,
   runs: count,
 });
@@ -206,6 +207,32 @@ export const approval: z.ZodType<ApprovalView> = z.object({
   bytes: count,
   parameters: jsonObject.nullable(),
   inputs: jsonObject.nullable(),
+});
+
+export const openApproval: z.ZodType<OpenApproval> = z.object({
+  approval_id: z.string(),
+  session_id: z.string().describe('The session in which it is decided'),
+  parent_session_id: z.string().nullable().describe('The session that started it; null if a client created it'),
+  run_id: z.string(),
+  agent: z.string().describe('Name of the agent, or of the workflow'),
+  user_id: z.string().nullable(),
+  action_id: z.string(),
+  type: actionType,
+  name,
+  requested_at: at,
+  expires_at: at,
+  sha256: z.string().describe('SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
+  bytes: count.describe('Length of that text'),
+  complete: z
+    .boolean()
+    .describe('Whether `parameters` and `inputs` are included; `GET …/approvals/{approval}` always has them'),
+  parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
+  inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
+});
+
+export const approvals = z.object({
+  approvals: z.array(openApproval),
+  next: z.string().nullable().describe('Value of `after` for the next page; null on the last page'),
 });
 
 export const decision = z.object({ approval_id: z.string(), decision: z.enum(['approve', 'deny']) });

@@ -49,7 +49,7 @@ export async function runResponse(
   const json = !stream || (c.req.header('accept') ?? '').includes('application/json');
   const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
   if (!json) {
-    const options = { after, runId: run.runId, expiry: expiryOf(c), slices: session.read().slices };
+    const options = { after, runId: run.runId, endsWaiting: true, expiry: expiryOf(c), slices: session.read().slices };
     return new Response(eventStream(events, heartbeat, options), { headers: { ...SSE_HEADERS, ...headers } });
   }
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);

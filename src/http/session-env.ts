@@ -1,6 +1,7 @@
 /** Context of the session routes. One router serves all sessions; each request passes its session as `c.env`. */
 import type { EngineError } from '../domain/errors.ts';
 import type { Clock, Logger } from '../domain/ports.ts';
+import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { EventSource } from './sse.ts';
@@ -17,6 +18,8 @@ export interface SessionAppOptions {
   readonly destroy: () => Promise<void>;
   /** The error if the caller's rate limit for this agent is exceeded, or null. */
   readonly admit?: () => Promise<EngineError | null>;
+  /** Open approvals of sub-agents and workflows that the session's actions run. Default: none. */
+  readonly childApprovals?: (page: ApprovalsPage) => Promise<readonly OpenApproval[]>;
   readonly log: Logger;
 }
 

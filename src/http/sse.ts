@@ -8,11 +8,12 @@
  *  3. A reader that has caught up gets the open blocks completely, then the live patches. Before the closing event of a
  *     block of which it may have missed patches, it gets the whole text as one patch. So a reader that only applies
  *     patches ends with the journal's text.
- *  4. A stream for one run ends after the run's terminal event.
+ *  4. A stream for one run ends after the run's terminal event. The stream of the request that started the run also ends
+ *     when the run waits for a person; a stream of `GET …/events?run=` continues (J8).
  *  5. A stream opened with a session token ends when the token expires, after a comment that explains it.
  *  6. The output of one turn is one chunk, encoded once for all readers with the same filter.
  */
-import { encodeEvent, isTextPatch, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
+import { encodeEvent, isTextPatch, RUN_END_EVENTS, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
 import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
@@ -77,6 +78,8 @@ interface StreamOptions {
   readonly after: number;
   /** Only this run's events, and the stream ends with the run; null means the whole session. */
   readonly runId: string | null;
+  /** Whether a stream for one run ends when the run waits for a person (J8). Default: no. */
+  readonly endsWaiting?: boolean;
   readonly expiry?: StreamExpiry | null;
   /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
@@ -109,6 +112,7 @@ class Reader<Chunk> {
   readonly #wire: Wire<Chunk>;
   readonly #source: EventSource;
   readonly #runId: string | null;
+  readonly #ends: ReadonlySet<EventType>;
   readonly #expiry: StreamExpiry | null;
   readonly #slices: Slices | null;
   #cursor: number;
@@ -128,6 +132,7 @@ class Reader<Chunk> {
     this.#slices = options.slices ?? null;
     this.#source = source;
     this.#runId = options.runId;
+    this.#ends = options.endsWaiting === true ? RUN_TERMINAL_EVENTS : RUN_END_EVENTS;
     this.#cursor = options.after;
     this.#cutAt = options.after;
   }
@@ -197,7 +202,7 @@ class Reader<Chunk> {
     if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
       chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
     }
-    const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => RUN_TERMINAL_EVENTS.has(type));
+    const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => this.#ends.has(type));
     if (end !== -1) chosen = chosen.slice(0, end + 1);
     if (chosen.length > 0) {
       const chunk = this.#wire.encode(chosen);

@@ -158,6 +158,15 @@ export class History {
     return { event, state, end: end === undefined ? null : this.#db.readEvent(end).event };
   }
 
+  /** When these events were written, by seq: epoch milliseconds. */
+  timesOf(seqs: readonly number[]): Map<number, number> {
+    const rows = this.#db.find(
+      `SELECT seq, at FROM events WHERE seq IN (SELECT value FROM JSON_EACH(?))`,
+      JSON.stringify(seqs),
+    );
+    return new Map(rows.map(({ seq, at }) => [Number(seq), Number(at)]));
+  }
+
   /** A slice of the completed actions after `after` whose output is large or may contain files, oldest first. */
   outcomesWithArtifacts(after: number, until: number): Slice<number> {
     const next = Math.min(until, after + limits.searchedEvents);

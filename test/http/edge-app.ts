@@ -52,6 +52,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     forward: nothing,
     workflows: noWorkflows,
     executions: nothing,
+    approvals: nothing,
     status: nothing,
     log: () => undefined,
     ...options,

@@ -18,6 +18,7 @@ const INTERNAL = /session\/\{id\}\/-\//;
 
 /** A valid value for each parameter, and some invalid ones. */
 const RUN = `run_${'a'.repeat(32)}_1`;
+const APPROVALS_PLACE = `1-apr_${'a'.repeat(32)}`;
 const GOOD: Readonly<Record<string, string>> = {
   ready: '1',
   after: '3',
@@ -191,7 +192,7 @@ describe.each(asked)('[H4] %s', (_, route) => {
     for (const [name, field] of Object.entries(route.query ?? {})) {
       // A session token is checked before anything else in the request.
       if (name === 'token') continue;
-      const good = GOOD[name] ?? '';
+      const good = [GOOD[name] ?? '', APPROVALS_PLACE].find((value) => field.schema.safeParse(value).success) ?? '';
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
         expect(await ask(route, search)).toEqual([
           400,

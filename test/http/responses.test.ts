@@ -59,9 +59,16 @@ describe('[H4] a session', () => {
     const [{ approval_id: id } = { approval_id: '' }] = approvals;
     const ask = surface(kit);
     expect((await ask(`/approvals/${id}`))[0]).toBe(200);
+    expect(await ask('/approvals')).toEqual([
+      200,
+      { approvals: [expect.objectContaining({ approval_id: id, complete: true })], next: null },
+    ]);
+    expect(await ask('/')).toEqual([200, expect.objectContaining({ status: 'waiting' })]);
     expect((await ask(`/runs/${run}`))[1]).toMatchObject({ status: 'waiting' });
     expect(await ask(`/approvals/${id}`, { approve: false })).toEqual([200, { approval_id: id, decision: 'deny' }]);
     expect((await ask(`/approvals/${id}`, { approve: true }))[0]).toBe(409);
+    expect(await ask('/approvals')).toEqual([200, { approvals: [], next: null }]);
+    expect(await ask('/')).toEqual([200, expect.objectContaining({ status: 'idle' })]);
     expect((await ask('/cancel', {}))[0]).toBe(200);
   });
 });
@@ -69,6 +76,7 @@ describe('[H4] a session', () => {
 describe('[H4] the Worker', () => {
   const fetch = checkedFetch(
     edgeApp({
+      approvals: async () => ({ approvals: [], next: null }),
       executions: async () => [
         { execution_id: 'run_1', session_id: 'ses_1', agent: 'a', status: 'running', started_at: 1, ended_at: null },
       ],
@@ -88,6 +96,7 @@ describe('[H4] the Worker', () => {
     '/agents',
     '/manifests',
     '/executions',
+    '/approvals',
     '/workflows',
     '/schedules',
   ])('GET %s', async (path) => {

@@ -83,6 +83,22 @@ test('[H2] a stream of one run skips other runs and closes after the terminal ev
   expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
 });
 
+test('[J8] a stream of one run continues after agent_waiting; the stream of its request ends there', async () => {
+  const stored = [event(1), event(2, { type: 'agent_waiting' }), event(3), event(4, { type: 'agent_completed' })];
+  const read = async (endsWaiting: boolean, count: number): Promise<string[]> => {
+    const from = source(stored.slice(0, count));
+    const options = { after: 0, runId: 'run_1', endsWaiting };
+    const reading = frames(eventStream(from, new Heartbeat(new FakeClock()), options), 9);
+    await new Promise((resolve) => setImmediate(resolve));
+    from.broadcaster.publish(stored.slice(count));
+    return ids(await reading);
+  };
+  for (const count of [1, 2, 3, 4]) {
+    expect(await read(false, count)).toEqual(['1', '2', '3', '4']);
+    expect(await read(true, count)).toEqual(['1', '2']);
+  }
+});
+
 test('[J4] a reader that does not read uses no memory, and later gets everything from the journal', async () => {
   const stored: SessionEvent[] = [event(1)];
   const from = source(stored);

@@ -155,7 +155,8 @@ describe('[H5] a token for a browser', () => {
 
   test('[J8] with read or approve shows an approval; a message cannot approve', async () => {
     const on = edge();
-    const path = `/agent/session/${ID}/approvals/apr_1`;
+    const list = `/agent/session/${ID}/approvals`;
+    const path = `${list}/apr_1`;
     for (const [scope, status] of [
       ['read', 200],
       ['approve', 200],
@@ -163,6 +164,9 @@ describe('[H5] a token for a browser', () => {
     ] as const) {
       const headers = { authorization: `Bearer ${await issued(on, { scopes: [scope] })}` };
       expect((await on.call(path, { headers })).status).toBe(status);
+      expect((await on.call(list, { headers })).status).toBe(status);
+      // The list of all sessions is for API keys only.
+      expect((await on.call('/approvals', { headers })).status).toBe(403);
       const spelled = path.replace('approvals', '%61pprovals');
       expect((await on.post(spelled, { decision: 'approve' }, headers)).status).toBe(scope === 'approve' ? 200 : 403);
       expect((await on.post(`${path}/../../message`, {}, headers)).status).toBe(scope === 'message' ? 200 : 403);

@@ -1,8 +1,9 @@
 /**
- * The list of executions of one API key (H1). It is written after the answer, so it may lag; the authoritative state of
- * an execution is its session.
+ * The lists of executions and open approvals of one API key (H1, J8). They are written after the answer, so they may
+ * lag; the authoritative state is in the session.
  */
 import { DurableObject } from 'cloudflare:workers';
+import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../../http/routes/executions.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, ExecutionIndexRpc } from '../env.ts';
@@ -20,6 +21,46 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
     ctx.storage.sql.exec(
       `CREATE INDEX IF NOT EXISTS executions_by_status ON executions (entry ->> '$.status', started_at)`,
     );
+    ctx.storage.sql.exec(
+      `CREATE TABLE IF NOT EXISTS approvals (
+         approval_id TEXT PRIMARY KEY, session_id TEXT NOT NULL, requested_at INTEGER NOT NULL, entry TEXT NOT NULL
+       ) WITHOUT ROWID`,
+    );
+    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS approvals_by_time ON approvals (requested_at, approval_id)`);
+    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS approvals_by_session ON approvals (session_id)`);
+  }
+
+  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void {
+    const { sql } = this.ctx.storage;
+    sql.exec(`DELETE FROM approvals WHERE session_id = ?`, sessionId);
+    for (const approval of approvals) {
+      sql.exec(
+        `INSERT OR REPLACE INTO approvals (approval_id, session_id, requested_at, entry) VALUES (?, ?, ?, ?)`,
+        approval.approval_id,
+        sessionId,
+        approval.requested_at,
+        JSON.stringify(approval),
+      );
+    }
+  }
+
+  settleApprovals(ids: readonly string[]): void {
+    for (const id of ids) this.ctx.storage.sql.exec(`DELETE FROM approvals WHERE approval_id = ?`, id);
+  }
+
+  /** Oldest first; ties are ordered by id. */
+  approvals({ limit, after }: ApprovalsPage): OpenApproval[] {
+    const { at, id } = after ?? { at: -1, id: '' };
+    return this.ctx.storage.sql
+      .exec(
+        `SELECT entry FROM approvals WHERE requested_at >= ?1 AND (requested_at > ?1 OR approval_id > ?2)
+         ORDER BY requested_at, approval_id LIMIT ?3`,
+        at,
+        id,
+        limit,
+      )
+      .toArray()
+      .map((row) => JSON.parse(String(row['entry'])) as OpenApproval);
   }
 
   record(entry: ExecutionEntry): void {

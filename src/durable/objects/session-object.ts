@@ -4,9 +4,13 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import { EngineError } from '../../domain/errors.ts';
+import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
+import { mergeApprovals } from '../../engine/actions/approval-list.ts';
+import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
@@ -20,7 +24,8 @@ import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { PinnedManifests } from '../catalogs.ts';
-import { childSessions, deleteChildren, spentByChildren } from '../children.ts';
+import { ApprovalsOutbox } from '../approvals.ts';
+import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
@@ -38,6 +43,15 @@ import { replyOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
+/** Events after which other approvals may be open (J8). */
+const CHANGES_APPROVALS: ReadonlySet<EventType> = new Set<EventType>([
+  'approval_requested',
+  'approval_resolved',
+  'action_failed',
+  'action_cancelled',
+  ...RUN_TERMINAL_EVENTS,
+]);
+
 /** @returns an error if newer code has written the storage; then nothing is read or written (J9) */
 function openJournal(storage: DurableObjectStorage): Journal | EngineError {
   try {
@@ -50,12 +64,16 @@ function openJournal(storage: DurableObjectStorage): Journal | EngineError {
 
 export class SessionObject extends DurableObject<Env> implements SessionRpc {
   readonly #log = loggerOf(this.env);
+  /** Child sessions whose end is awaited. */
+  readonly #children = new Set<string>();
   #opened: Session | EngineError;
+  #outbox: ApprovalsOutbox;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#opened = this.#openSession();
+    this.#outbox = this.#openOutbox();
     this.#app = this.#openApp();
   }
 
@@ -74,7 +92,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const egress = egressOf(env, settings, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage);
     const redact = lazyRedactor(() => secretsOf(env, this.#session.record));
-    return new Session({
+    const session = new Session({
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
       clock: platformClock,
@@ -91,7 +109,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       readHtml,
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
-      children: childSessions(env, platformClock, ctx.storage, () => this.#session.record),
+      children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),
       workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
@@ -111,6 +129,31 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       },
       log: (fault) => this.#logError(fault),
     });
+    session.listen((batch) => {
+      if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.#listApprovals();
+    });
+    return session;
+  }
+
+  #openOutbox(): ApprovalsOutbox {
+    return new ApprovalsOutbox({
+      storage: this.ctx.storage,
+      sessionId: () => this.#session.record.session_id,
+      index: () => indexFor(this.env, this.#session.record.owner),
+      ids: () => this.#session.openApprovalIds,
+      open: (page) => this.#session.openApprovals(page),
+    });
+  }
+
+  /** Writes the open approvals to the list of all sessions, if they have changed (J8). */
+  #listApprovals(): void {
+    if (this.#opened instanceof EngineError || !this.#opened.exists || this.#opened.isRecovering) return;
+    if (!this.#outbox.isBehind) return;
+    const listed = this.#outbox.sync().then(
+      () => this.#arm(),
+      (fault: unknown) => this.#logError(fault),
+    );
+    this.ctx.waitUntil(listed);
   }
 
   #logError(fault: unknown): void {
@@ -124,6 +167,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       session,
       clock: platformClock,
       admit: () => this.#admit(),
+      childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
       destroy: () => this.#destroy(),
       log: this.#log,
     });
@@ -172,6 +216,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       await Promise.all([
         this.#forgetRelics(),
         deleteChildren(this.env, this.ctx.storage),
+        this.#outbox.clear(),
         record.kind === 'execution'
           ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
           : null,
@@ -180,12 +225,16 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       await this.ctx.storage.deleteAll();
     } finally {
       this.#opened = this.#openSession();
+      this.#outbox = this.#openOutbox();
       this.#app = this.#openApp();
     }
   }
 
   override async fetch(request: Request): Promise<Response> {
-    return await this.#app.fetch(request);
+    const response = await this.#app.fetch(request);
+    // Only once the request has recovered the session. Usually nothing has changed.
+    this.#listApprovals();
+    return response;
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
@@ -202,6 +251,16 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       // Leaving the loop, or a lost parent, cancels the stream.
       for await (const batch of batches) if (!(await take(batch))) break;
       return null;
+    });
+  }
+
+  async openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>> {
+    return await replyOf(async () => {
+      const session = await this.#recoveredSession('read');
+      if (session.isRecovering) return null;
+      const own = session.openApprovals(page);
+      if (page.only !== undefined) return own;
+      return mergeApprovals([own, await approvalsOfChildren(this.env, this.#children, page)], page.limit);
     });
   }
 
@@ -264,6 +323,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
         return;
       }
       if (this.#isServed()) await this.#session.wake();
+      this.#listApprovals();
       await this.#arm();
     } catch (fault) {
       this.#logError(fault);
@@ -276,7 +336,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   async #arm(): Promise<void> {
-    const at = this.#isServed() ? this.#session.nextWake() : this.#session.expiresAt;
-    if (at !== null) await this.ctx.storage.setAlarm(at);
+    const isServed = this.#isServed();
+    const at = isServed ? this.#session.nextWake() : this.#session.expiresAt;
+    if (at === null) return;
+    const isBehind = isServed && this.#outbox.isBehind;
+    await this.ctx.storage.setAlarm(isBehind ? Math.min(at, platformClock.now() + limits.watchdogMs) : at);
   }
 }

@@ -19,6 +19,7 @@ import type { OutcomeReader } from '../run/outcome-reader.ts';
 import { iterationOf, ordinalOf, RunNames } from '../run/run-names.ts';
 import { ActionLog, errorJson } from './action-log.ts';
 import { cacheTtlOf, effectsOf, policyOf, toolOf } from './action-policy.ts';
+import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Approvals } from './approvals.ts';
 import { Attempts } from './attempts.ts';
@@ -126,8 +127,16 @@ export class ActionRunner {
   /** The action of an approval id; null also for an expired one whose timer has not fired yet. */
   approvalKey(approvalId: string): ActionKey | null {
     const key = this.approvals.keyOf(approvalId);
-    const until = this.timers.at(`approval:${key}`) ?? Infinity;
-    return until > this.#scope.context.clock.now() ? key : null;
+    return key !== null && this.#isUnexpired(key) ? key : null;
+  }
+
+  /** The requests that can be decided. */
+  openApprovals(): readonly OpenRequest[] {
+    return this.approvals.open.filter(({ key }) => this.#isUnexpired(key));
+  }
+
+  #isUnexpired(key: ActionKey): boolean {
+    return (this.timers.at(`approval:${key}`) ?? Infinity) > this.#scope.context.clock.now();
   }
 
   /** Continues after a crash: interrupted attempts, lookups, timers (J2). */

@@ -21,6 +21,7 @@ import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { actionInFullSession } from '../session/session-full.ts';
+import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { checkCall } from './call-check.ts';
 
@@ -158,6 +159,11 @@ export class Approvals {
     const seq = this.#asked.get(key);
     if (seq === undefined) return this.#scope.names.resolve(key);
     return callOf(this.#scope.context.journal.stateAt(seq));
+  }
+
+  /** The open requests. */
+  get open(): readonly (OpenRequest & { readonly key: ActionKey })[] {
+    return [...this.#open].map(([key, id]) => ({ key, id, seq: this.#asked.get(key) ?? 0 }));
   }
 
   /** The action of an open request. */

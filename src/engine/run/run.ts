@@ -13,6 +13,7 @@ import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { action as declarationOf, initialState, isBlockedOnApproval, lookup, step } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
+import type { OpenRequest } from '../actions/approval-list.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
 import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
@@ -41,6 +42,8 @@ export interface LiveRun {
   resume(): void;
   /** The action of an open approval, or null (J8). */
   approvalKey(approvalId: string): ActionKey | null;
+  /** The approval requests that can be decided (J8). */
+  openApprovals(): readonly OpenRequest[];
   /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   readonly drained: Promise<void>;
 }
@@ -329,6 +332,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     suspend: () => actions.timers.suspend(),
     resume: () => actions.timers.restart(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
+    openApprovals: () => actions.openApprovals(),
     drained: live().finally(() => actions.dispose()),
   };
 }

@@ -5,8 +5,11 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
+import { openApprovals } from '../actions/approval-list.ts';
+import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import { approvalClosed, approvalView } from '../actions/approval-view.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
+import { recordOf } from './run-setup.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRuns } from './session-runs.ts';
 
@@ -41,6 +44,12 @@ export class SessionApprovals {
       }
     }
     throw approvalClosed(approvalId, this.view(approvalId).status);
+  }
+
+  /** The requests that wait for a decision, oldest first. */
+  open(page: ApprovalsPage): OpenApproval[] {
+    const requests = this.#runs.active.flatMap(({ live }) => live.openApprovals());
+    return openApprovals(this.#scope.journal, recordOf(this.#scope), requests, page);
   }
 
   /** The whole call of an approval request, open or not. @throws EngineError `unknown_approval` */

@@ -25,6 +25,7 @@ import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { Pacer } from '../../domain/work.ts';
 import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
@@ -90,6 +91,16 @@ export class Session {
   /** Whether anything is running: a run, or a fire_and_forget action of an ended one. */
   get busy(): boolean {
     return this.#runs.busy;
+  }
+
+  /** `waiting`: nothing is running, and a run waits for a person (J8). */
+  get status(): 'running' | 'waiting' | 'idle' {
+    if (this.busy) return 'running';
+    const isParked =
+      this.#runs.active.some(({ end }) => end === 'waiting') ||
+      // Not recovered yet on this host.
+      (this.#recovery.isPending && this.#journal.runs.open().some(({ status }) => status === 'waiting'));
+    return isParked ? 'waiting' : 'idle';
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
@@ -215,6 +226,21 @@ export class Session {
     await this.#approvals.decide(approvalId, approved, note);
   }
 
+  /** The approval requests that wait for a decision, oldest first (J8). */
+  openApprovals(page: ApprovalsPage): OpenApproval[] {
+    return this.#approvals.open(page);
+  }
+
+  /** Ids of all of them. */
+  get openApprovalIds(): readonly string[] {
+    return this.#runs.active.flatMap(({ live }) => live.openApprovals().map(({ id }) => id));
+  }
+
+  /** Whether runs of an earlier host are not recovered yet, so that their requests are unknown. */
+  get isRecovering(): boolean {
+    return this.#recovery.isPending;
+  }
+
   /** The whole call of an approval request, open or not (J8). @throws EngineError `unknown_approval` */
   approval(approvalId: string): ApprovalView {
     return this.#approvals.view(approvalId);
@@ -245,8 +271,9 @@ export class Session {
 
   /** Whether nothing more of this run will follow, so that a reader who has everything may disconnect. */
   hasEnded(runId: string): boolean {
-    const run = this.run(runId);
-    return run.status !== 'queued' && run.status !== 'running' && this.#runs.get(run.run) === null;
+    const { run, status } = this.run(runId);
+    const isOpen = status === 'queued' || status === 'running' || status === 'waiting';
+    return !isOpen && this.#runs.get(run) === null;
   }
 
   // --- the host ---

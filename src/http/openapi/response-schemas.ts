@@ -12,6 +12,7 @@ const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [responses.session, 'Session'],
   [responses.artifact, 'Artifact'],
   [responses.approval, 'Approval'],
+  [responses.openApproval, 'OpenApproval'],
   [responses.manifest, 'Manifest'],
 ]);
 

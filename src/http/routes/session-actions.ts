@@ -3,13 +3,16 @@ import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { mergeApprovals } from '../../engine/actions/approval-list.ts';
+import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { describe } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
-import { deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
+import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 import { runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
+import { EXPIRY_HEADER } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -87,6 +90,24 @@ sessionActions.post(
   },
 );
 
+sessionActions.get(
+  '/approvals',
+  describe({
+    summary: 'List the approval requests that wait for a decision, oldest first, with those of its sub-agents',
+    query: approvalsQuery,
+    response: answers.approvals,
+  }),
+  async (c) => {
+    const { session, childApprovals } = c.env;
+    void session.record;
+    const page = approvalsPage(c.req.url);
+    const wanted = { ...page, limit: page.limit + 1 };
+    // A session token cannot decide requests of other sessions.
+    const isToken = c.req.header(EXPIRY_HEADER) !== undefined;
+    const children = isToken ? [] : ((await childApprovals?.(wanted)) ?? []);
+    return c.json(approvalsDocument(mergeApprovals([session.openApprovals(wanted), children], wanted.limit), page));
+  },
+);
 sessionActions.get(
   '/approvals/:approval',
   describe({

@@ -195,7 +195,7 @@ function sessionDocument(session: Session): Record<string, unknown> {
   const { owner: _owner, ...visible } = record;
   return {
     ...visible,
-    status: session.busy ? 'running' : 'idle',
+    status: session.status,
     last_seq: session.lastSeq,
     runs: session.runCount,
   };

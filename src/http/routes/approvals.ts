@@ -1,0 +1,28 @@
+/** The open approvals of all sessions of an API key (J8). Those of one session, and decisions: session-actions.ts. */
+import { Hono } from 'hono';
+import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
+import { approvalsPage } from '../approvals-page.ts';
+import type { EdgeEnv } from '../gateway.ts';
+import { describe } from '../openapi/describe.ts';
+import { approvalsQuery } from '../query.ts';
+import * as answers from '../responses.ts';
+
+/** A page of open approvals of one API key, oldest first. */
+export type ApprovalsOf = (
+  owner: string | null,
+  page: ApprovalsPage,
+) => Promise<{ readonly approvals: readonly OpenApproval[]; readonly next: string | null }>;
+
+export function approvalRoutes(approvals: ApprovalsOf): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+  app.get(
+    '/approvals',
+    describe({
+      summary: 'List the approval requests of all sessions that wait for a decision, oldest first',
+      query: approvalsQuery,
+      response: answers.approvals,
+    }),
+    async (c) => c.json(await approvals(c.get('principal').name, approvalsPage(c.req.url))),
+  );
+  return app;
+}

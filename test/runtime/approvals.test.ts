@@ -1,0 +1,173 @@
+/** Open approvals in workerd: the list of a session, the list of all sessions, and streams that wait (J8). */
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { childEventsOf, eventsOf } from '../support/events.ts';
+import { here, SESSIONS } from './bindings.ts';
+import { call, events, execute, post } from './client.ts';
+
+const TOOL =
+  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+const FLOW =
+  'kind: Workflow\nversion: "1.0"\nname: sealing\nsummary: Asks.\nimport: {tools: [seal]}\nsteps:\n  - {name: sealed, type: tool, target: seal, parameters: {text: "$(trigger.what)"}}\noutputs: {sealed: steps.sealed.text}\n';
+const AGENT =
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, echo], workflows: [sealing]}\n';
+
+const seal = (id: string, text: string): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'seal', parameters: { text } })}</action>`;
+
+interface Page {
+  readonly approvals: readonly OpenApproval[];
+  readonly next: string | null;
+}
+const page = async (path: string): Promise<Page> => await (await call(path)).json<Page>();
+/** All pages of the list of all sessions. */
+const all = async (limit = 25): Promise<OpenApproval[]> => {
+  const found: OpenApproval[] = [];
+  for (let next: string | null = ''; next !== null;) {
+    const one: Page = await page(`/approvals?limit=${limit}${next === '' ? '' : `&after=${next}`}`);
+    found.push(...one.approvals);
+    next = one.next;
+  }
+  return found;
+};
+const ofSession = async (session: string): Promise<OpenApproval[]> =>
+  (await all()).filter(({ session_id: id }) => id === session);
+const listedIn = async (session: string): Promise<string[]> => {
+  const rows = await here.EXECUTIONS.getByName('local').approvals({ limit: 999, after: null });
+  return rows.filter(({ session_id: id }) => id === session).map(({ action_id: id }) => id);
+};
+
+beforeEach(() => {
+  vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
+});
+
+beforeAll(async () => {
+  for (const [path, body] of [
+    ['tool/seal', TOOL],
+    ['workflow/sealing', FLOW],
+    ['agent/sealer', AGENT],
+  ] as const) {
+    expect([200, 201]).toContain((await call(`/manifests/${path}`, { method: 'PUT', body })).status);
+  }
+});
+
+const waiting = async (text: string): Promise<RunResult> => {
+  const result = await execute(text, { agent: 'sealer' });
+  expect(result.status).toBe('waiting');
+  return result;
+};
+
+describe('[J8] open approvals', () => {
+  test('are listed for their session and for all sessions, with the resolved call, until they are decided', async () => {
+    const { session_id: session, run_id: run } = await waiting(
+      `<action type="tool" mode="async" id="x">{"name": "echo", "parameters": {"text": "wax"}}</action>${seal('a', 'red $x.text')}${seal('b', 'blue')}`,
+    );
+    const path = `/agent/session/${session}`;
+    expect(await (await call(path)).json()).toMatchObject({ status: 'waiting' });
+    const { approvals: own } = await page(`${path}/approvals`);
+    expect(own).toMatchObject([
+      { action_id: 'b', name: 'seal', type: 'tool', run_id: run, parameters: { text: 'blue' } },
+      { action_id: 'a', name: 'seal', type: 'tool', agent: 'sealer', parameters: { text: 'red wax' }, complete: true },
+    ]);
+    await expect.poll(async () => await ofSession(session)).toEqual(own);
+    // The list itself holds no call.
+    const rows = await here.EXECUTIONS.getByName('local').approvals({ limit: 999, after: null });
+    expect(JSON.stringify(rows)).not.toContain('wax');
+    const [first, second] = own.map(({ approval_id: id }) => `${path}/approvals/${id}`);
+    expect((await post(first ?? '', { approve: true })).status).toBe(200);
+    expect((await page(`${path}/approvals`)).approvals.map(({ action_id: id }) => id)).toEqual(['a']);
+    await expect.poll(async () => await listedIn(session)).toEqual(['a']);
+    expect((await post(second ?? '', { deny: true, note: 'no' })).status).toBe(200);
+    await expect.poll(async () => await listedIn(session)).toEqual([]);
+    expect(await ofSession(session)).toEqual([]);
+  });
+
+  test('of many sessions have pages without gaps or repetitions', async () => {
+    const made = await Promise.all([1, 2, 3, 4, 5].map(async (n) => (await waiting(seal('a', `${n}`))).session_id));
+    await expect
+      .poll(async () => (await all()).filter(({ session_id: id }) => made.includes(id)).length)
+      .toBe(made.length);
+    const pages = await all(2);
+    expect(pages).toEqual(await all());
+    expect(new Set(pages.map(({ approval_id: id }) => id)).size).toBe(pages.length);
+    for (const path of ['/approvals?limit=26', '/approvals?after=1', '/approvals?before=1']) {
+      expect((await call(path)).status).toBe(400);
+    }
+  });
+
+  test('survive a restart; a list that missed them, or kept settled ones, is corrected', async () => {
+    const { session_id: session } = await waiting(seal('a', 'x'));
+    await expect.poll(async () => await listedIn(session)).toEqual(['a']);
+    // A stub does not survive a restart of its object.
+    const index = (): typeof here.EXECUTIONS extends { getByName(name: string): infer Stub } ? Stub : never =>
+      here.EXECUTIONS.getByName('local');
+    const [row] = (await ofSession(session)).slice(0, 1);
+    if (row === undefined) throw new Error('nothing is listed');
+    // A host that was lost between its own write and that of the list.
+    await index().keepApprovals(session, []);
+    await runInDurableObject(SESSIONS.getByName(session), (_, { storage }) => storage.kv.delete('approvals'));
+    await abortAllDurableObjects();
+    expect((await call(`/agent/session/${session}`)).status).toBe(200);
+    await expect.poll(async () => await listedIn(session)).toEqual(['a']);
+    // Entries that are settled according to their session, and of a session that is gone.
+    const settled = { ...row, approval_id: `apr_${'0'.repeat(32)}` };
+    await index().keepApprovals(session, [row, settled]);
+    const gone = `ses_${'0'.repeat(32)}`;
+    await index().keepApprovals(gone, [{ ...row, session_id: gone, approval_id: `apr_${'f'.repeat(32)}` }]);
+    expect(await ofSession(session)).toEqual([row]);
+    expect([await listedIn(session), await listedIn(gone)]).toEqual([['a'], []]);
+    expect((await call(`/agent/session/${session}`, { method: 'DELETE' })).status).toBe(204);
+    expect(await listedIn(session)).toEqual([]);
+  });
+
+  test('of a workflow that an action runs are listed where they are decided, and under the session of the action', async () => {
+    const action = '{"name":"sealing","parameters":{"what":"letter"}}';
+    const response = await post('/execute/streaming_protocol', {
+      agent: 'sealer',
+      protocol_text: `<action type="workflow" mode="async" id="w">${action}</action><response final="true">$w.sealed</response>`,
+    });
+    const parent = response.headers.get('x-session-id') ?? '';
+    await events(response, (event) => childEventsOf(event)[0]?.type === 'approval_requested');
+    const { approvals: found } = await page(`/agent/session/${parent}/approvals`);
+    expect(found).toMatchObject([{ parent_session_id: parent, agent: 'sealing', parameters: { text: 'letter' } }]);
+    const { session_id: child = '', approval_id: id = '' } = found[0] ?? {};
+    expect(child).not.toBe(parent);
+    expect((await page(`/agent/session/${child}/approvals`)).approvals).toEqual(found);
+    await expect.poll(async () => await ofSession(child)).toEqual(found);
+    // A token of the parent cannot decide it, and does not list it.
+    const issued = await post(`/agent/session/${parent}/tokens`, { scopes: ['read', 'approve'] });
+    const { token } = await issued.json<{ token: string }>();
+    expect(await page(`/agent/session/${parent}/approvals?token=${token}`)).toEqual({ approvals: [], next: null });
+    expect((await post(`/agent/session/${child}/approvals/${id}`, { approve: true })).status).toBe(200);
+    const rest = await events(await call(`/agent/session/${parent}/events`), ({ type }) => type === 'agent_completed');
+    expect(eventsOf(rest, 'agent_completed')[0]?.data.response).toBe('letter');
+    expect((await page(`/agent/session/${parent}/approvals`)).approvals).toEqual([]);
+  });
+
+  test.each(['live', 'evicted'])('[H2] events?run= continues after agent_waiting to the end (%s)', async (how) => {
+    const response = await post('/execute/direct', {
+      agent: 'sealer',
+      protocol_text: `${seal('a', 'wax')}<response final="true">$a.text</response>`,
+    });
+    // The stream of the request ends when the run waits.
+    const first = await events(response);
+    expect(first.at(-1)?.type).toBe('agent_waiting');
+    const { session_id: session = '', run_id: run = '' } = first.at(-1) ?? {};
+    if (how === 'evicted') await abortAllDurableObjects();
+    const stream = await call(`/agent/session/${session}/events?run=${run}`);
+    const [asked] = eventsOf(first, 'approval_requested');
+    const path = `/agent/session/${session}/approvals/${asked?.data.approval_id ?? ''}`;
+    const told = events(stream);
+    expect((await post(path, { approve: true })).status).toBe(200);
+    const seen = (await told).filter(({ seq }) => seq !== null);
+    expect(seen.map(({ type }) => type)).toEqual(expect.arrayContaining(['agent_waiting', 'action_completed']));
+    expect(seen.at(-1)?.type).toBe('agent_completed');
+    // The same afterwards, from the journal.
+    expect((await events(await call(`/agent/session/${session}/events?run=${run}`))).map(({ seq }) => seq)).toEqual(
+      seen.map(({ seq }) => seq),
+    );
+  });
+});
