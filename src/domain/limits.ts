@@ -444,6 +444,8 @@ export const limits = {
   schemaErrors: 100,
 
   // --- outbound http (X2) ---
+  /** Characters of parameters in the URL and headers of one request; the platform accepts URLs of 16 KB. */
+  filledRequestChars: 16_384,
   fetchBytes: 2_097_152,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,

@@ -41,6 +41,7 @@ export type ToolImplementation =
     } & RunnerNeeds)
   | {
       readonly type: 'http';
+      /** Like the values of `headers`, may contain `{parameter}` (request-template.ts). */
       readonly url: string;
       readonly method: string;
       readonly headers: Readonly<Record<string, string>>;
@@ -56,8 +57,7 @@ export type ToolImplementation =
       readonly build: ImageBuild | null;
       readonly memoryMb: number | null;
       readonly cpus: number | null;
-    } & RunnerNeeds)
-  | { readonly type: 'mcp'; readonly url: string };
+    } & RunnerNeeds);
 
 export interface ToolDefinition extends ManifestBase {
   readonly kind: 'Tool';

@@ -1,11 +1,12 @@
 /** `type="relic"`: calls an endpoint of a service, named as `name.endpoint` or by `parameters.endpoint` (R5). */
 import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action.ts';
 import { EngineError } from '../domain/errors.ts';
-import type { Json, JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
 import type { RelicAnswer } from '../domain/ports.ts';
+import { RequestTemplate, encoded, textOf } from '../domain/request-template.ts';
 import type { ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, isOverload, quote } from './failure.ts';
 import { waitingFor } from './runner/job.ts';
@@ -130,8 +131,10 @@ async function callService(
     );
   }
   const space = spaceOf(relic, session, owner ?? null);
+  const http = requestOf(endpoint, parameters);
+  if ('reason' in http) return failure('invalid_parameters', http.reason, { beforeDispatch: true });
   try {
-    const request = { space, relic, timeoutMs, ...requestOf(endpoint, parameters) };
+    const request = { space, relic, timeoutMs, ...http };
     const answer = await runner.callRelic(request, { signal, waiting: waitingFor(progress) });
     return outcomeOf(answer, relic.name, endpoint);
   } catch (fault) {
@@ -146,36 +149,27 @@ function sharedSpace(owner: string | null): string {
   return `key:${owner === null ? '' : owner.replaceAll(/[^\w.@-]/g, (char) => `~${char.charCodeAt(0).toString(16)}`)}`;
 }
 
-/** `/entries/{key}` takes its parameters from the path; the others become the query or JSON body, by method. */
+/**
+ * `/entries/{key}` takes its parameters from the path; the others become the query or JSON body, by method.
+ *
+ * @returns the reason, if the parameters do not fit into the path
+ */
 export function requestOf(
-  { http: { method, path } }: Pick<RelicEndpoint, 'http'>,
+  { http: { method, path }, parameters: schema }: Pick<RelicEndpoint, 'http' | 'parameters'>,
   parameters: JsonObject,
-): { readonly method: string; readonly path: string; readonly body: JsonObject | null } {
-  const rest = new Map(Object.entries(parameters));
-  const filled = path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
-    if (!rest.has(name)) return whole === path ? whole : '';
-    const value = rest.get(name) ?? null;
-    rest.delete(name);
-    return escaped(textOf(value));
-  });
-  if (!IN_QUERY.has(method)) return { method, path: filled, body: Object.fromEntries(rest) };
-  const query = [...rest].flatMap(([name, value]) =>
+): { readonly method: string; readonly path: string; readonly body: JsonObject | null } | { readonly reason: string } {
+  const template = new RequestTemplate(parameters, schema);
+  const filled = template.target(path);
+  if (!filled.ok) return { reason: filled.reason };
+  if (!IN_QUERY.has(method)) return { method, path: filled.text, body: Object.fromEntries(template.rest) };
+  const query = template.rest.flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value])
       .filter((item) => item !== null)
-      .map((item) => `${escaped(name)}=${escaped(textOf(item))}`),
+      .map((item) => `${encoded(name)}=${encoded(textOf(item))}`),
   );
-  const separator = filled.includes('?') ? '&' : '?';
-  return { method, path: query.length === 0 ? filled : `${filled}${separator}${query.join('&')}`, body: null };
-}
-
-function textOf(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Escapes a path segment. A lone surrogate, which is invalid in a path, becomes U+FFFD; dots cannot leave the path. */
-function escaped(text: string): string {
-  const part = encodeURIComponent(text.toWellFormed());
-  return /^\.{1,2}$/.test(part) ? part.replaceAll('.', '%2E') : part;
+  const separator = filled.text.includes('?') ? '&' : '?';
+  const full = query.length === 0 ? filled.text : `${filled.text}${separator}${query.join('&')}`;
+  return { method, path: full, body: null };
 }
 
 function outcomeOf(answer: RelicAnswer, name: string, endpoint: RelicEndpoint): ActionOutcome {

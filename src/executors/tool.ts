@@ -51,13 +51,9 @@ export const toolExecutor: Executor = {
           ...needsOf(implementation),
         });
       case 'http':
-        return await callEndpoint(implementation, parameters, context);
-      case 'mcp':
-        return failure(
-          'unsupported_implementation',
-          `The tool "${tool.name}" is of type ${implementation.type}, which this runtime does not support (supported: builtin, script, container, http)`,
-          { beforeDispatch: true },
-        );
+        return await callEndpoint(implementation, tool.parameters, parameters, context);
+      default:
+        return unsupported(tool.name, implementation);
     }
   },
   async recover(call, context) {
@@ -67,6 +63,16 @@ export const toolExecutor: Executor = {
     return outcome === null ? null : checkReported(outcome, call);
   },
 };
+
+/** A manifest stored by another version may have a type that this one does not run. */
+function unsupported(name: string, implementation: never): ActionOutcome {
+  const { type } = implementation as { readonly type: string };
+  return failure(
+    'unsupported_implementation',
+    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, script, container, http)`,
+    { beforeDispatch: true },
+  );
+}
 
 function needsOf({ sandbox, labels }: RunnerNeeds): RunnerNeeds {
   return { ...(sandbox === undefined ? {} : { sandbox }), ...(labels === undefined ? {} : { labels }) };

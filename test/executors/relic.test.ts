@@ -76,13 +76,23 @@ test.each([
 test.each<[string, string, JsonObject, string, JsonObject | null]>([
   ['GET', '/e/{key}', { key: 'a/b c?é' }, '/e/a%2Fb%20c%3F%C3%A9', null],
   ['GET', '/e/{key}', { key: '..' }, '/e/%2E%2E', null],
+  ['DELETE', '/e/{key}?force={force}', { key: 'k', force: true, why: 'x' }, '/e/k?force=true&why=x', null],
   ['GET', '/e', { q: 'a&b', n: 1, list: ['x', 'y'], none: null }, '/e?q=a%26b&n=1&list=x&list=y', null],
   ['GET', '/e?v=1', { q: 'x' }, '/e?v=1&q=x', null],
   ['PUT', '/e/{key}', { key: 'k', value: { a: [1] } }, '/e/k', { value: { a: [1] } }],
   ['POST', '/e', {}, '/e', {}],
   ['DELETE', '/e/{key}', { key: '\uD800' }, '/e/%EF%BF%BD', null],
 ])('[R5] %s %s with %j', (method, path, parameters, full, body) => {
-  expect(requestOf({ http: { method, path } }, parameters)).toEqual({ method, path: full, body });
+  expect(requestOf({ http: { method, path }, parameters: {} }, parameters)).toEqual({ method, path: full, body });
+});
+
+test.each<[string, JsonObject]>([
+  ['/e/{key}', {}],
+  ['/e/{key}', { key: '' }],
+])('[R5] DELETE %s with %j is not sent, because it would name another path', (path, parameters) => {
+  expect(requestOf({ http: { method: 'DELETE', path }, parameters: {} }, parameters)).toEqual({
+    reason: expect.any(String),
+  });
 });
 
 describe('a relic action', () => {

@@ -6,6 +6,7 @@ import type { BuildContext } from './build-base.ts';
 import { EDGE_ENDPOINTS } from './edge-endpoints.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { toParameterSchema } from './parameters.ts';
+import { knownParameters, placeholderIssue } from './placeholders.ts';
 import type { FieldPath } from '../check/problem.ts';
 import type { EndpointInput, RelicInput } from '../schema/schema-relic.ts';
 import { toBytes, toCpus, toMebibytes, toMs } from '../schema/units.ts';
@@ -135,16 +136,25 @@ function toEndpoint(
   const method = spec.method ?? 'POST';
   const schema = spec.parameters ?? spec.parameters_schema;
   const field = spec.parameters === undefined ? 'parameters_schema' : 'parameters';
+  let isValid = true;
+  const parameters =
+    standard?.parameters ??
+    toParameterSchema(
+      schema ?? null,
+      (fault) => {
+        isValid = false;
+        context.addIssue([...path, field, ...fault.path], fault.message);
+      },
+      context.work,
+    );
+  if (standard === null && isValid && spec.path !== undefined) {
+    const issue = placeholderIssue({ text: spec.path, kind: 'path' }, knownParameters(parameters));
+    if (issue !== null) context.addIssue([...path, 'path'], issue);
+  }
   return {
     name,
     summary: spec.summary ?? spec.description ?? standard?.summary ?? '',
-    parameters:
-      standard?.parameters ??
-      toParameterSchema(
-        schema ?? null,
-        (fault) => context.addIssue([...path, field, ...fault.path], fault.message),
-        context.work,
-      ),
+    parameters,
     returns: spec.returns ?? standard?.returns ?? null,
     effects: spec.effects ?? standard?.effects ?? (method === 'GET' || method === 'HEAD' ? 'idempotent' : 'unsafe'),
     timeoutMs: toTimeoutMs(spec.timeout, [...path, 'timeout'], context),

@@ -1,8 +1,10 @@
 /** Builds a tool's definition from its manifest, with all defaults (M3). */
+import type { JsonObject } from '../../domain/json.ts';
 import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
 import { runtimeOf, toBase, toImage, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { toParameterSchema } from './parameters.ts';
+import { knownParameters, placeholderIssue } from './placeholders.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { toCpus, toMebibytes, toMs } from '../schema/units.ts';
 
@@ -13,15 +15,23 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
   const field = input.parameters === undefined ? 'parameters_schema' : 'parameters';
   const timeout = input.timeout ?? input.implementation.resources?.timeout;
   const timeoutField = input.timeout === undefined ? ['implementation', 'resources', 'timeout'] : ['timeout'];
+  const implementation = toImplementation(input, context);
+  let isValid = true;
+  const parameters = toParameterSchema(
+    input.parameters ?? input.parameters_schema ?? null,
+    (fault) => {
+      isValid = false;
+      context.addIssue([field, ...fault.path], fault.message);
+    },
+    context.work,
+  );
+  // without valid parameters, every placeholder would be an issue
+  if (implementation.type === 'http' && isValid) checkRequest(implementation, parameters, context);
   return {
     kind: 'Tool',
     ...toBase(input, context.unknown),
-    implementation: toImplementation(input, context),
-    parameters: toParameterSchema(
-      input.parameters ?? input.parameters_schema ?? null,
-      (fault) => context.addIssue([field, ...fault.path], fault.message),
-      context.work,
-    ),
+    implementation,
+    parameters,
     returns: input.returns ?? null,
     effects: input.effects ?? 'unsafe',
     approval: input.approval ?? 'never',
@@ -32,6 +42,20 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
     examples: input.examples ?? [],
   };
+}
+
+function checkRequest(
+  { url, headers }: Extract<ToolImplementation, { type: 'http' }>,
+  parameters: JsonObject,
+  { addIssue }: BuildContext,
+): void {
+  const known = knownParameters(parameters);
+  const issue = placeholderIssue({ text: url, kind: 'url' }, known);
+  if (issue !== null) addIssue(['implementation', 'url'], issue);
+  for (const [name, text] of Object.entries(headers)) {
+    const wrong = placeholderIssue({ text, kind: 'header' }, known);
+    if (wrong !== null) addIssue(['implementation', 'headers', name], wrong);
+  }
 }
 
 function toImplementation(input: ToolInput, context: BuildContext): ToolImplementation {
@@ -49,8 +73,6 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
       return { type: 'http', url: written.url, method: written.method ?? 'GET', headers: written.headers ?? {} };
     case 'container':
       return { type: 'container', ...toImage(written, context), ...resources };
-    case 'mcp':
-      return { type: 'mcp', url: written.url };
     case 'script':
       return { type: 'script', ...toScript(written, context), ...resources };
   }

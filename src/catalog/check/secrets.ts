@@ -3,6 +3,7 @@
  * secrets of the session's API key, or of the operator for bundled manifests.
  */
 import type { ImportedDefinitions, ToolDefinition } from '../../domain/manifest.ts';
+import { escapeBraces } from '../../domain/request-template.ts';
 import { readSecret } from '../../domain/secrets.ts';
 import type { SecretRead, SecretUser } from '../../domain/secrets.ts';
 import type { AnyDefinition } from '../catalog.ts';
@@ -43,8 +44,8 @@ export function withSecrets<T extends ImportedDefinitions>(
             return written;
           }
           filled = true;
-          // escape `${` in the secret's value
-          return read.value.split('${').join('$${');
+          // the value is data: it contains no variables and no placeholders
+          return escapeBraces(read.value).split('${').join('$${');
         }),
       );
       const { implementation } = ready;

@@ -57,7 +57,7 @@ const endpoint = z.strictObject({
     .string()
     .regex(/^\/\S*$/, { error: 'must be a path that begins with /' })
     .optional()
-    .describe('May contain {parameter}. Default: / and the name.'),
+    .describe('May contain {parameter}, as in the URL of an HTTP tool. Default: / and the name.'),
 });
 
 export const relicSchema = z.strictObject({

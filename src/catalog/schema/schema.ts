@@ -53,12 +53,19 @@ const implementation = z.discriminatedUnion('type', [
   z
     .strictObject({
       type: z.literal('http'),
-      url: toolUrl.describe('URL; may contain variables and ${TOOL_…} secrets, replaced at each call.'),
+      url: toolUrl.describe(
+        'URL; may contain {parameter} in path and query, variables, and ${TOOL_…} secrets, replaced at each call.',
+      ),
       method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']).optional().describe('Default GET.'),
-      headers: z.record(z.string(), z.string()).optional().describe('Request headers; may contain ${TOOL_…} secrets.'),
+      headers: z
+        .record(z.string(), z.string())
+        .optional()
+        .describe('Request headers; may contain {parameter}, variables, and ${TOOL_…} secrets.'),
       resources: resources.optional(),
     })
-    .describe('HTTP request; GET, HEAD and DELETE send the parameters in the query, others as a JSON body.'),
+    .describe(
+      'HTTP request; GET, HEAD and DELETE send the other parameters in the query, the other methods as a JSON body.',
+    ),
   z
     .strictObject({
       type: z.literal('container'),
@@ -67,15 +74,6 @@ const implementation = z.discriminatedUnion('type', [
       resources: resources.optional(),
     })
     .describe('Runs in a container on the runner, with the interface of script tools.'),
-  z
-    .strictObject({
-      type: z.literal('mcp'),
-      url: url.describe('URL of the server.'),
-      resources: resources.optional(),
-    })
-    .describe(
-      'A tool of a Model Context Protocol (MCP) server. Not supported yet: a call fails with unsupported_implementation.',
-    ),
 ]);
 
 export const toolSchema = z.strictObject({

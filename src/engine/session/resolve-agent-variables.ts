@@ -3,6 +3,7 @@ import { inRequest } from '../../catalog/check/secrets.ts';
 import { resolveVariables } from '../../catalog/build/variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { escapeBraces } from '../../domain/request-template.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 
@@ -33,7 +34,7 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     [...resolved.tools].map(([name, tool]) => {
       const { implementation } = tool;
       const sealed = implementation.type === 'http' && implementation.sealed === true;
-      const here = sealed ? own : variables;
+      const here = withoutPlaceholders(sealed ? own : variables);
       const inUrl = { ...here, ...inAddress(record.user_id) };
       return [
         name,
@@ -46,6 +47,11 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     }),
   );
   return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+}
+
+/** A value is data in a request: its braces are not placeholders. */
+function withoutPlaceholders(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, escapeBraces(value)]));
 }
 
 /** The user's id is chosen by a caller: in a URL it is escaped text, never a host, a path or a parent directory. */

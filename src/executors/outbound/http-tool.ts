@@ -1,15 +1,23 @@
-/** Tools that are an HTTP endpoint: sends parameters as query or JSON body, returns JSON or text (M3, X2). */
+/**
+ * Tools that are an HTTP endpoint (M3, X2): sends parameters in place of `{name}` in URL and headers, and the others as
+ * query or JSON body; returns JSON or text.
+ */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ToolImplementation } from '../../domain/manifest.ts';
+import { RequestTemplate, textOf } from '../../domain/request-template.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
 import type { ActionContext } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
 import { wasCut } from './outbound.ts';
 
+type HttpImplementation = Extract<ToolImplementation, { type: 'http' }>;
+
+/** @param schema JSON Schema of the parameters; its defaults fill placeholders */
 export async function callEndpoint(
-  implementation: Extract<ToolImplementation, { type: 'http' }>,
+  implementation: HttpImplementation,
+  schema: JsonObject,
   parameters: JsonObject,
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
@@ -21,20 +29,28 @@ export async function callEndpoint(
     });
   }
   const inQuery = method === 'GET' || method === 'HEAD' || method === 'DELETE';
-  const url = inQuery ? withQuery(implementation.url, parameters) : implementation.url;
-  const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.8', ...implementation.headers };
+  const template = new RequestTemplate(parameters, schema);
+  const target = template.url(implementation.url);
+  if (!target.ok) return failure('invalid_parameters', target.reason, { beforeDispatch: true });
+  const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.8' };
+  for (const [name, written] of Object.entries(implementation.headers)) {
+    const value = template.header(name, written);
+    if (!value.ok) return failure('invalid_parameters', value.reason, { beforeDispatch: true });
+    if (value.text !== null) headers[name] = value.text;
+  }
   if (!inQuery) headers['content-type'] = 'application/json';
+  const url = inQuery ? withQuery(target.text, template.rest) : target.text;
   try {
     const response = await fetch(url, {
       method,
       headers,
       signal,
-      ...(inQuery ? {} : { body: JSON.stringify(parameters) }),
+      ...(inQuery ? {} : { body: JSON.stringify(Object.fromEntries(template.rest)) }),
     });
-    if (response.status >= 400) return await httpFailure(response, method, implementation.url);
+    if (response.status >= 400) return await httpFailure(response, method, target.text);
     const { text } = await readText(response, limits.fetchBytes);
     if (wasCut(response)) {
-      return failure('response_too_large', `${implementation.url} returned more than ${limits.fetchBytes} bytes`);
+      return failure('response_too_large', `${target.text} returned more than ${limits.fetchBytes} bytes`);
     }
     return { ok: true, output: jsonOr(text) };
   } catch (fault) {
@@ -43,16 +59,16 @@ export async function callEndpoint(
 }
 
 /** A secret placeholder that was not replaced; the request is not sent then. */
-function missingPlaceholder({ url, headers }: Extract<ToolImplementation, { type: 'http' }>): string | null {
+function missingPlaceholder({ url, headers }: HttpImplementation): string | null {
   const [, name] = /\$\{(TOOL_\w+)\}/.exec([url, ...Object.values(headers)].join(' ')) ?? [];
   return name === undefined ? null : `${name} is not set`;
 }
 
-function withQuery(url: string, parameters: JsonObject): string {
+function withQuery(url: string, parameters: readonly (readonly [string, Json])[]): string {
   const full = new URL(url);
-  for (const [name, value] of Object.entries(parameters)) {
+  for (const [name, value] of parameters) {
     for (const item of Array.isArray(value) ? value : [value]) {
-      if (item !== null) full.searchParams.append(name, typeof item === 'string' ? item : JSON.stringify(item));
+      if (item !== null) full.searchParams.append(name, textOf(item));
     }
   }
   return full.href;

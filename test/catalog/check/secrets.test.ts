@@ -4,13 +4,14 @@ import { loadManifests } from '../../../src/catalog/load.ts';
 import { fromPinned, toPinned } from '../../../src/catalog/store/pinned.ts';
 import { withSecrets } from '../../../src/catalog/check/secrets.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
+import { RequestTemplate } from '../../../src/domain/request-template.ts';
 import { namedSecret } from '../../../src/domain/secrets.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifest.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const SECRETS: Readonly<Record<string, string>> = {
-  TOOL_KEY: 'k-${DATE}-1',
+  TOOL_KEY: 'k-${DATE}-{id}-1',
   TOOL_OTHER: 'other',
   LLM_API_KEY: 'never',
 };
@@ -45,15 +46,21 @@ const record = {
 };
 
 test('[M5] [X3] URLs and headers of tools get variables and TOOL_ secrets; texts for the model get no secrets', () => {
-  const resolved = agent('{variables: {CITY: Ulm}}');
+  const resolved = agent('{variables: {CITY: "Ulm{id}"}}');
   const { tools, agent: ready } = resolveAgentVariables(withSecrets(resolved, resolved.agent.secrets, alone), record);
-  expect(tools.get('t')?.implementation).toMatchObject({
-    url: 'https://api.example/Ulm/ses_1',
-    // a value is not resolved a second time, and a name without TOOL_ is not a secret of a manifest
-    headers: { authorization: 'Bearer k-${DATE}-1', 'x-other': 'other', 'x-model': '${LLM_API_KEY}' },
+  const tool = tools.get('t')?.implementation;
+  if (tool?.type !== 'http') throw new Error('t is an http tool');
+  const template = new RequestTemplate({ id: 'parameter' }, {});
+  expect(template.url(tool.url)).toEqual({ ok: true, text: 'https://api.example/Ulm{id}/ses_1' });
+  const sent = Object.entries(tool.headers).map(([name, text]) => [name, template.header(name, text)]);
+  // a value is not resolved a second time and has no placeholders; a name without TOOL_ is not a secret of a manifest
+  expect(Object.fromEntries(sent)).toMatchObject({
+    authorization: { text: 'Bearer k-${DATE}-{id}-1' },
+    'x-other': { text: 'other' },
+    'x-model': { text: '${LLM_API_KEY}' },
   });
   expect(ready.persona.agent).toBe('I know ${TOOL_KEY} not');
-  expect(ready.feeds[0]?.source.params).toEqual({ q: ['Ulm'], n: 1 });
+  expect(ready.feeds[0]?.source.params).toEqual({ q: ['Ulm{id}'], n: 1 });
 });
 
 test('[X3] the tools of an agent that lists secrets get only those secrets', () => {

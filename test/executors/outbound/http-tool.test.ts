@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { ToolImplementation } from '../../../src/domain/manifest.ts';
+import type { OutboundFetch } from '../../../src/domain/ports.ts';
+import { toolExecutor } from '../../../src/executors/tool.ts';
+import { callOf, contextOf, errorOf } from '../support.ts';
+import { toolOf } from '../../support/definitions.ts';
+
+interface Asked {
+  readonly url: string;
+  readonly method: string | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly body: Json;
+}
+
+/** Calls an http tool against a `fetch` that records requests. */
+async function call(
+  changes: Partial<Extract<ToolImplementation, { type: 'http' }>>,
+  parameters: JsonObject,
+  schema: JsonObject = { type: 'object' },
+) {
+  const asked: Asked[] = [];
+  const fetch: OutboundFetch = (url, { method, headers, body }) => {
+    asked.push({ url, method, headers, body: typeof body === 'string' ? (JSON.parse(body) as Json) : null });
+    return Promise.resolve(new Response('{"ok":true}'));
+  };
+  const tool = {
+    ...toolOf({ type: 'http', url: 'https://api.example.com/', method: 'GET', headers: {}, ...changes }),
+    parameters: schema,
+  };
+  return { asked, outcome: await toolExecutor.execute(callOf(parameters, { tool }), contextOf({ fetch })) };
+}
+
+describe('[M3] placeholders of an http tool', () => {
+  test('GET sends parameters in the path, in headers and, the others, in the query', async () => {
+    const { asked } = await call(
+      { url: 'https://api.example.com/tickets/{id}?v=1', headers: { 'x-user': 'user {user}', 'x-trace': '{trace}' } },
+      { id: 'T-1/..', user: 'ann', status: ['open', 'new'], none: null },
+    );
+    expect(asked).toEqual([
+      {
+        url: 'https://api.example.com/tickets/T-1%2F..?v=1&status=open&status=new',
+        method: 'GET',
+        headers: { accept: expect.any(String), 'x-user': 'user ann' },
+        body: null,
+      },
+    ]);
+  });
+
+  test('POST sends the others as a JSON body', async () => {
+    const { asked } = await call(
+      { url: 'https://api.example.com/tickets/{id}/notes', method: 'POST', headers: { 'x-user': '{user}' } },
+      { id: 7, user: 'ann', text: 'Done.' },
+    );
+    expect(asked).toMatchObject([
+      { url: 'https://api.example.com/tickets/7/notes', headers: { 'x-user': 'ann' }, body: { text: 'Done.' } },
+    ]);
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['https://api.example.com/tickets/{id}', {}, 'the parameter "id" is missing'],
+    ['https://api.example.com/tickets/{id}', { id: '..' }, 'would name another path'],
+    ['https://{id}/tickets', { id: '169.254.169.254' }, 'a placeholder in its scheme, user name, host or port'],
+  ])('%s with %j fails before anything is sent', async (url, parameters, message) => {
+    const { asked, outcome } = await call({ url }, parameters);
+    expect(errorOf(outcome)).toMatchObject({ code: 'invalid_parameters', beforeDispatch: true, retryable: false });
+    expect(errorOf(outcome).message).toContain(message);
+    expect(asked).toEqual([]);
+  });
+
+  test('a value cannot add a header', async () => {
+    const { asked, outcome } = await call({ headers: { 'x-user': '{user}' } }, { user: 'a\r\nx-admin: 1' });
+    expect(errorOf(outcome)).toMatchObject({ code: 'invalid_parameters', beforeDispatch: true });
+    expect(asked).toEqual([]);
+  });
+
+  test('a placeholder has the default of its parameter', async () => {
+    const schema = { type: 'object', properties: { page: { type: 'integer', default: 3 } } };
+    const { asked } = await call({ url: 'https://api.example.com/p/{page}' }, {}, schema);
+    expect(asked[0]?.url).toBe('https://api.example.com/p/3');
+  });
+});
