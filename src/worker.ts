@@ -6,5 +6,6 @@ export { IdentityObject } from './durable/objects/identity-object.ts';
 export { RateLimitObject } from './durable/objects/rate-limit-object.ts';
 export { RelicObject } from './durable/objects/relic-object.ts';
 export { ScheduleObject } from './durable/objects/schedule-object.ts';
+export { SharedFeedObject } from './durable/objects/shared-feed-object.ts';
 export { SessionObject } from './durable/objects/session-object.ts';
 export { edge as default } from './durable/edge.ts';

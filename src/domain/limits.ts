@@ -249,6 +249,12 @@ export const limits = {
   feedFetchMs: 60_000,
   /** Periodic feeds pause after this time without a message (F3). */
   feedIdleMs: 600_000,
+  /** How long a prompt waits for a shared feed that has an older value: less than its own deadline. */
+  sharedFeedWaitMs: 1_000,
+  /** A shared value that expires within this time is fetched: clocks of two machines differ. */
+  sharedFeedSlackMs: 250,
+  /** A shared value is deleted after this time without a fetch, or after two intervals, if that is later. */
+  sharedFeedKeptMs: 3_600_000,
   /** What `recent_actions` shows (F5). */
   recentActions: 10,
   /** Default minimum interval of a periodic feed (`FEED_MIN_SECONDS`). */

@@ -200,6 +200,8 @@ export interface FeedDefinition {
   readonly defaultValue: Json;
   /** For periodic feeds: the source is called repeatedly although its effects are unsafe (S7). Default false. */
   readonly allowUnsafe?: boolean;
+  /** All sessions of a namespace use one fetch of the source (F6). Default false. */
+  readonly shared?: boolean;
 }
 
 /** One operation of a relic. */

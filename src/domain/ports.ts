@@ -5,7 +5,7 @@
 import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { ImageBuild, RelicDefinition, SandboxLevel } from './manifest.ts';
+import type { FeedSource, ImageBuild, RelicDefinition, SandboxLevel, ToolDefinition } from './manifest.ts';
 import type { Spent } from './spent.ts';
 
 /** Time. `now` is epoch milliseconds. `schedule` calls back once, not before `delayMs`; it returns a cancel function. */
@@ -333,6 +333,35 @@ export interface ChildObserver {
 export interface ChildSessions {
   /** Starts the child, or joins the one with this key, and waits for its end. */
   run(child: ChildRequest, observer: ChildObserver): Promise<ChildEnd>;
+}
+
+/** A shared feed, with everything that its value depends on: equal requests have the same value (F6). */
+export interface SharedFeedRequest {
+  /** Name of the API key that owns the session; null without keys. */
+  readonly owner: string | null;
+  readonly source: FeedSource;
+  /** The definitions of the source, with resolved variables and secrets. */
+  readonly tool: ToolDefinition | null;
+  readonly relic: RelicDefinition | null;
+  /** A longer value is cut (F4). */
+  readonly maxChars: number;
+  /** An older value is fetched again. */
+  readonly maxAgeMs: number;
+  /** How long to wait for the fetch if there is an older value. */
+  readonly waitMs: number;
+}
+
+/** The latest value: when it was fetched (null: never), and why the latest fetch failed (null: it succeeded). */
+export interface SharedFeedValue {
+  readonly value: Json;
+  readonly at: number | null;
+  readonly error: string | null;
+}
+
+/** Values of feeds that the sessions of an API key share (F6). */
+export interface SharedFeeds {
+  /** @throws Error if the value could not be read */
+  read(request: SharedFeedRequest): Promise<SharedFeedValue>;
 }
 
 /** A session's feeds, for internal actions (I). Throws `EngineError` for the model's mistakes. */

@@ -6,7 +6,7 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
-import type { ChildEnd, ChildRequest, EdgeRelicCall } from '../domain/ports.ts';
+import type { ChildEnd, ChildRequest, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
@@ -45,6 +45,7 @@ export interface Env extends Variables {
   readonly CATALOGS: Objects<CatalogRpc>;
   readonly RELICS: Objects<RelicRpc>;
   readonly IDENTITY: Objects<IdentityRpc>;
+  readonly FEEDS: Objects<SharedFeedRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
@@ -133,6 +134,8 @@ export interface RelicRpc {
   /** Deletes everything. */
   forget(): Promise<void>;
 }
+
+export type SharedFeedRpc = SharedFeeds;
 
 export interface IdentityRpc {
   identity(): Promise<Identity>;

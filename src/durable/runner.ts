@@ -1,8 +1,9 @@
 /** Creates the runner client from the settings. */
 import { limits } from '../domain/limits.ts';
-import type { RunnerClient } from '../domain/ports.ts';
+import type { OutboundFetch, RunnerClient } from '../domain/ports.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
 import type { Egress } from '../executors/outbound/egress.ts';
+import { createOutboundFetch } from '../executors/outbound/outbound.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
 import { newId, platformClock } from './platform.ts';
@@ -45,6 +46,16 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
 /** Whether several API keys share the runners. */
 function isShared({ keys }: Settings): boolean {
   return new Set(keys.map(({ name }) => name)).size > 1;
+}
+
+/** Requests of tools, under the operator's rules (X2). @param egress undefined if the platform sends them */
+export function outboundOf({ allowHosts }: Settings, egress: Egress | undefined): OutboundFetch {
+  return createOutboundFetch({
+    fetch: (input, init) => fetch(input, init),
+    allowHosts,
+    egress,
+    clock: platformClock,
+  });
 }
 
 /** Undefined if the platform sends the requests of tools. */

@@ -170,6 +170,7 @@ export const feeds = z.object({
       type: z.string(),
       source: jsonObject,
       enabled: z.boolean(),
+      shared: z.boolean().optional().describe('Present and true if sessions share the value'),
       added_by_model: z.boolean(),
       value: json,
       updated_at: at.nullable(),

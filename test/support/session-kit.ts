@@ -4,7 +4,7 @@ import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
-import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient } from '../../src/domain/ports.ts';
+import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient, SharedFeeds } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';
@@ -58,6 +58,8 @@ export interface KitOptions {
   /** The session's share of the thread; default: its pauses pass at once. */
   readonly share?: ThreadShare;
   readonly children?: ChildSessions;
+  /** Values of shared feeds; default: each session fetches its own. */
+  readonly sharedFeeds?: SharedFeeds;
   /** Runs this instead of a conversation. */
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
@@ -99,6 +101,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
+    sharedFeeds: options.sharedFeeds ?? null,
     pin: async () => null,
     resolve: () => (options.gone?.() === true ? null : resolved),
     workflow: () => options.workflow ?? null,

@@ -1,5 +1,16 @@
 /** Context variables in manifest text: `${NAME}` and `${NAME:-default}` (M5). */
 
+/** Variables whose values differ between the sessions of an agent. */
+const OF_SESSION = ['SESSION_ID', 'USER_ID'] as const;
+
+/** The first variable in a text whose value depends on the session or its user, or null. */
+export function sessionVariableIn(text: string): string | null {
+  return (
+    OF_SESSION.find((name) => resolveVariables(text, { [name]: 'a' }) !== resolveVariables(text, { [name]: 'b' })) ??
+    null
+  );
+}
+
 /** An escaped opening, or an opening with its name and the character after it. */
 const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
 

@@ -4,6 +4,8 @@ import type { Effects } from '../../domain/action.ts';
 import type { FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
+import { sessionVariableIn } from '../build/variables.ts';
+import { inRequest } from './secrets.ts';
 import type { FieldPath } from './problem.ts';
 
 interface FeedIssues {
@@ -15,9 +17,13 @@ interface FeedIssues {
 export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): FeedIssues {
   const errors: { path: FieldPath; message: string }[] = [];
   const warnings: { path: FieldPath; message: string }[] = [];
-  for (const [index, { source, when, allowUnsafe }] of resolved.agent.feeds.entries()) {
+  for (const [index, { source, when, allowUnsafe, shared }] of resolved.agent.feeds.entries()) {
     const { type, name } = source;
     if (!isImported(type)) continue;
+    const dependence = shared === true ? sessionDependence(source, resolved, bundled) : null;
+    if (dependence !== null) {
+      errors.push({ path: ['context_feeds', index, 'shared'], message: `is not allowed, because ${dependence}` });
+    }
     const path = ['context_feeds', index, 'source', 'name'];
     const imported = resolved.agent.imports[`${type}s`];
     if (!imported.includes(name)) {
@@ -33,6 +39,29 @@ export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): Fe
     }
   }
   return { errors, warnings };
+}
+
+/** Why the value of the source differs between sessions, or null (F6). */
+function sessionDependence(
+  { type, name }: FeedSource,
+  { tools, relics }: ResolvedAgent,
+  bundled: Catalog | null,
+): string | null {
+  if (type === 'relic') {
+    const scope = (relics.get(name) ?? bundled?.relic(name))?.scope;
+    return scope === 'session' ? `the relic "${name}" has the scope session: each session has its own` : null;
+  }
+  const tool = type === 'tool' ? (tools.get(name) ?? bundled?.tool(name)) : null;
+  if (tool == null) return null;
+  const found: string[] = [];
+  inRequest(tool, (text) => {
+    const variable = sessionVariableIn(text);
+    if (variable !== null) found.push(variable);
+    return text;
+  });
+  return found.length === 0
+    ? null
+    : `the request of the tool "${name}" contains \${${found[0]}}, whose value differs between sessions`;
 }
 
 /** Null for a missing source, which is reported elsewhere. */

@@ -7,6 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import { FEED_TYPES } from '../../domain/manifest.ts';
 import type { FeedDefinition, FeedSource } from '../../domain/manifest.ts';
 import { check } from '../check/issues.ts';
+import { sessionVariableIn } from '../build/variables.ts';
 import { count, duration, json, jsonMap } from './fields.ts';
 import { fieldName } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -55,6 +56,12 @@ export const feedSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('For periodic feeds: allows a source with unsafe effects. Default false.'),
+  shared: z
+    .boolean()
+    .optional()
+    .describe(
+      'Fetches the value once for all sessions of the namespace. For tools, and relics that sessions share. Default false.',
+    ),
   default: json.optional().describe('Shown if the source fails and no cached value is used.'),
 });
 
@@ -94,18 +101,39 @@ export function toFeed(
       `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), found ${input.interval}`,
     );
   }
+  const source = toSource(input, addIssue);
+  const cacheTtlMs = input.cache_ttl === undefined ? (intervalMs ?? 0) : toMs(input.cache_ttl);
+  if (input.shared === true) {
+    const issue = sharedIssue(source, Math.max(cacheTtlMs, intervalMs ?? 0));
+    if (issue !== null) addIssue(['shared'], issue);
+  }
   return {
     id: input.id,
     when: periodic ? 'periodic' : 'on_demand',
     intervalMs,
-    cacheTtlMs: input.cache_ttl === undefined ? (intervalMs ?? 0) : toMs(input.cache_ttl),
+    cacheTtlMs,
     maxTokens: input.max_tokens ?? limits.feedTokens,
     enabled: input.enabled ?? true,
-    source: toSource(input, addIssue),
+    source,
     onError: input.on_error ?? (input.default === undefined ? 'use_cached' : 'use_default'),
     defaultValue: (input.default ?? null) as Json,
     ...(input.allow_unsafe === true ? { allowUnsafe: true } : {}),
+    ...(input.shared === true ? { shared: true } : {}),
   };
+}
+
+/** Why the value of this source cannot be shared by sessions, or null (F6). @param freshMs how long a value is fresh */
+function sharedIssue({ type, params }: FeedSource, freshMs: number): string | null {
+  if (type !== 'tool' && type !== 'relic') {
+    return `is allowed only for tools and relics: a source of type ${type} belongs to its session`;
+  }
+  const variable = sessionVariableIn(JSON.stringify(params));
+  if (variable !== null) {
+    return `is not allowed, because the parameters contain \${${variable}}: their value differs between sessions`;
+  }
+  return freshMs > 0
+    ? null
+    : 'needs a cache_ttl above 0, or the type periodic: a value that is never fresh cannot be shared';
 }
 
 function toSource(input: FeedInput, addIssue: (path: FieldPath, message: string) => void): FeedSource {
@@ -150,6 +178,8 @@ export function readFeed(
   minMs: number = DEFAULT_INTERVALS.feedMinMs,
 ): { readonly feed: FeedDefinition } | { readonly issues: readonly string[] } {
   const { value, errors } = check(feedSchema, written);
+  // Other sessions trust the values of shared feeds, so only manifests define them.
+  if (value?.shared === true) return { issues: ['shared: is allowed only in manifests'] };
   if (value === null) return { issues: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
   const issues: string[] = [];
   const feed = toFeed(value, minMs, (path, message) => issues.push(`${fieldName(path)}: ${message}`));

@@ -15,7 +15,6 @@ import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { Session } from '../../engine/session/session.ts';
-import { createOutboundFetch } from '../../executors/outbound/outbound.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner, parseApiKeys } from '../../http/auth.ts';
 import { problemResponse } from '../../http/problem.ts';
@@ -33,7 +32,8 @@ import { recoveryQueueOf } from '../host.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import { newId, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
-import { egressOf, runnerOf } from '../runner.ts';
+import { egressOf, outboundOf, runnerOf } from '../runner.ts';
+import { sharedFeeds } from '../shared-feeds.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
 import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
@@ -100,15 +100,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
-      fetch: createOutboundFetch({
-        fetch: (input, init) => fetch(input, init),
-        allowHosts: settings.allowHosts,
-        egress,
-        clock: platformClock,
-      }),
+      fetch: outboundOf(settings, egress),
       readHtml,
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
+      sharedFeeds: sharedFeeds(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),

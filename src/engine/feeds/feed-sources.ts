@@ -1,10 +1,13 @@
-/** Fetches the values of feeds (F1, F5): from the session itself, or with the executors that also run actions. */
+/**
+ * Fetches the values of feeds (F1, F5, F6): from the session itself, with the executors that also run actions, or from the
+ * values that sessions share.
+ */
 import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
-import type { Usage } from '../../domain/ports.ts';
+import type { SharedFeedRequest, Usage } from '../../domain/ports.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
@@ -12,6 +15,8 @@ import type { Journal } from '../../journal/journal.ts';
 import { callModel } from '../generation/call-model.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { policyOf } from '../actions/action-policy.ts';
+import { charsOf, freshMs } from './feeds.ts';
+import type { Fetched } from './feeds.ts';
 
 /** The dependencies of a fetch. */
 export interface FeedPorts extends Pick<
@@ -24,6 +29,7 @@ export interface FeedPorts extends Pick<
   | 'readHtml'
   | 'runner'
   | 'edgeRelics'
+  | 'sharedFeeds'
   | 'children'
   | 'model'
   | 'variables'
@@ -35,6 +41,14 @@ export interface FeedPorts extends Pick<
   readonly used: (usage: Usage) => void;
   /** The current run's state; null between runs. */
   readonly moment: { readonly iteration: number; readonly usage: JsonObject } | null;
+}
+
+/** One call of a source with its definitions. */
+export interface SourceCall extends Pick<SharedFeedRequest, 'source' | 'tool' | 'relic'> {
+  /** The feed's id. */
+  readonly id: string;
+  /** The runtime key. */
+  readonly key: string;
 }
 
 /**
@@ -52,24 +66,35 @@ export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): stri
 }
 
 /** @throws Error that explains why there is no value */
-export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Json> {
+export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Fetched> {
   const { source } = feed;
-  if (source.type === 'internal') return internalValue(source.name, source.params, ports);
+  if (source.type === 'internal') return { value: internalValue(source.name, source.params, ports) };
   const refusal = feedRefusal(feed, ports.resolved);
   if (refusal !== null) throw new Error(refusal);
-  const action = actionOf(feed);
-  const { resolved, record } = ports;
+  const { resolved, record, sharedFeeds, executors } = ports;
   const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
-  const issue =
-    tool === null
-      ? null
-      : await ports.pacer.run(
-          limits.schemaSteps,
-          (meter) => validateParameters(tool.parameters, action.parameters, meter),
-          signal,
-        );
-  if (issue !== null) throw new Error(issue);
-  const context: ActionContext = {
+  const relic = source.type === 'relic' ? (resolved.relics.get(source.name) ?? null) : null;
+  if (feed.shared === true && sharedFeeds != null) {
+    const { value, ...shared } = await sharedFeeds.read({
+      owner: record.owner,
+      source,
+      tool,
+      relic,
+      maxChars: charsOf(feed),
+      maxAgeMs: freshMs(feed),
+      // Between runs, nothing waits for the value.
+      waitMs: ports.moment === null ? limits.feedFetchMs : limits.sharedFeedWaitMs,
+    });
+    return { value, shared };
+  }
+  // Each fetch is a separate execution.
+  const call = { id: feed.id, source, tool, relic, key: `${record.session_id}/feed/${feed.id}/${ports.clock.now()}` };
+  return { value: await callSource(call, executors, contextOf(ports, signal)) };
+}
+
+function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
+  const { resolved, record } = ports;
+  return {
     signal,
     clock: ports.clock,
     pacer: ports.pacer,
@@ -87,16 +112,37 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
     feeds: null,
     callModel: (request) => callModel(ports, request, signal, ports.used),
   };
-  const outcome = await ports.executors[action.type].execute(
+}
+
+/**
+ * Calls a source once, with parameters that its definition accepts.
+ *
+ * @throws Error that explains why there is no value
+ */
+export async function callSource(
+  { id, source, tool, relic, key }: SourceCall,
+  executors: FeedPorts['executors'],
+  context: ActionContext,
+): Promise<Json> {
+  const action = actionOf({ id, source });
+  const issue =
+    tool === null
+      ? null
+      : await context.pacer.run(
+          limits.schemaSteps,
+          (meter) => validateParameters(tool.parameters, action.parameters, meter),
+          context.signal,
+        );
+  if (issue !== null) throw new Error(issue);
+  const outcome = await executors[action.type].execute(
     {
       action,
-      // Each fetch is a separate execution.
-      runtimeKey: `${record.session_id}/feed/${feed.id}/${ports.clock.now()}`,
+      runtimeKey: key,
       attempt: 1,
       parameters: action.parameters,
       inputs: {},
       tool,
-      relic: source.type === 'relic' ? (resolved.relics.get(source.name) ?? null) : null,
+      relic,
       timeoutMs: limits.feedFetchMs,
       budget: null,
     },
@@ -107,7 +153,7 @@ export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: 
 }
 
 /** The action that fetches a feed's source. */
-function actionOf({ id, source }: FeedDefinition): ActionDeclaration {
+function actionOf({ id, source }: Pick<FeedDefinition, 'id' | 'source'>): ActionDeclaration {
   const { type, name, action, params } = source;
   return plainDeclaration({
     id,

@@ -20,7 +20,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
-import type { Clock, FeedStore } from '../../domain/ports.ts';
+import type { Clock, FeedStore, SharedFeedValue } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 
@@ -38,8 +38,14 @@ interface Known {
 
 const NOTHING: Known = { definition: null, removed: false, value: null, at: null, error: null };
 
+/** The result of a fetch. `shared`: it was read from a shared feed, which has cut it and knows its time (F6). */
+export interface Fetched {
+  readonly value: Json;
+  readonly shared?: Omit<SharedFeedValue, 'value'>;
+}
+
 /** Fetches a feed's value. Rejects with the error. */
-export type FetchFeed = (feed: FeedDefinition, signal: AbortSignal) => Promise<Json>;
+export type FetchFeed = (feed: FeedDefinition, signal: AbortSignal) => Promise<Fetched>;
 
 export interface FeedView {
   readonly feed: FeedDefinition;
@@ -128,7 +134,8 @@ export class Feeds {
     });
     const fetching = Promise.race([fetch(feed, abort.signal), aborted])
       .then(
-        (value) => this.#fetched(feed, value),
+        ({ value, shared }) =>
+          shared === undefined ? this.#fetched(feed, value) : this.#read(feed, { value, ...shared }),
         (fault: unknown) => void this.#failed(feed, messageOf(fault)),
       )
       .finally(() => {
@@ -235,11 +242,23 @@ export class Feeds {
   #fetched(feed: FeedDefinition, value: Json): void {
     const before = this.#stateOf(feed);
     if (before === null) return;
-    const cut = cutValue(value, feed.maxTokens * 4);
+    const cut = cutValue(value, charsOf(feed));
     this.#keep(feed.id, { ...before, value: cut, at: this.#clock.now(), error: null });
     if (before.at === null || before.error !== null || JSON.stringify(before.value) !== JSON.stringify(cut)) {
       this.#changed({ id: feed.id, value: cut });
     }
+  }
+
+  /** Takes over the state of a shared feed: its value keeps its age, and an error leaves the value (F6). */
+  #read(feed: FeedDefinition, { value, at, error }: SharedFeedValue): void {
+    const before = this.#stateOf(feed);
+    if (before === null) return;
+    const isNewer = at !== null && at >= (before.at ?? 0);
+    this.#keep(feed.id, { ...before, ...(isNewer ? { value, at } : {}), error });
+    if (isNewer && (before.at === null || JSON.stringify(before.value) !== JSON.stringify(value))) {
+      this.#changed({ id: feed.id, value });
+    } else if (error === null && before.error !== null) this.#changed({ id: feed.id, value: before.value });
+    if (error !== null && before.error !== error) this.#changed({ id: feed.id, error });
   }
 
   /** Records why a feed is not fetched. @returns whether the reason is new */
@@ -279,9 +298,18 @@ export class Feeds {
   }
 }
 
-function isFresh({ cacheTtlMs, when, intervalMs }: FeedDefinition, at: number | null, now: number): boolean {
-  // A periodic feed is fresh until it is due again.
-  return at !== null && now - at < Math.max(cacheTtlMs, when === 'periodic' ? (intervalMs ?? 0) : 0);
+function isFresh(feed: FeedDefinition, at: number | null, now: number): boolean {
+  return at !== null && now - at < freshMs(feed);
+}
+
+/** Characters of a value; a longer one is cut (F4). */
+export function charsOf({ maxTokens }: FeedDefinition): number {
+  return maxTokens * 4;
+}
+
+/** How long a value is fresh: that of a periodic feed until it is due again. */
+export function freshMs({ cacheTtlMs, when, intervalMs }: FeedDefinition): number {
+  return Math.max(cacheTtlMs, when === 'periodic' ? (intervalMs ?? 0) : 0);
 }
 
 function withLeastPeriod(feed: FeedDefinition, minMs: number): FeedDefinition {
@@ -293,13 +321,13 @@ function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {
 }
 
 /** Cuts a value whose text is longer than `maxChars` (F4). */
-function cutValue(value: Json, maxChars: number): Json {
+export function cutValue(value: Json, maxChars: number): Json {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (text.length <= maxChars) return value;
   return `${text.slice(0, maxChars).toWellFormed()}\n[cut after ${maxChars} of ${text.length} characters]`;
 }
 
-/** In the format of `add_context_feed`. */
+/** In the format of `add_context_feed`, so without `shared`: a feed that a model has changed is the session's own. */
 function feedJson(feed: FeedDefinition): JsonObject {
   const { type, name, action, params } = feed.source;
   return {
@@ -316,5 +344,6 @@ function feedJson(feed: FeedDefinition): JsonObject {
 }
 
 export function viewJson({ feed, addedByModel, value, at, error }: FeedView): JsonObject {
-  return { ...feedJson(feed), added_by_model: addedByModel, value, updated_at: at, error };
+  const shared = feed.shared === true ? { shared: true } : {};
+  return { ...feedJson(feed), ...shared, added_by_model: addedByModel, value, updated_at: at, error };
 }

@@ -12,6 +12,7 @@ import type {
   OutboundFetch,
   Random,
   RunnerClient,
+  SharedFeeds,
   VariableStore,
 } from '../../domain/ports.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
@@ -69,6 +70,8 @@ export interface RunContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** Values of feeds that sessions share (F6); null or absent: each session fetches its own. */
+  readonly sharedFeeds?: SharedFeeds | null;
   /** Sub-agents and workflows that the run's actions start (M7). */
   readonly children: ChildSessions;
   readonly variables: VariableStore;

@@ -18,6 +18,7 @@ export interface SessionPorts extends Pick<
   | 'readHtml'
   | 'runner'
   | 'edgeRelics'
+  | 'sharedFeeds'
   | 'children'
 > {
   readonly journal: Journal;

@@ -55,7 +55,7 @@ function ports(moment: FeedPorts['moment'] = null, now = NOW): FeedPorts {
 }
 
 const value = async (name: string, params: JsonObject = {}, given: FeedPorts = ports()): Promise<Json> =>
-  await fetchFeed(feed({ name, params }), given, new AbortController().signal);
+  (await fetchFeed(feed({ name, params }), given, new AbortController().signal)).value;
 
 /** Platforms differ in writing UTC as an offset or as Z, and dates with a comma or without. */
 const normal = (text: Json): Json =>
@@ -176,7 +176,7 @@ describe('[F1] an external source is fetched by its executor', () => {
 
   test('a tool is called once with its parameters, under a separate runtime key', async () => {
     const { given, asked, resolved } = asking('assistant');
-    expect(await fetchFeed(feed(echo), given, signal)).toBe('fetched');
+    expect(await fetchFeed(feed(echo), given, signal)).toEqual({ value: 'fetched' });
     expect(asked).toHaveLength(1);
     expect(asked[0]?.call).toMatchObject({
       action: { id: 'f', type: 'tool', mode: 'async', name: 'echo', parameters: { text: 'hi' } },
@@ -220,7 +220,7 @@ describe('[F1] an external source is fetched by its executor', () => {
   test('[R6] a relic is called by its endpoint, with its definition', async () => {
     const { given, asked, resolved } = asking('notes_keeper');
     const tail = { type: 'relic', name: 'event_log', action: 'tail', params: { n: 1 } } as const;
-    expect(await fetchFeed(feed(tail), given, signal)).toBe('fetched');
+    expect(await fetchFeed(feed(tail), given, signal)).toEqual({ value: 'fetched' });
     expect(asked[0]?.call).toMatchObject({
       action: { type: 'relic', name: 'event_log.tail', parameters: { n: 1 } },
       tool: null,

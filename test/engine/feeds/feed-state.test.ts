@@ -8,6 +8,7 @@ import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
 import { Feeds, viewJson } from '../../../src/engine/feeds/feeds.ts';
+import type { Fetched } from '../../../src/engine/feeds/feeds.ts';
 import type { FeedReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
@@ -62,11 +63,11 @@ class World {
     this.feeds = this.#host(new Journal(this.sql));
   }
 
-  fetch = async ({ id }: FeedDefinition): Promise<Json> => {
+  fetch = async ({ id }: FeedDefinition): Promise<Fetched> => {
     this.fetched.push(id);
     if (this.silent) return await new Promise(() => undefined);
     if (this.error !== null) throw new Error(this.error);
-    return this.value;
+    return { value: this.value };
   };
 
   /** The feeds of a prompt; waits for the fetches. */
@@ -199,7 +200,7 @@ describe('[F2] a fetch', () => {
     const world = new World();
     const agent = having(feed('f'));
     const gate = Promise.withResolvers<Json>();
-    const shown = world.feeds.current(agent, async () => await gate.promise, signal);
+    const shown = world.feeds.current(agent, async () => ({ value: await gate.promise }), signal);
     await settle();
     world.clock.advance(limits.feedDeadlineMs);
     expect(await shown).toEqual([]);
@@ -405,7 +406,7 @@ describe('[I] feed actions of the model', () => {
     const agent = having(feed('mine'));
     const store = world.feeds.store(agent, allowAll);
     const gate = Promise.withResolvers<Json>();
-    const before = world.feeds.refresh(feed('mine'), async () => await gate.promise);
+    const before = world.feeds.refresh(feed('mine'), async () => ({ value: await gate.promise }));
     store.remove('mine');
     await store.add(added);
     const fresh = world.feeds.refresh(world.feeds.list(agent)[0]?.feed ?? feed('none'), world.fetch);

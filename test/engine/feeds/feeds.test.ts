@@ -7,6 +7,7 @@ import '../../../src/catalog/schema/feed.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../../src/domain/manifest.ts';
+import type { SharedFeedRequest, SharedFeeds, SharedFeedValue } from '../../../src/domain/ports.ts';
 import { feedRefusal } from '../../../src/engine/feeds/feed-sources.ts';
 import { eventsOf } from '../../support/events.ts';
 import { say, sessionKit, settle, resultOf } from '../../support/session-kit.ts';
@@ -382,6 +383,131 @@ describe('[F3] periodic feeds', () => {
     await next.session.wake();
     expect(next.session.feeds()[0]?.['updated_at']).toBe(kit.clock.now());
     expect(next.events.every(({ seq }) => seq !== null)).toBe(true);
+  });
+});
+
+describe('[F6] shared feeds', () => {
+  const SHARED = { when: 'periodic', intervalMs: 10_000, shared: true } as const;
+  const agent = having(feed('f', tool({ value: 1 }), SHARED));
+
+  /** Values of shared feeds that the test sets. */
+  class Shared implements SharedFeeds {
+    readonly requests: SharedFeedRequest[] = [];
+    answer: SharedFeedValue | Promise<SharedFeedValue> = { value: null, at: null, error: null };
+    read = async (request: SharedFeedRequest): Promise<SharedFeedValue> => {
+      this.requests.push(request);
+      return await this.answer;
+    };
+  }
+
+  test('a fresh value is used without a request, and a stale one is read with its time', async () => {
+    const shared = new Shared();
+    const kit = await sessionKit({ script: [FINAL, FINAL, FINAL], agent, sharedFeeds: shared });
+    shared.answer = { value: 'of all', at: kit.clock.now() - 4_000, error: null };
+    await ask(kit);
+    expect(shown(kit, 0)['f']).toEqual({ age: '4s', value: 'of all' });
+    kit.clock.advance(5_000);
+    await ask(kit);
+    expect(shared.requests).toHaveLength(1);
+    expect(shown(kit, 1)['f']).toEqual({ age: '9s', value: 'of all' });
+    expect(kit.session.nextWake()).toBe(kit.clock.now() + 1_000);
+    kit.clock.advance(1_000);
+    shared.answer = { value: 'next', at: kit.clock.now(), error: null };
+    await kit.session.wake();
+    expect(kit.session.feeds()[0]).toMatchObject({ value: 'next', updated_at: kit.clock.now(), shared: true });
+  });
+
+  test('the request names everything that the value depends on, and how long the caller waits', async () => {
+    const shared = new Shared();
+    const kit = await sessionKit({ script: [FINAL], agent, sharedFeeds: shared });
+    await ask(kit);
+    kit.clock.advance(10_000);
+    await kit.session.wake();
+    const [prompt, alarm] = shared.requests;
+    expect(prompt).toMatchObject({
+      owner: null,
+      source: tool({ value: 1 }),
+      tool: { name: 'echo', version: expect.any(String) as string },
+      relic: null,
+      maxAgeMs: 10_000,
+      maxChars: 4_000,
+      waitMs: limits.sharedFeedWaitMs,
+    });
+    expect(alarm).toEqual({ ...prompt, waitMs: limits.feedFetchMs });
+  });
+
+  test('an error keeps the last value with its age, and readers are told', async () => {
+    const shared = new Shared();
+    const kit = await sessionKit({ script: [FINAL, FINAL, FINAL], agent, sharedFeeds: shared });
+    const at = kit.clock.now();
+    shared.answer = { value: 'old', at, error: null };
+    await ask(kit);
+    kit.clock.advance(20_000);
+    shared.answer = { value: 'old', at, error: 'down' };
+    await ask(kit);
+    expect(shown(kit, 1)['f']).toEqual({ age: '20s', value: 'old' });
+    shared.answer = { value: 'old', at: kit.clock.now(), error: null };
+    await ask(kit);
+    expect(eventsOf(kit.events, 'context_feed_updated').map(({ data }) => data)).toEqual([
+      { id: 'f', value: 'old' },
+      { id: 'f', error: 'down' },
+      { id: 'f', value: 'old' },
+    ]);
+  });
+
+  test('a session whose shared value cannot be read keeps its own, and a hanging one delays a prompt once', async () => {
+    const shared = new Shared();
+    const kit = await sessionKit({ script: [FINAL, FINAL, FINAL], agent, sharedFeeds: shared });
+    shared.answer = { value: 'mine', at: kit.clock.now(), error: null };
+    await ask(kit);
+    kit.clock.advance(10_000);
+    shared.answer = Promise.reject(new Error('the object is gone'));
+    await ask(kit);
+    expect(shown(kit, 1)['f']).toEqual({ age: '10s', value: 'mine' });
+    expect(kit.session.feeds()[0]?.['error']).toBe('the object is gone');
+    shared.answer = new Promise(() => undefined);
+    const before = kit.clock.now();
+    await ask(kit);
+    expect(kit.clock.now() - before).toBe(limits.feedDeadlineMs);
+    expect(shown(kit, 2)['f']).toEqual({ age: '12s', value: 'mine' });
+  });
+
+  test('a value that was cut for all is not cut again', async () => {
+    const shared = new Shared();
+    const value = `${'x'.repeat(4_000)}\n[cut after 4000 of 9000 characters]`;
+    shared.answer = { value, at: 1, error: null };
+    const kit = await sessionKit({ script: [FINAL], agent, sharedFeeds: shared });
+    await ask(kit);
+    expect(shown(kit, 0)['f']?.value).toBe(value);
+  });
+
+  test('a model adds no shared feed, and a feed that it changes is its own', async () => {
+    const shared = new Shared();
+    const act = (name: string, parameters: Record<string, Json>): string =>
+      `<action type="internal" mode="sync" id="${name}">${JSON.stringify({ name, parameters })}</action>`;
+    const kit = await sessionKit({
+      agent,
+      sharedFeeds: shared,
+      script: [
+        act('add_context_feed', {
+          id: 'g',
+          shared: true,
+          cache_ttl: 60,
+          source: { type: 'tool', name: 'echo', params: { value: 2 } },
+        }),
+        act('update_context_feed', { id: 'f', source: { type: 'tool', name: 'echo', params: { value: 3 } } }),
+        FINAL,
+      ],
+    });
+    await ask(kit);
+    const failed = kit.events.filter(({ type }) => type === 'action_failed').map(({ data }) => JSON.stringify(data));
+    expect(failed).toEqual([expect.stringContaining('shared: is allowed only in manifests')]);
+    const requests = shared.requests.length;
+    kit.clock.advance(10_000);
+    await kit.session.wake();
+    expect(shared.requests).toHaveLength(requests);
+    expect(kit.session.feeds()[0]).toMatchObject({ value: { value: 3 }, error: null });
+    expect(kit.session.feeds()[0]).not.toHaveProperty('shared');
   });
 });
 
