@@ -122,6 +122,9 @@ export const JOURNALED = {
   ),
   agent_completed: event('run', 'The run has answered', {
     response: text('The answer'),
+    outputs: jsonObject
+      .exactOptional()
+      .describe('Outputs of a workflow by name; only in the document of the run if they exceed 1,048,576 characters'),
     iterations,
     usage,
     failed_actions: count

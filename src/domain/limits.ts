@@ -45,6 +45,8 @@ export const limits = {
   excerptChars: 80,
   /** A response after its references are expanded (P13). */
   responseBytes: 1_048_576,
+  /** Outputs of a workflow as JSON in `agent_completed`; larger ones are only in the document of the run. */
+  workflowOutputsEventChars: 1_048_576,
 
   /** Steps of work per millisecond of pause: 1,000,000 steps take about 50 ms and are followed by 100 ms. */
   stepsPerPauseMs: 10_000,

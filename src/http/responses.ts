@@ -77,6 +77,10 @@ export const runResult: z.ZodType<RunResult> = z.object({
       ended_at: at.nullable(),
     }),
   ),
+  outputs: jsonObject
+    .nullable()
+    .exactOptional()
+    .describe('Outputs of a workflow by name, null until it has them; absent for other runs'),
   failed_actions: count.describe('Number of actions that failed or were rejected, also in a completed run'),
   approvals: z
     .array(

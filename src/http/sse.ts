@@ -2,7 +2,8 @@
  * A session's events as a Server-Sent Events body (H2, J4).
  *
  * Invariants:
- *  1. A reader gets every journaled event after its cursor exactly once, in order.
+ *  1. A reader gets every journaled event after its cursor exactly once, in order, except those of actions that the
+ *     runtime added to a workflow.
  *  2. Nothing is kept for a reader beyond the stream's own buffer: a reader that does not read falls back to the
  *     journal and is served from there when it reads again.
  *  3. A reader that has caught up gets the open blocks completely, then the live patches. Before the closing event of a
@@ -17,6 +18,7 @@ import { encodeEvent, isTextPatch, RUN_END_EVENTS, RUN_TERMINAL_EVENTS } from '.
 import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
+import { isHiddenEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -215,8 +217,10 @@ class Reader<Chunk> {
     return true;
   }
 
-  #wants({ seq, run_id: runId }: SessionEvent): boolean {
-    return (seq === null || seq > this.#cursor) && (this.#runId === null || runId === this.#runId);
+  #wants(event: SessionEvent): boolean {
+    const { seq, run_id: runId } = event;
+    if (seq !== null && seq <= this.#cursor) return false;
+    return (this.#runId === null || runId === this.#runId) && !isHiddenEvent(event);
   }
 
   /** Whether this event belongs to a block of which this reader has missed earlier patches. */

@@ -3,6 +3,7 @@ import type { EventOf, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RunRecord } from '../domain/session.ts';
+import { COLLECT } from '../domain/workflow-actions.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
@@ -174,7 +175,8 @@ export class History {
       `SELECT JSON_GROUP_ARRAY(seq) FILTER (WHERE data IS NULL OR OCTET_LENGTH(data) > ?1
            OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0) AS found,
          SUM(MIN(COALESCE(OCTET_LENGTH(data), 0), ?1)) AS bytes
-       FROM (SELECT seq, data FROM events WHERE seq > ?2 AND seq <= ?3 AND type = 'action_completed' ORDER BY seq)`,
+       FROM (SELECT seq, data FROM events WHERE seq > ?2 AND seq <= ?3 AND type = 'action_completed'
+         AND action_name IS NOT '${COLLECT}' ORDER BY seq)`,
       limits.artifactBytes,
       after,
       next,

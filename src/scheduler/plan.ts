@@ -233,20 +233,42 @@ function countBy<Name extends string>(
 
 // --- from the scheduler's state ------------------------------------------------------------------
 
-/** The plan of the actions that a generation of a run declared, without rejected ones. */
-export function planOf(state: RunState, iteration: number): PlanReport {
-  return buildPlan(plannedActions(state, iteration));
+type IsShown = (action: ActionDeclaration) => boolean;
+
+/**
+ * The plan of the actions that a generation of a run declared, without rejected ones.
+ *
+ * @param isShown actions that are left out; what depends on them depends on their dependencies
+ */
+export function planOf(state: RunState, iteration: number, isShown: IsShown = () => true): PlanReport {
+  return buildPlan(plannedActions(state, iteration, isShown));
 }
 
 /** The accepted actions of one generation, as the scheduler understood them. */
-function plannedActions(state: RunState, iteration: number): PlannedAction[] {
+function plannedActions(state: RunState, iteration: number, isShown: IsShown): PlannedAction[] {
   const accepted = state.nodes.filter((node) => node.iteration === iteration && node.queued);
   const syncs = accepted.filter(({ declaration }) => declaration.mode === 'sync');
-  return accepted.map((node) => planned(node, syncs));
+  return accepted.filter(({ declaration }) => isShown(declaration)).map((node) => planned(node, syncs, isShown));
 }
 
-function planned(node: ActionNode, syncs: readonly ActionNode[]): PlannedAction {
-  const { id, declaration, policy, iteration, mode, dependencies } = node;
+/** Dependencies, with those of hidden ones in their place. */
+function shownDependencies(node: ActionNode, isShown: IsShown): readonly ActionNode[] {
+  const found = new Set<ActionNode>();
+  const passed = new Set<ActionNode>();
+  const open = [...node.dependencies];
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    if (isShown(next.declaration)) found.add(next);
+    else if (!passed.has(next)) {
+      passed.add(next);
+      open.push(...next.dependencies);
+    }
+  }
+  return [...found];
+}
+
+function planned(node: ActionNode, syncs: readonly ActionNode[], isShown: IsShown): PlannedAction {
+  const { id, declaration, policy, iteration, mode } = node;
+  const dependencies = shownDependencies(node, isShown);
   const held = declaration.dependsOn === null;
   const own = dependencies.filter((dependency) => dependency.iteration === iteration);
   return {

@@ -14,7 +14,7 @@ const ORDERS = [
   { item: 'pen', price: 1.5, quantity: 10 },
 ];
 const OUTPUTS = { total: 375, each: [60, 300, 15], large: ['desk'] };
-const outputsOf = (result: RunResult): unknown => result.actions.find(({ id }) => id === 'workflow_outputs')?.output;
+const outputsOf = (result: RunResult): unknown => result.outputs;
 
 beforeEach(() => {
   // The quarantine of work that freezes its host needs its own host: test/engine/replay/quarantine-slots.test.ts.
@@ -29,7 +29,8 @@ describe('[M6] workflows', () => {
     const response = await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS }, stream: false });
     const result = await response.json<RunResult>();
     expect(result).toMatchObject({ status: 'completed' });
-    expect(JSON.parse(result.response)).toEqual(OUTPUTS);
+    expect(result.outputs).toEqual(OUTPUTS);
+    expect(JSON.stringify(result.actions)).not.toMatch(/_collect|_gate|workflow_outputs/);
     expect(result.actions.find(({ id }) => id === 'alert')?.output).toMatchObject({
       text: 'Total 375; large orders: ["desk"]',
     });
@@ -48,6 +49,19 @@ describe('[M6] workflows', () => {
       400,
       { code: 'invalid_request', detail: expect.stringContaining('orders') as string },
     ]);
+  });
+
+  test('stream their steps only, and end with their outputs', async () => {
+    const all = await events(await post('/workflows/data_pipeline/runs', { inputs: { orders: ORDERS } }));
+    expect(all.at(-1)).toMatchObject({ type: 'agent_completed', data: { outputs: OUTPUTS } });
+    expect(JSON.stringify(all)).not.toMatch(/_collect|_gate/);
+    const { session_id: session } = all[0] ?? {};
+    const again = await events(
+      await call(`/agent/session/${session ?? ''}/events`),
+      ({ type }) => type === 'agent_completed',
+    );
+    const journaled = ({ seq }: { readonly seq: number | null }): boolean => seq !== null;
+    expect(again.filter(journaled)).toEqual(all.filter(journaled));
   });
 
   test('run as actions of agents that import them', async () => {

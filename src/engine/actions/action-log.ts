@@ -2,10 +2,11 @@
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import type { EventData, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { isWorkflowHelper } from '../../domain/workflow-actions.ts';
 import { action as declarationOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
-import type { RunLog } from '../run/run-log.ts';
+import type { ActionLabel, RunLog } from '../run/run-log.ts';
 import { iterationOf } from '../run/run-names.ts';
 
 export class ActionLog {
@@ -30,15 +31,21 @@ export class ActionLog {
     state: JsonObject = {},
   ): WrittenEvent<T> {
     return this.#log.write(type, data, {
-      action: this.declaration(key),
+      action: this.#label(type, key),
       state: { key, ...state },
       iteration: iterationOf(key),
     });
   }
 
+  /** Failures and warnings of actions that the runtime added to a workflow are shown, without their names. */
+  #label(type: JournaledEventType, key: ActionKey): ActionLabel {
+    const { id, name } = this.declaration(key);
+    return { id, name: (type === 'action_failed' || type === 'warning') && isWorkflowHelper(name) ? null : name };
+  }
+
   /** Warns about references of the action that could not be resolved (P12). */
   warn(key: ActionKey, { warnings }: Pick<ResolvedCall, 'warnings'>): void {
-    for (const { code, message } of warnings) this.#log.warn(code, message, this.declaration(key));
+    for (const { code, message } of warnings) this.#log.warn(code, message, this.#label('warning', key));
   }
 
   /** @throws if the scheduler has no such action, which is an internal error */

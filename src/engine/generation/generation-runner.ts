@@ -7,9 +7,12 @@
  * own when a generation starts or whether it is the last one: the scheduler decides that.
  */
 import type { ErrorCode, RunError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import type { Cut, FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
@@ -191,7 +194,8 @@ export class GenerationRunner {
   }
 
   reportPlan(iteration: number): void {
-    this.#log.append('plan_generated', planJson(planOf(this.#state(), iteration)));
+    const isShown = ({ name }: { readonly name: string }): boolean => !isWorkflowHelper(name);
+    this.#log.append('plan_generated', planJson(planOf(this.#state(), iteration, isShown)));
   }
 
   complete(final: boolean): void {
@@ -253,6 +257,7 @@ export class GenerationRunner {
         const { failed } = this.#results;
         return this.#log.append('agent_completed', {
           response: this.#answer(),
+          ...this.#outputs(),
           iterations,
           usage,
           ...(failed === 0 ? {} : { failed_actions: failed }),
@@ -267,6 +272,15 @@ export class GenerationRunner {
       case 'waiting':
         return this.#log.append('agent_waiting', { reason: 'approvals', iterations });
     }
+  }
+
+  /** The outputs of a workflow, for clients that read events. Large ones are only in the document of the run. */
+  #outputs(): { outputs?: JsonObject } {
+    if (this.#context.source.type !== 'workflow') return {};
+    const key = lookup(this.#state(), OUTPUTS)?.key;
+    const outputs = key === undefined ? null : (this.#results.get(key)?.output ?? null);
+    const isSmall = JSON.stringify(outputs).length <= limits.workflowOutputsEventChars;
+    return isJsonObject(outputs) && isSmall ? { outputs } : {};
   }
 
   /** The last final response, else the last response, else the bare text (H7). */

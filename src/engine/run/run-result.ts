@@ -4,8 +4,9 @@
  */
 import type { ActionMode, ActionType } from '../../domain/action.ts';
 import type { EventData, EventOf, EventType, SessionEvent } from '../../domain/event.ts';
-import type { Json } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import type { RunStatus } from '../../domain/session.ts';
+import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 
 type ActionStatusJson = 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
 
@@ -49,6 +50,8 @@ export interface RunResult {
   readonly response: string;
   readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
   readonly actions: readonly Readonly<ActionJson>[];
+  /** The outputs of a workflow by name; null until it has them. Absent for other runs. */
+  readonly outputs?: JsonObject | null;
   /** Number of failed and rejected actions. */
   readonly failed_actions: number;
   /** Open approval requests; set only while the run waits for them (J8). */
@@ -70,8 +73,10 @@ export interface RunResult {
 /** The document with event numbers in place of the parts that stay in the journal. */
 export type RunOutline = Omit<
   RunResult,
-  'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'started_at' | 'ended_at'
+  'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'outputs' | 'started_at' | 'ended_at'
 > & {
+  /** The event with the outputs of a workflow; null if there is none. */
+  readonly outputsSeq: number | null;
   readonly responses: readonly { readonly seq: number; readonly final: boolean | null }[];
   readonly actions: readonly {
     readonly action: Readonly<Omit<ActionJson, 'output'>>;
@@ -116,6 +121,7 @@ export class RunFold {
   readonly #responses: { seq: number; final: boolean | null }[] = [];
   readonly #warnings: { code: string; message: string }[] = [];
   readonly #approvals = new Map<string, NonNullable<RunResult['approvals']>[number]>();
+  #outputsSeq: number | null = null;
   readonly #usage: UsageJson = {
     prompt_tokens: 0,
     completion_tokens: 0,
@@ -135,13 +141,19 @@ export class RunFold {
     return this.#atWork === 0;
   }
 
+  /** Number of actions, including those that the runtime added to a workflow. */
+  get actionCount(): number {
+    return this.#actions.length;
+  }
+
   get outline(): RunOutline {
+    const hasFailed = ({ action: { status } }: OutlinedAction): boolean => status === 'failed' || status === 'rejected';
     return {
       response: this.#answer.text,
       responses: this.#responses,
-      actions: this.#actions,
-      failed_actions: this.#actions.filter(({ action: { status } }) => status === 'failed' || status === 'rejected')
-        .length,
+      actions: this.#actions.filter((outlined) => hasFailed(outlined) || !isWorkflowHelper(outlined.action.name)),
+      outputsSeq: this.#outputsSeq,
+      failed_actions: this.#actions.filter(hasFailed).length,
       ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
       warnings: this.#warnings,
       usage: this.#usage,
@@ -179,9 +191,10 @@ export class RunFold {
       }
       case 'action_completed':
         this.#end(event, 'completed').outputSeq = event.seq;
+        if (event.action_id === OUTPUTS && isWorkflowHelper(event.action_name)) this.#outputsSeq = event.seq;
         break;
       case 'action_failed':
-        this.#end(event, 'failed').action.error = event.data.error;
+        this.#fail(event);
         break;
       case 'action_skipped':
         this.#end(event, 'skipped').action.error = {
@@ -252,6 +265,13 @@ export class RunFold {
     this.#actions.push(fresh);
     if (event.type !== 'action_rejected') this.#accepted.set(key, fresh);
     return fresh;
+  }
+
+  #fail(event: EventOf<'action_failed'>): void {
+    const { action } = this.#end(event, 'failed');
+    action.error = event.data.error;
+    // The failure of a group of steps, under the group's id.
+    if (isWorkflowHelper(action.name)) action.name = null;
   }
 
   #end(event: ActionEvent, status: ActionStatusJson): OutlinedAction {

@@ -3,7 +3,6 @@ import type { ChildEnd } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { addSpent } from '../../domain/spent.ts';
 import type { Spent } from '../../domain/spent.ts';
-import { OUTPUTS } from '../workflow/workflow.ts';
 import type { SessionReading } from './session-reading.ts';
 
 /** @param below the spending of the child's own child sessions */
@@ -13,7 +12,7 @@ export async function childEnd(
   run: RunRecord,
   below: Spent,
 ): Promise<ChildEnd> {
-  const { response, actions, output, error, usage } = await reading.outcome(run, OUTPUTS);
+  const { response, actions, outputs, error, usage } = await reading.outcome(run);
   const own: Spent = {
     modelCalls: usage.model_calls,
     tokens: usage.prompt_tokens + usage.completion_tokens,
@@ -24,7 +23,7 @@ export async function childEnd(
   return {
     sessionId: record.session_id,
     status: run.status === 'completed' || run.status === 'cancelled' ? run.status : 'failed',
-    output: record.workflow === undefined ? response : (output ?? response),
+    output: record.workflow === undefined ? response : (outputs ?? response),
     error,
     spent: addSpent(own, below),
   };

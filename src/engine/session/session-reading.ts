@@ -72,7 +72,7 @@ export class SessionReading {
   async *result(run: RunRecord): AsyncGenerator<string> {
     const fold = new RunFold(run.status);
     await this.#each(run, fold);
-    const { responses, actions, response, ...rest } = fold.outline;
+    const { responses, actions, response, outputsSeq, ...rest } = fold.outline;
     const { runId, status, startedAt, endedAt } = run;
     yield `${open({ session_id: this.#record.session_id, run_id: runId, status, response })},"responses":[`;
     await this.#took(response.length);
@@ -89,7 +89,13 @@ export class SessionReading {
       yield `${index === 0 ? '' : ','}${text}`;
       await this.#took(text.length + limits.eventChars);
     }
-    yield `],${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
+    yield ']';
+    if (this.#record.workflow !== undefined) {
+      const outputs = outputsSeq === null ? 'null' : outputJson(this.#required(outputsSeq, 'action_completed'));
+      yield `,"outputs":${outputs}`;
+      await this.#took(outputs.length);
+    }
+    yield `,${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
   }
 
   /** Why a run failed; null if it did not. */
@@ -97,17 +103,15 @@ export class SessionReading {
     return this.#journal.runFailure(run);
   }
 
-  /** The result of a run as values. @param id the action whose output is also wanted */
+  /** The result of a run as values. `actions`: the number of all actions; `outputs`: a workflow's, else null. */
   async outcome(
     run: RunRecord,
-    id: string,
-  ): Promise<Pick<RunResult, 'response' | 'error' | 'usage'> & { readonly actions: number; readonly output: Json }> {
+  ): Promise<Pick<RunResult, 'response' | 'error' | 'usage'> & { readonly actions: number; readonly outputs: Json }> {
     const fold = new RunFold(run.status);
     await this.#each(run, fold);
-    const { response, actions, error, usage } = fold.outline;
-    const seq = actions.find(({ action }) => action.id === id)?.outputSeq ?? null;
-    const output = seq === null ? null : this.#required(seq, 'action_completed').data.output;
-    return { response, error, usage, actions: actions.length, output };
+    const { response, error, usage, outputsSeq } = fold.outline;
+    const outputs = outputsSeq === null ? null : this.#required(outputsSeq, 'action_completed').data.output;
+    return { response, error, usage, actions: fold.actionCount, outputs };
   }
 
   /** A JSON document with a list between other members, in pieces. */

@@ -2,7 +2,7 @@
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
 import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../domain/manifest.ts';
-import { COLLECT, REFUSE } from './workflow.ts';
+import { COLLECT, REFUSE } from '../../domain/workflow-actions.ts';
 
 /** Returns its parameters: used for groups and outputs. */
 const COLLECTOR: ToolDefinition = {

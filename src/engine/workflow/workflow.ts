@@ -21,6 +21,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 import { limits } from '../../domain/limits.ts';
+import { COLLECT, OUTPUTS, REFUSE } from '../../domain/workflow-actions.ts';
 import { StepFailed } from './step-failed.ts';
 import { gateOf, idOf, inOrder, isGroup, namesIn, referencedNames, scopeOf } from './step-names.ts';
 import type { Group, Scope } from './step-names.ts';
@@ -35,13 +36,6 @@ export interface WorkflowView {
     id: string,
   ): Promise<{ readonly status: TerminalStatus; readonly output: Json; readonly note: string | null }>;
 }
-
-/** The pure built-in that returns its parameters, used to collect groups and outputs. Manifests cannot use its name. */
-export const COLLECT = '_collect';
-/** The pure built-in that fails, used for a group whose items are not a list. */
-export const REFUSE = '_refuse';
-/** The action whose output is the workflow's output. */
-export const OUTPUTS = 'workflow_outputs';
 
 /**
  * The workflow's text in pieces, each a whole block. Ends when all steps are written and all awaited steps have

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
 import type { Clock } from '../../../src/domain/ports.ts';
+import { COLLECT, OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';
 import { SessionReading } from '../../../src/engine/session/session-reading.ts';
@@ -228,14 +229,21 @@ describe('values read for requests', () => {
     expect(await before.calledRelic(relics)).toBe(false);
   });
 
-  test('[H7] the output of one action of a run, and its number of actions', async () => {
+  test('[M6] the outputs of a workflow, and the number of its actions, including those of the runtime', async () => {
     const journal = newJournal(openNodeSql());
     const run = journal.runs.create({}, 1, 'running');
     queued(journal, 1, 'tool');
-    completed(journal, 1, { n: 1 });
-    const reading = readingOf(journal);
-    expect(await reading.outcome(run, 'a')).toMatchObject({ actions: 1, output: { n: 1 }, response: '', error: null });
-    expect(await reading.outcome(run, 'b')).toMatchObject({ actions: 1, output: null });
+    completed(journal, 1, 'a step');
+    const action = { actionId: OUTPUTS, actionName: COLLECT };
+    const data = { output: { n: 1 }, ms: 1, attempt: 1 };
+    expect(await readingOf(journal).outcome(run)).toMatchObject({ actions: 1, outputs: null });
+    journal.append({ ...head(1), ...action, type: 'action_completed', data });
+    expect(await readingOf(journal).outcome(run)).toMatchObject({
+      actions: 2,
+      outputs: { n: 1 },
+      response: '',
+      error: null,
+    });
   });
 
   test('[H7] the answer of an unfinished run is its latest response', async () => {
@@ -269,7 +277,7 @@ describe('values read for requests', () => {
     const reading = readingOf(journal);
     const run = journal.runs.require(1);
     expect(await reading.answer(run)).toBe('the answer');
-    expect(await reading.outcome(run, 'a')).toMatchObject({ response: 'the answer', output: 'approved' });
+    expect(await reading.outcome(run)).toMatchObject({ response: 'the answer', actions: 1 });
   });
 
   test('[J6] a page of artifacts has a maximum number, and the next page begins after it', async () => {

@@ -4,7 +4,8 @@ import type { TerminalStatus } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
-import { OUTPUTS, workflowText } from '../../../src/engine/workflow/workflow.ts';
+import { OUTPUTS } from '../../../src/domain/workflow-actions.ts';
+import { workflowText } from '../../../src/engine/workflow/workflow.ts';
 import { definition, step } from './steps.ts';
 import type { StepText } from './steps.ts';
 

@@ -1,16 +1,19 @@
 /** Workflows: steps as protocol text, executed by the same engine (M6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { isHiddenEvent } from '../../../src/domain/workflow-actions.ts';
+import { eventSource } from '../../../src/http/session-app.ts';
+import { batchStream } from '../../../src/http/sse.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { ResolvedWorkflow, ToolDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
-import { OUTPUTS } from '../../../src/engine/workflow/workflow.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
-import { sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
+import { runText, sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { definition, step } from './steps.ts';
 import type { StepText } from './steps.ts';
@@ -116,7 +119,7 @@ async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Do
   const kit = await sessionKit({ clock, workflow: given, executors: { tool: shop.work } });
   await kit.session.workflow(inputs);
   const result = await finish(kit, clock);
-  const outputs = result.actions.find(({ id }) => id === OUTPUTS)?.output ?? null;
+  const outputs = result.outputs ?? null;
   return { result, outputs, started: shop.started, most: shop.most };
 }
 
@@ -169,7 +172,6 @@ describe('[M6] steps', () => {
       ['a', 'completed'],
       ['b', 'skipped'],
       ['c', 'completed'],
-      [OUTPUTS, 'completed'],
     ]);
     expect(outputs).toEqual({ c: { b: null } });
   });
@@ -608,7 +610,7 @@ test('[J2] [M6] a workflow ends the same if its host is lost at any append', asy
     (clock, sql) => sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } }),
     finish,
     (result) => {
-      expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [1, 2, 3] });
+      expect(result.outputs).toEqual({ all: [1, 2, 3] });
       expect(new Set(result.actions.map(({ id }) => id)).size).toBe(result.actions.length);
     },
   );
@@ -671,7 +673,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
     await approve(kit, true);
     const result = await finish(kit, clock);
     expect(result).toMatchObject({ status: 'completed', warnings: [] });
-    expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+    expect(result.outputs).toEqual({ all: [{ give: 1 }, { give: 2 }] });
     expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(2);
   });
 
@@ -697,9 +699,8 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
     };
     const kit = await sessionKit({ clock, workflow: both, executors: { tool: shop.work } });
     await kit.session.workflow({});
-    const waiting = await rest(kit, clock);
+    await rest(kit, clock);
     expect(shop.started).toEqual(['a', 'b', 'c', 'd']);
-    expect(waiting.actions.find(({ id }) => id === 'group')).toMatchObject({ status: 'completed' });
     expect(kit.events.filter(({ type }) => type === 'agent_waiting')).toHaveLength(1);
   });
 
@@ -735,7 +736,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
       }
     };
     await atEveryAppend(kitOf, through, (result) => {
-      expect(result.actions.find(({ id }) => id === OUTPUTS)?.output).toEqual({ all: [{ give: 1 }, { give: 2 }] });
+      expect(result.outputs).toEqual({ all: [{ give: 1 }, { give: 2 }] });
     });
   });
 });
@@ -777,5 +778,80 @@ describe('[P16] [M6] large loops', () => {
   test('with more text than the byte limit of a generation fail by name', async () => {
     const { result } = await run(loop(), { items: Array.from({ length: 50 }, () => 'x'.repeat(100_000)) });
     expect(result).toMatchObject({ status: 'failed', error: { code: 'too_large' } });
+  });
+});
+
+describe('[M6] actions that the runtime adds', () => {
+  const grouped = workflow(
+    [
+      { name: 'list', parameters: { give: [1, 2] } },
+      {
+        name: 'each',
+        type: 'for_each',
+        items: '$(steps.list)',
+        steps: [step({ name: 'one', parameters: { n: '$(item)' } })],
+      },
+      { name: 'last', parameters: { all: '$(steps.each.items)' } },
+    ],
+    { all: 'steps.last.all', none: 'steps.last.nothing' },
+  );
+
+  test('are in no document, plan or stream; the outputs are values', async () => {
+    const clock = new FakeClock();
+    const kit = await sessionKit({ clock, workflow: grouped, executors: { tool: new Shop(clock).work } });
+    const source = eventSource(kit.session, clock);
+    const started = await kit.session.workflow({});
+    const result = await finish(kit, clock);
+    expect(result.actions.map(({ id }) => id)).toEqual(['list', 'each_0_one', 'each_1_one', 'last']);
+    expect(result.outputs).toEqual({ all: [{ n: 1 }, { n: 2 }], none: null });
+    const plan = kit.events.find(({ type }) => type === 'plan_generated')?.data;
+    expect(plan).toMatchObject({
+      total: 4,
+      // What depends on a group depends on its steps.
+      edges: expect.arrayContaining([
+        { from: 'each_0_one', to: 'last' },
+        { from: 'each_1_one', to: 'last' },
+      ]),
+    });
+    const stream = batchStream(source, { after: 0, runId: started.runId });
+    const seen: SessionEvent[] = [];
+    for await (const batch of stream) seen.push(...batch);
+    expect(JSON.stringify(seen.filter(({ type }) => type.startsWith('action_')))).not.toContain('_collect');
+    expect(JSON.stringify(plan)).not.toMatch(/each_gate|workflow_outputs/);
+    expect(seen.at(-1)).toMatchObject({ type: 'agent_completed', data: { outputs: result.outputs } });
+    const warned = seen.flatMap((event) => (event.type === 'warning' ? [event] : []));
+    expect(warned.map(({ data }) => data.code)).toEqual(['missing_path']);
+    expect(JSON.stringify(warned)).not.toContain('_collect');
+    // The journal has them, because a run continues from it.
+    expect(kit.events.some(({ action_name: name }) => name === '_collect')).toBe(true);
+  });
+
+  test('are shown if they fail: a group whose items are no list', async () => {
+    const { result } = await run(
+      workflow([
+        { name: 'each', type: 'for_each', items: 'no list', onFailure: 'continue', steps: [step({ name: 'one' })] },
+        { name: 'after' },
+      ]),
+    );
+    expect(result).toMatchObject({ status: 'completed', failed_actions: 1 });
+    expect(result.actions.map(({ id, name, status }) => [id, name, status])).toEqual([
+      ['each', null, 'failed'],
+      ['after', 'work', 'completed'],
+    ]);
+  });
+
+  test('outputs are null until the workflow has them, also if it fails', async () => {
+    const { result } = await run(workflow([{ name: 'a', parameters: { fail: 9 } }], { a: 'steps.a' }));
+    expect(result).toMatchObject({ status: 'failed', outputs: null });
+  });
+
+  test('a model that writes such a name sees its rejection', async () => {
+    const text = '<action id="a">{"name":"_collect"}</action>';
+    const kit = await sessionKit();
+    const result = await runText(kit, text);
+    expect(result.actions).toMatchObject([{ id: 'a', name: '_collect', status: 'rejected' }]);
+    expect(result).not.toHaveProperty('outputs');
+    const rejected = kit.events.find(({ type }) => type === 'action_rejected');
+    expect(rejected === undefined || isHiddenEvent(rejected)).toBe(false);
   });
 });
