@@ -11,6 +11,10 @@ import type { LoadedManifests } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/check/problem.ts';
 import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
+import type { Deployment } from '../src/catalog/check/deployment.ts';
+import { parseApiKeys } from '../src/http/auth.ts';
+import { deploymentOf } from '../src/settings/deployment.ts';
+import type { Variables } from '../src/settings/settings.ts';
 import { settingsOf } from './system/settings.ts';
 
 const SHIPPED = 'manifests';
@@ -47,18 +51,29 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
   return readFolder(folder).files;
 }
 
-/** Loads a folder, or a single file that must be a manifest. */
-function load(target: string, bundled: Catalog | null = null): LoadedManifests {
+/**
+ * Loads a folder, or a single file that must be a manifest.
+ *
+ * @param isOwn warns about what the settings of this machine do not allow; the bundler checks for any deployment
+ */
+function load(target: string, bundled: Catalog | null = null, isOwn = false): LoadedManifests {
   const { files, unreadable } = readFolder(target);
-  // the deployment's minimum intervals, from this folder or the environment
-  const intervals = parseIntervals(settingsOf(join(import.meta.dirname, '..'), process.env).worker);
-  const loaded = loadManifests(files, { bundled, intervals });
+  // the deployment's settings, from this folder or the environment
+  const { worker } = settingsOf(join(import.meta.dirname, '..'), process.env);
+  const deployment = isOwn ? localDeployment(worker) : null;
+  const loaded = loadManifests(files, { bundled, deployment, intervals: parseIntervals(worker) });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
     const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
     problems.push({ file: target, line: 1, column: 1, field: '', message });
   }
   return { ...loaded, problems };
+}
+
+/** The settings of `npm start`, which adds a runner; the manifests may belong to any key. */
+function localDeployment(worker: Variables): Deployment {
+  const owners = new Set(parseApiKeys(worker.API_KEYS).map(({ name }) => name));
+  return deploymentOf(worker, owners.size === 0 ? [null] : [...owners], { runner: false });
 }
 
 /** A summary of the number of manifests of each kind. */
@@ -80,11 +95,11 @@ export function checkManifests(folder: string): LoadedManifests {
  */
 export function checkOwnManifests(target: string): LoadedManifests {
   const inside = relative(SHIPPED, target).split(sep).join('/');
-  if (inside === '') return checkManifests(target);
+  if (inside === '') return told(load(target, null, true));
   if (inside.startsWith('..') || isAbsolute(inside)) {
-    return told(load(target, loadManifests(readManifestFiles(SHIPPED)).catalog));
+    return told(load(target, loadManifests(readManifestFiles(SHIPPED)).catalog, true));
   }
-  const all = load(SHIPPED);
+  const all = load(SHIPPED, null, true);
   const ours = ({ file }: { readonly file: string }): boolean => {
     const path = relative(target, file);
     return path === '' || !path.startsWith('..');

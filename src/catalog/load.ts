@@ -22,6 +22,8 @@ import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
 import { checkFeeds } from './check/check-feeds.ts';
+import { deploymentWarnings } from './check/deployment.ts';
+import type { Deployment } from './check/deployment.ts';
 import { recursionOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
@@ -61,6 +63,8 @@ export interface LoadOptions {
   readonly bundled?: Catalog | null;
   /** Why a manifest in `file` must not use this secret, or null (X3). */
   readonly refuseSecret?: (name: string, file: string) => string | null;
+  /** The deployment that runs the manifests, for warnings. Default: unknown. */
+  readonly deployment?: Deployment | null;
   /** Minimum intervals of feeds and schedules (F3, M6). Default: the built-in ones. */
   readonly intervals?: IntervalLimits;
   /** Whether an unchanged document is already stored: then the minimum intervals do not reject it. Default: none. */
@@ -103,6 +107,7 @@ class Loader {
   readonly #paths: PathIndex;
   readonly #bundled: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
+  readonly #deployment: Deployment | null;
   readonly #intervals: IntervalLimits;
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
   readonly #before: ReadonlyMap<string, ReadFile>;
@@ -119,6 +124,7 @@ class Loader {
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
     const { bundled = null, refuseSecret = () => null, read } = options;
     this.#refuseSecret = refuseSecret;
+    this.#deployment = options.deployment ?? null;
     this.#intervals = options.intervals ?? DEFAULT_INTERVALS;
     this.#isKept = options.isKept ?? (() => false);
     this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
@@ -149,7 +155,9 @@ class Loader {
       const reused = found.read.built !== null;
       this.#log.guarded(() => {
         const definition = this.#definition(found);
-        if (definition !== null && this.#checkSecrets(found, definition)) this.#built.set(found, definition);
+        if (definition === null || !this.#checkSecrets(found, definition)) return;
+        this.#built.set(found, definition);
+        this.#warnOfDeployment(found, definition);
       });
       const chars = found.document.source.length;
       yield reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
@@ -290,6 +298,13 @@ class Loader {
       this.#log.report(found, { path, part: 'value', message });
     }
     return allowed;
+  }
+
+  #warnOfDeployment(found: Found, definition: AnyDefinition): void {
+    if (this.#deployment === null) return;
+    for (const warning of deploymentWarnings(definition, this.#deployment)) {
+      this.#log.warn(found, { ...warning, part: 'value' });
+    }
   }
 
   #admit(read: ReadDocument): void {

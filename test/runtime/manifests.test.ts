@@ -62,6 +62,48 @@ describe('[M4] the catalogue', () => {
     ]);
   });
 
+  test('[X2] [X3] warns about hosts and secrets that this deployment does not have', async () => {
+    const desk = yaml(
+      'Tool',
+      'desk',
+      'implementation: {type: http, url: "http://localhost:4000/tickets/{id}", headers: {authorization: "${TOOL_DESK}"}}\nparameters: {id: string}',
+    );
+    const expected = [
+      { field: 'implementation.url', message: expect.stringContaining('ALLOW_HOSTS') },
+      { field: 'implementation.headers.authorization', message: expect.stringContaining('TOOL_DESK is not set') },
+    ];
+    const one = await put('tool/desk', desk);
+    expect([one.status, await one.json()]).toMatchObject([201, { name: 'desk', warnings: expected }]);
+    for (const path of ['/manifests', '/manifests/validate']) {
+      const folder = JSON.stringify({ files: { 'tools/desk.yaml': desk } });
+      const response = await call(path, { method: 'POST', body: folder });
+      expect([path, await response.json()]).toMatchObject([path, { problems: [], warnings: expected }]);
+    }
+  });
+
+  test('[M3] refuses a placeholder without a parameter, and tools of MCP servers', async () => {
+    const response = await put(
+      'tool/desk2',
+      yaml(
+        'Tool',
+        'desk2',
+        'implementation: {type: http, url: "https://a.example.com/{idd}"}\nparameters: {id: string}',
+      ),
+    );
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      {
+        code: 'invalid_manifest',
+        problems: [{ field: 'implementation.url', message: expect.stringContaining('Did you mean id?') }],
+      },
+    ]);
+    const mcp = await put(
+      'tool/mcp',
+      yaml('Tool', 'mcp', 'implementation: {type: mcp, url: "https://mcp.example.com/"}'),
+    );
+    expect([mcp.status, await mcp.json()]).toMatchObject([400, { code: 'invalid_manifest' }]);
+  });
+
   test('reports errors by line and field, and stays unchanged', async () => {
     const response = await put('tool/bad', yaml('Tool', 'bad', 'implementation: {type: builtin, entrypoint: ech}'));
     expect([response.status, await response.json()]).toMatchObject([

@@ -12,6 +12,7 @@ import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition, Catalog } from '../catalog.ts';
 import { loadManifestsInSlices } from '../load.ts';
 import type { LoadedManifests, ManifestEntry } from '../load.ts';
+import type { Deployment } from '../check/deployment.ts';
 import { formatProblem } from '../check/problem.ts';
 import type { ReadFile } from '../read/read-file.ts';
 import { isSame, kindOf } from './listed-manifest.ts';
@@ -38,6 +39,8 @@ export interface PlannerPorts {
   readonly refuseSecret: SecretCheck;
   readonly pause: () => Promise<void>;
   readonly intervals: () => IntervalLimits;
+  /** For warnings; null if the deployment is unknown. */
+  readonly deployment: () => Deployment | null;
 }
 
 export class ChangePlanner {
@@ -141,6 +144,7 @@ export class ChangePlanner {
         // stored manifests were checked when they were uploaded, and are checked again at run time
         refuseSecret: (name, file) => (changed.has(file) ? this.#ports.refuseSecret(name) : null),
         intervals: this.#ports.intervals(),
+        deployment: this.#ports.deployment(),
         isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
         read,
       },

@@ -30,6 +30,7 @@ import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
 import type { SqlDatabase } from '../../domain/ports.ts';
 import { createCatalog } from '../catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from '../catalog.ts';
+import type { Deployment } from '../check/deployment.ts';
 import type { ManifestEntry } from '../load.ts';
 import { ChangePlanner, invalidManifest } from './change-plan.ts';
 import type { ChangePlan, SecretCheck } from './change-plan.ts';
@@ -55,6 +56,7 @@ export class ManifestStore {
    * @param refuseSecret why a manifest must not use a secret, or null (X3)
    * @param pause called between slices, so that other work can run
    * @param intervals minimum intervals of feeds and schedules (F3, M6)
+   * @param deployment what is known about the deployment, for warnings
    */
   constructor(
     sql: SqlDatabase,
@@ -63,11 +65,12 @@ export class ManifestStore {
     refuseSecret: SecretCheck = () => null,
     pause: () => Promise<void> = () => Promise.resolve(),
     intervals: () => IntervalLimits = () => DEFAULT_INTERVALS,
+    deployment: () => Deployment | null = () => null,
   ) {
     this.#tables = new ManifestTables(sql);
     this.#bundled = bundled;
     this.#sources = sources;
-    this.#planner = new ChangePlanner({ tables: this.#tables, bundled, refuseSecret, pause, intervals });
+    this.#planner = new ChangePlanner({ tables: this.#tables, bundled, refuseSecret, pause, intervals, deployment });
   }
 
   /** @throws EngineError `manifest_damaged` */

@@ -20,6 +20,7 @@ import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
 import { platformClock } from '../platform.ts';
+import { deploymentOf } from '../../settings/deployment.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { CatalogRpc, Env } from '../env.ts';
@@ -42,6 +43,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
           (name) => refusedSecret(this.env, this.#owner, name),
           () => scheduler.wait(limits.catalogPauseMs),
           () => readSettings(this.env).intervals,
+          () => deploymentOf(this.env, [this.#owner]),
         ),
     );
     return this.#opened;

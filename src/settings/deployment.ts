@@ -1,0 +1,46 @@
+/** What this deployment's settings say about the manifests of an API key: unreachable hosts, missing secrets, no runner. */
+import type { Deployment } from '../catalog/check/deployment.ts';
+import { checkUrl } from '../executors/outbound/address.ts';
+import { isSameEndpoint } from '../llm/providers/address.ts';
+import { secretFor } from './secrets.ts';
+import { readSettings } from './settings.ts';
+import type { Variables } from './settings.ts';
+
+/**
+ * @param owners names of the API keys that the manifests may belong to; a secret is missing if none of them has it
+ * @param options.runner whether the runner is known; `npm start` adds one to the settings
+ */
+export function deploymentOf(
+  env: Variables,
+  owners: readonly (string | null)[],
+  { runner = true }: { readonly runner?: boolean } = {},
+): Deployment {
+  const { allowHosts, model, runners, hasContainers } = readSettings(env);
+  const unreachable = (url: string): string | null => {
+    const checked = checkUrl(url, { allowHosts });
+    if (checked.ok || !URL.canParse(url)) return null;
+    const { hostname, origin, port, protocol } = new URL(url);
+    const entry = `${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`;
+    const remedy = checkUrl(url, { allowHosts: [entry] }).ok
+      ? `. To allow it, ${allowHosts.length === 0 ? `set ALLOW_HOSTS=${entry}` : `add ${entry} to ALLOW_HOSTS`}`
+      : '';
+    return `cannot be reached in this deployment: ${origin} ${checked.reason}${remedy}`;
+  };
+  return {
+    unreachable,
+    unreachableModel: (url) => (model.baseUrl != null && isSameEndpoint(model.baseUrl, url) ? null : unreachable(url)),
+    missingSecret: (name) => {
+      let reason: string | null = null;
+      for (const owner of owners) {
+        const read = secretFor(env, owner, false)(name);
+        if (read.ok) return null;
+        reason ??= read.reason;
+      }
+      return reason;
+    },
+    missingRunner:
+      runner && runners.length === 0 && !hasContainers
+        ? 'needs a runner, but this deployment has none (RUNNER_URLS)'
+        : null,
+  };
+}
