@@ -14,6 +14,7 @@ import { startLimits } from './system/start-limits.ts';
 import { starterGone } from './system/starter.ts';
 import { lockState } from './system/state-lock.ts';
 import { checkWorkerSettings, settingsOf } from './system/settings.ts';
+import type { ApiKey } from '../src/http/api-keys.ts';
 import { planSystem, ROOT } from './system/system.ts';
 import type { SystemPlan, WorkerHealth } from './system/system.ts';
 
@@ -37,7 +38,7 @@ async function requireFree(name: string, number: number): Promise<void> {
   );
 }
 
-function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: string): string {
+function screen(system: SystemPlan, health: WorkerHealth, keys: readonly ApiKey[], state: string): string {
   const sandbox =
     health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
   return [
@@ -47,7 +48,7 @@ function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: s
     `  ${pc.dim('address')}   ${pc.cyan(system.url)}   ${pc.dim(`(health: ${system.url}/health)`)}`,
     `  ${pc.dim('model')}     ${health.model}`,
     `  ${pc.dim('sandbox')}   ${sandbox}`,
-    `  ${pc.dim('auth')}      ${auth}`,
+    `  ${pc.dim('auth')}      ${describeKeys(keys)}`,
     `  ${pc.dim('state')}     ${state}`,
     ...[
       ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),
@@ -61,6 +62,16 @@ function screen(system: SystemPlan, health: WorkerHealth, auth: string, state: s
     `  ${pc.dim('Ctrl-C stops both services.')}`,
     '',
   ].join('\n');
+}
+
+/** Names, roles and namespaces of the keys, never the keys. */
+function describeKeys(keys: readonly ApiKey[]): string {
+  if (keys.length === 0) return 'none: only this machine may call (set API_KEYS to open it)';
+  const known = keys.map(({ name, role, namespace, owner }) => {
+    const keyless = owner === null ? ', with what was made without keys' : '';
+    return `${name} (${role}, namespace ${namespace}${keyless})`;
+  });
+  return `API keys: ${known.join(', ')}`;
 }
 
 interface LevelReport {
@@ -107,13 +118,15 @@ if (found !== null) {
   );
 }
 const ownRunner = vars['RUNNER_URLS'] === undefined;
-const auth = vars['API_KEYS'] === undefined ? 'none: only this machine may call (set API_KEYS to open it)' : 'API keys';
 
-try {
-  checkWorkerSettings(vars);
-} catch (fault) {
-  fail(fault instanceof Error ? fault.message : String(fault));
+function checkedKeys(): readonly ApiKey[] {
+  try {
+    return checkWorkerSettings(vars);
+  } catch (fault) {
+    fail(fault instanceof Error ? fault.message : String(fault));
+  }
 }
+const keys = checkedKeys();
 
 /** Held while this process runs. If the folder cannot be locked at all, the services report the cause. */
 function lock(): (() => void) | null {
@@ -235,7 +248,7 @@ if (health === 'stop') {
 
 const { problems } = checkManifests('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
-console.log(screen(system, health, auth, stateDir));
+console.log(screen(system, health, keys, stateDir));
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
 );

@@ -105,10 +105,10 @@ export function addEgressRoutes(app: Hono, egress: Egress | null): void {
     const own = count((one) => one.tenant === tenant);
     const shares = { own, used: atWork.size, most: limits.egressRunning };
     if (inSession >= limits.egressPerSession || !hasCapacity(tenant, shares)) {
-      const ofKey = tenant === null ? '' : `, ${own} of this API key (at least as many must remain free)`;
+      const ofTenant = tenant === null ? '' : `, ${own} of this namespace (at least as many must remain free)`;
       throw new RunnerError(
         'busy',
-        `${atWork.size} requests are in progress, ${inSession} of them of this session${ofKey} (maximum: ${limits.egressRunning} and ${limits.egressPerSession})`,
+        `${atWork.size} requests are in progress, ${inSession} of them of this session${ofTenant} (maximum: ${limits.egressRunning} and ${limits.egressPerSession})`,
         { 'retry-after': String(limits.retryAfterSeconds) },
       );
     }

@@ -171,10 +171,10 @@ export class Jobs {
     const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;
     if (waits === 0 && this.#mayRun(tenant)) return;
     if (hasCapacity(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
-    const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this API key`;
+    const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this namespace`;
     throw new RunnerError(
       'busy',
-      `${this.#running.size} jobs are running and ${this.#queue.length} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a key must leave as much capacity free as it uses'})`,
+      `${this.#running.size} jobs are running and ${this.#queue.length} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a namespace must leave as much capacity free as it uses'})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }

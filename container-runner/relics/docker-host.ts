@@ -47,7 +47,7 @@ export interface DockerHostOptions {
 const STATE = '/state';
 const USER = `${SANDBOX_UID}:${SANDBOX_UID}`;
 const DOOR_MEMORY_MB = 64;
-/** Label of the API key that owns a volume. */
+/** Label of the namespace that owns a volume. */
 const TENANT = `${LABEL}.tenant`;
 /** In the proxy's network namespace, where no program can bind this port. */
 const NO_NAME_SERVER = '127.0.0.1';
@@ -341,7 +341,7 @@ export class DockerRelicHost implements RelicHost {
     const own = volumes.filter(({ Labels: labels }) => (labels?.[TENANT] ?? null) === tenant).length;
     if (hasCapacity(tenant, { own, used: volumes.length, most: limits.relicStates })) return;
     throw new Error(
-      `${volumes.length} relics have stored state, ${own} of them of this API key (maximum ${limits.relicStates}); deleting a session deletes its states`,
+      `${volumes.length} relics have stored state, ${own} of them of this namespace (maximum ${limits.relicStates}); deleting a session deletes its states`,
     );
   }
 

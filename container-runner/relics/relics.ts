@@ -176,10 +176,10 @@ export class Relics {
     const own = entries.filter((entry) => entry.tenant === tenant).length;
     const { relics } = this.#options.operatorLimits;
     if (inScope < limits.relicsPerScope && hasCapacity(tenant, { own, used: entries.length, most: relics })) return;
-    const ofKey = tenant === null ? '' : `, ${own} for this API key (at least as many must remain free)`;
+    const ofTenant = tenant === null ? '' : `, ${own} for this namespace (at least as many must remain free)`;
     throw new RunnerError(
       'busy',
-      `${entries.length} relics are running, ${inScope} of them for this session${ofKey} (maximum ${relics} and ${limits.relicsPerScope})`,
+      `${entries.length} relics are running, ${inScope} of them for this session${ofTenant} (maximum ${relics} and ${limits.relicsPerScope})`,
       { 'retry-after': String(limits.retryAfterSeconds) },
     );
   }

@@ -9,7 +9,8 @@ import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 import { parseRateLimit } from '../../src/policies/rate-limit.ts';
 import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/list.ts';
-import { parseApiKeys } from '../../src/http/auth.ts';
+import type { ApiKey } from '../../src/http/api-keys.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { parseTokenSecret } from '../../src/http/tokens.ts';
 
 /** Settings of `npm start` itself. */
@@ -62,15 +63,16 @@ export function settingsOf(root: string, environment: Variables): SystemSettings
   return readSettings(environment, existsSync(file) ? readFileSync(file, 'utf8') : '');
 }
 
-/** @throws Error that names an invalid setting of the Worker */
-export function checkWorkerSettings(worker: Readonly<Record<string, string>>): void {
-  parseApiKeys(worker['API_KEYS']);
+/** @returns the API keys. @throws Error that names an invalid setting of the Worker */
+export function checkWorkerSettings(worker: Readonly<Record<string, string>>): ApiKey[] {
+  const keys = parseApiKeys(worker['API_KEYS'], worker['OWNER_OF_KEYLESS']);
   parseTokenSecret(worker['SESSION_TOKEN_SECRET']);
   parseRunnerUrls(worker['RUNNER_URLS']);
   parseSigningKeys(worker['RUNNER_SECRET']);
   parseRateLimit(worker['RATE_LIMIT']);
   parseSessionExpiry(worker['SESSION_EXPIRY']);
   parseIntervals(worker);
+  return keys;
 }
 
 /** The settings that affect which manifests load. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseApiKeys } from '../../src/http/auth.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { recordServices } from './orphans.ts';

@@ -187,7 +187,7 @@ export class ThreadShare {
   /** Usage since its last turn; null if it has done nothing yet. */
   #used: Usage | null = null;
 
-  /** @param owner its owner: the name of an API key */
+  /** @param owner its owner: a namespace, or null for what was made without keys */
   constructor(queue: FairQueue, owner: () => string | null) {
     this.#queue = queue;
     this.#owner = () => owner() ?? '';

@@ -297,7 +297,7 @@ export const limits = {
   /** A page of history, executions or events. */
   pageRows: 100,
 
-  /** Length of an API key's name: it is part of names of objects, and is sent to the runner. */
+  /** Length of the name of an API key or namespace: it is part of names of objects, and is sent to the runner. */
   keyNameChars: 64,
 
   /** Length of a session token, its default lifetime, and its maximum lifetime (H5). */
@@ -491,7 +491,7 @@ export const limits = {
   breakerOpenMaxMs: 300_000,
   /** Lifetime of a measured time to the first token; then the endpoint is measured again. */
   latencySampleMs: 600_000,
-  /** Remembered endpoints per API key, and models per endpoint; the oldest are removed. */
+  /** Remembered endpoints per namespace, and models per endpoint; the oldest are removed. */
   knownEndpoints: 100,
   knownModels: 100,
   /** Maximum `Retry-After` of external servers. */

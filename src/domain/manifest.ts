@@ -255,7 +255,7 @@ export interface ImageBuild {
 export interface RelicDefinition extends ManifestBase {
   readonly kind: 'Relic';
   readonly implementation: RelicImplementation;
-  /** Its owner: each session has its own, or all sessions of the API key's namespace share one. */
+  /** Its owner: each session has its own, or all sessions of the namespace share one. */
   readonly scope: 'session' | 'shared';
   /** Whether its state survives a stop. */
   readonly persistent: boolean;

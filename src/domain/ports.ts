@@ -177,7 +177,7 @@ export interface JobResult {
 
 /** One request to a relic that runs as a container. */
 export interface RelicCall {
-  /** Scope: the session's id, or a name shared by all sessions of an API key. */
+  /** Scope: the session's id, or a name shared by all sessions of a namespace. */
   readonly space: string;
   readonly relic: RelicDefinition;
   readonly method: string;
@@ -199,9 +199,9 @@ export type RelicAnswer =
 
 /** One request to an edge relic (R6). */
 export interface EdgeRelicCall {
-  /** Scope: the session's id, or a name shared by all sessions of an API key. */
+  /** Scope: the session's id, or a name shared by all sessions of a namespace. */
   readonly space: string;
-  /** Name of the calling API key; null without keys. */
+  /** Namespace of the calling session; null without keys. */
   readonly owner: string | null;
   readonly relic: RelicDefinition;
   readonly endpoint: string;
@@ -337,7 +337,7 @@ export interface ChildSessions {
 
 /** A shared feed, with everything that its value depends on: equal requests have the same value (F6). */
 export interface SharedFeedRequest {
-  /** Name of the API key that owns the session; null without keys. */
+  /** Namespace that owns the session; null without keys. */
   readonly owner: string | null;
   readonly source: FeedSource;
   /** The definitions of the source, with resolved variables and secrets. */
@@ -358,7 +358,7 @@ export interface SharedFeedValue {
   readonly error: string | null;
 }
 
-/** Values of feeds that the sessions of an API key share (F6). */
+/** Values of feeds that the sessions of a namespace share (F6). */
 export interface SharedFeeds {
   /** @throws Error if the value could not be read */
   read(request: SharedFeedRequest): Promise<SharedFeedValue>;

@@ -1,24 +1,24 @@
 /**
- * Ownership of secrets in the environment by API key (X3). Secrets for manifests begin with `TOOL_`.
- * `TOOL_<OWNER>__<NAME>` belongs to the key whose name is written OWNER, `TOOL_<NAME>` to the operator.
+ * Ownership of secrets in the environment by namespace (X3, T4). Secrets for manifests begin with `TOOL_`.
+ * `TOOL_<OWNER>__<NAME>` belongs to the namespace that is written OWNER, `TOOL_<NAME>` to the operator.
  *
  * Invariants
- * 1. An environment variable belongs to at most one key name: no `OWNER__` is a prefix of another (`ownersClash`).
- * 2. If several key names are configured, manifests of a key never read a variable that is not its own.
+ * 1. An environment variable belongs to at most one namespace: no `OWNER__` is a prefix of another (`ownersClash`).
+ * 2. If several namespaces are configured, manifests of one never read a variable that is not its own.
  */
 
 const PREFIX = 'TOOL_';
 /** Between the owner and the name. */
 const SEPARATOR = '__';
 
-/** A key name in the form used in secret names: A-Z and digits; every other character becomes `_`. */
-export function secretOwner(keyName: string): string {
-  return keyName.replace(/[^A-Za-z0-9]/gu, '_').toUpperCase();
+/** A namespace in the form used in secret names: A-Z and digits; every other character becomes `_`. */
+export function secretOwner(namespace: string): string {
+  return namespace.replace(/[^A-Za-z0-9]/gu, '_').toUpperCase();
 }
 
-/** Two key names whose secrets could not be distinguished, or null. A repeated name is one owner. */
-export function ownersClash(keyNames: readonly string[]): readonly [string, string] | null {
-  const names = [...new Set(keyNames)];
+/** Two namespaces whose secrets could not be distinguished, or null. A repeated one counts once. */
+export function ownersClash(namespaces: readonly string[]): readonly [string, string] | null {
+  const names = [...new Set(namespaces)];
   for (const name of names) {
     const prefix = prefixOf(name);
     const other = names.find((one) => one !== name && prefixOf(one).startsWith(prefix));
@@ -29,9 +29,9 @@ export function ownersClash(keyNames: readonly string[]): readonly [string, stri
 
 /** The user of a secret that a manifest names. */
 export interface SecretUser {
-  /** Name of the API key that owns the session or catalogue; null without keys. */
+  /** Namespace that owns the session or catalogue; null without keys. */
   readonly owner: string | null;
-  /** Names of all API keys of the deployment. */
+  /** All namespaces of the deployment. */
   readonly owners: readonly string[];
   /** The manifest is bundled with the deployment, so it belongs to the operator. */
   readonly bundled: boolean;
@@ -49,19 +49,19 @@ export function namedSecret(name: string, { owner, owners, bundled }: SecretUser
   if (owner === null) {
     return known.size === 0 ? { ok: true, variables: [name] } : { ok: false, reason: `${name} requires an API key` };
   }
-  if (!known.has(owner)) return { ok: false, reason: `${name} belongs to an API key that is no longer configured` };
+  if (!known.has(owner)) return { ok: false, reason: `${name} belongs to a namespace that has no API key any more` };
   const prefix = prefixOf(owner);
   if (name.startsWith(prefix)) return { ok: true, variables: [name] };
   const own = `${prefix}${name.slice(PREFIX.length)}`;
   if (known.size === 1) return { ok: true, variables: [own, name] };
-  // Any name of this form is rejected, so the answer does not reveal which keys exist.
+  // Any name of this form is rejected, so the answer does not reveal which namespaces exist.
   const foreign = bundled
     ? [...known].some((other) => name.startsWith(prefixOf(other)))
     : name.slice(PREFIX.length).includes(SEPARATOR);
   if (foreign) {
     return {
       ok: false,
-      reason: `${name} is the secret of another API key (the part before "${SEPARATOR}" is its owner; yours is ${secretOwner(owner)})`,
+      reason: `${name} is the secret of another namespace (the part before "${SEPARATOR}" is its owner; yours is ${secretOwner(owner)})`,
     };
   }
   return { ok: true, variables: bundled ? [own, name] : [own] };
@@ -98,6 +98,6 @@ export function isWithinReach(variable: string, { owner, owners }: Omit<SecretUs
   return others.length === 0 || !others.some((other) => variable.startsWith(prefixOf(other)));
 }
 
-function prefixOf(keyName: string): string {
-  return `${PREFIX}${secretOwner(keyName)}${SEPARATOR}`;
+function prefixOf(namespace: string): string {
+  return `${PREFIX}${secretOwner(namespace)}${SEPARATOR}`;
 }

@@ -8,7 +8,7 @@ export interface SessionRecord {
   /** For a session that runs a workflow: its name, also in `agent` (M6). */
   readonly workflow?: string;
   readonly user_id: string | null;
-  /** Name of the API key that created it; null without keys (H5). */
+  /** The namespace of the API key that created it; null without keys (H5, T4). */
   readonly owner: string | null;
   readonly kind: 'chat' | 'execution' | 'child';
   /** For a child: the parent session, the action that started it, and its nesting depth (M7). */

@@ -1,4 +1,4 @@
-/** The list of open approvals of an API key: written by its sessions, and verified with them when it is read (J8). */
+/** The list of open approvals of a namespace: written by its sessions, and verified with them when it is read (J8). */
 import { ERROR_TABLE } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
@@ -80,7 +80,7 @@ function withoutCall(approval: OpenApproval): OpenApproval {
 }
 
 /**
- * A page of all open approvals of an API key. Each session on the page is asked for its calls; entries that are settled
+ * A page of all open approvals of a namespace. Each session on the page is asked for its calls; entries that are settled
  * according to their session are removed from the list, so a page may be shorter than its limit.
  */
 export async function allOpenApprovals(

@@ -1,4 +1,4 @@
-/** The catalogue object of an API key, and the copies of its definitions that a session keeps. */
+/** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';

@@ -52,7 +52,7 @@ export interface Env extends Variables {
   readonly RUNNERS?: DurableObjectNamespace;
 }
 
-/** The name of an API key's objects; null means that the deployment has no keys. */
+/** The name of an owner's objects; null owns what was made without keys (T4). */
 export function objectName(owner: string | null): string {
   return owner === null ? 'local' : `key:${owner}`;
 }

@@ -1,4 +1,4 @@
-/** The execution index object of an API key, and its entries. */
+/** The execution index object of a namespace, and its entries. */
 import type { ExecutionEntry } from '../http/routes/executions.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from './env.ts';

@@ -2,6 +2,7 @@
 import { limits } from '../domain/limits.ts';
 import type { OutboundFetch, RunnerClient } from '../domain/ports.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
+import { namespaceOf, namespacesOf } from '../http/api-keys.ts';
 import type { Egress } from '../executors/outbound/egress.ts';
 import { createOutboundFetch } from '../executors/outbound/outbound.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
@@ -22,7 +23,7 @@ function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }:
 /**
  * Null if no runner is configured: python, shell and script tools then fail with a message that explains it.
  *
- * @param owner the API key of the calling session
+ * @param owner the owner of the calling session
  */
 export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
   const { runners, runnerKey } = settings;
@@ -36,16 +37,16 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
         key: runnerKey,
         fetch: reachOf(env, settings),
         clock: platformClock,
-        tenant: isShared(settings) ? owner : () => null,
+        tenant: () => tenantOf(settings, owner()),
         newNonce: () => newId('run'),
         ...(runners.length > 1 ? { moveAfterMs: limits.runnerMoveMs } : {}),
       }),
   });
 }
 
-/** Whether several API keys share the runners. */
-function isShared({ keys }: Settings): boolean {
-  return new Set(keys.map(({ name }) => name)).size > 1;
+/** The namespace of an owner, if several share the runners. */
+function tenantOf({ keys }: Settings, owner: string | null): string | null {
+  return namespacesOf(keys).length > 1 ? namespaceOf(keys, owner) : null;
 }
 
 /** Requests of tools, under the operator's rules (X2). @param egress undefined if the platform sends them */
@@ -72,6 +73,6 @@ export function egressOf(
     clock: platformClock,
     newNonce: () => newId('run'),
     session: () => session().session_id,
-    tenant: () => (isShared(settings) ? session().owner : null),
+    tenant: () => tenantOf(settings, session().owner),
   });
 }

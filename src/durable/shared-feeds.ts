@@ -1,4 +1,4 @@
-/** The feeds that sessions of an API key share: each is a separate object (F6). */
+/** The feeds that sessions of a namespace share: each is a separate object (F6). */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { SharedFeeds } from '../domain/ports.ts';
 import { objectName } from './env.ts';

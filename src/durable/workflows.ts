@@ -8,8 +8,9 @@ import { workflowOf, workflowsOf } from './catalogs.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformClock, platformQueue } from './platform.ts';
-import { firstOwner, parseApiKeys } from '../http/auth.ts';
+import { firstOwner } from '../http/api-keys.ts';
 import { schedulesOf } from '../policies/schedule-times.ts';
+import { apiKeysOf } from '../settings/keys.ts';
 import { secretFor } from '../settings/secrets.ts';
 import { objectName } from './env.ts';
 import type { Env } from './env.ts';
@@ -36,7 +37,7 @@ export function workflowHost(env: Env): WorkflowHost {
       return await startWorkflow(env, record, inputs);
     },
     schedules: async (owner, count) => {
-      const common = owner === firstOwner(parseApiKeys(env.API_KEYS)) ? ['bundled'] : [];
+      const common = owner === firstOwner(apiKeysOf(env)) ? ['bundled'] : [];
       const names = [objectName(owner), ...common];
       const found = await Promise.all(names.map((name) => env.SCHEDULES.getByName(name).outlook(count)));
       return found.flat();
@@ -65,8 +66,5 @@ export async function keepSchedules(env: Env): Promise<void> {
   scheduled.add(env);
   // First, because stored schedules distinguish an existing deployment from a new one.
   await identityOf(env);
-  await env.SCHEDULES.getByName('bundled').keep(
-    schedulesOf(bundled.data.workflows),
-    firstOwner(parseApiKeys(env.API_KEYS)),
-  );
+  await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled.data.workflows), firstOwner(apiKeysOf(env)));
 }

@@ -44,7 +44,7 @@ export interface ActionContext {
   /** Runs evaluations whose work depends on input. */
   readonly pacer: Pacer;
   readonly session: string;
-  /** Name of the API key that owns the session; null without keys. */
+  /** Namespace that owns the session; null without keys. */
   readonly owner?: string | null;
   /** Live output for users; not journaled (J4). */
   progress(data: EventData['progress']): void;

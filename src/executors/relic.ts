@@ -144,7 +144,7 @@ async function callService(
   }
 }
 
-/** Scope of relics shared by all sessions of an API key; unique for each key name. */
+/** Scope of relics shared by all sessions of a namespace; unique for each one. */
 function sharedSpace(owner: string | null): string {
   return `key:${owner === null ? '' : owner.replaceAll(/[^\w.@-]/g, (char) => `~${char.charCodeAt(0).toString(16)}`)}`;
 }

@@ -7,6 +7,7 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Logger } from '../domain/ports.ts';
 import type { ThreadShare } from '../domain/fair-queue.ts';
+import { isOwner } from './api-keys.ts';
 import { authenticate, checkCaller } from './auth.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Gateway } from './gateway.ts';
@@ -29,11 +30,11 @@ import type { SessionTokens } from './tokens.ts';
 
 export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly tokens: SessionTokens;
-  /** Executions of one API key, newest first. */
+  /** Executions of one namespace, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
   readonly approvals: ApprovalsOf;
   readonly workflows: WorkflowHost;
-  /** A share of the thread for one request of this key. */
+  /** A share of the thread for one request of this namespace. */
   readonly shareOf: (owner: string | null) => ThreadShare;
   readonly log: Logger;
 }
@@ -101,24 +102,25 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     } else {
       checkCaller(c.req.raw, auth);
       const token = await options.tokens.read(presented);
-      const known = token.owner === null ? auth.keys.length === 0 : auth.keys.some(({ name }) => name === token.owner);
-      if (!known) throw new EngineError('unauthorized', 'The API key of this session token no longer exists');
+      if (!isOwner(auth.keys, token.owner)) {
+        throw new EngineError('unauthorized', 'The namespace of this session token no longer has an API key');
+      }
       // Only a session's own routes accept tokens.
       if (!c.req.path.startsWith('/agent/session/')) {
         throw new EngineError('forbidden', 'A session token is valid for its session only');
       }
       c.set('token', token);
-      c.set('principal', { name: token.owner, role: 'run' });
+      c.set('principal', { owner: token.owner, role: 'run' });
     }
     await next();
   });
 
   app.use(onlyDeclared);
 
-  /** Expensive requests wait for their turn if their key has used the thread for long. */
+  /** Expensive requests wait for their turn if their namespace has used the thread for long. */
   app.use(async (c, next) => {
     if (c.req.method === 'POST' || c.req.method === 'PUT') {
-      const share = options.shareOf(c.get('principal').name);
+      const share = options.shareOf(c.get('principal').owner);
       if (share.isDue) await share.waitTurn();
       share.charge(stepsOf(c.req.path, Number(c.req.header('content-length') ?? 0) || 0));
     }

@@ -3,83 +3,18 @@
  * no web page of another origin, because the system can run a shell.
  */
 import { EngineError } from '../domain/errors.ts';
-import { limits } from '../domain/limits.ts';
-import { ownersClash, secretOwner } from '../domain/secrets.ts';
-
-export type Role = 'run' | 'admin';
+import type { ApiKey, Role } from './api-keys.ts';
 
 export interface Principal {
-  /** The key's name; null if no keys are configured. */
-  readonly name: string | null;
+  /** Owner of what the caller makes and sees: a namespace, or null for what was made without keys (T4). */
+  readonly owner: string | null;
   readonly role: Role;
-}
-
-export interface ApiKey {
-  readonly name: string;
-  readonly role: Role;
-  readonly key: string;
 }
 
 export interface AuthConfig {
   readonly keys: readonly ApiKey[];
   /** Origins that browsers may call from; none by default. */
   readonly allowedOrigins: readonly string[];
-}
-
-/**
- * Parses `name:role:key,name:role:key`.
- *
- * @throws EngineError `internal` that names the invalid entry (never the key), so that a system with invalid keys does
- *   not start without authentication
- */
-export function parseApiKeys(text: string | undefined): ApiKey[] {
-  if (text === undefined || text.trim() === '') return [];
-  const keys = text
-    .split(/[\s,]+/)
-    .filter(Boolean)
-    .map((entry, index): ApiKey => {
-      const [name, role, ...rest] = entry.split(':');
-      const key = rest.join(':');
-      if (!name || (role !== 'run' && role !== 'admin') || key === '') {
-        throw new EngineError('internal', `API_KEYS entry ${index + 1} must be name:role:key with role run or admin`);
-      }
-      // The name is sent to the session's object in a header.
-      if (!/^[!-~]+$/.test(name) || name.length > limits.keyNameChars) {
-        throw new EngineError(
-          'internal',
-          `API_KEYS entry ${index + 1}: its name must have up to ${limits.keyNameChars} characters of visible ASCII`,
-        );
-      }
-      return { name, role, key };
-    });
-  checkOwners(keys);
-  return keys;
-}
-
-/** Each key belongs to one name, and each secret of a manifest belongs to one name (X3). */
-function checkOwners(keys: readonly ApiKey[]): void {
-  keys.forEach(({ name, key }, index) => {
-    const first = keys.findIndex((other) => other.key === key);
-    if (keys[first]?.name === name) return;
-    throw new EngineError('internal', `API_KEYS entries ${first + 1} and ${index + 1} have the same key for two names`);
-  });
-  const clash = ownersClash(keys.map(({ name }) => name));
-  if (clash === null) return;
-  const [one, other] = clash;
-  throw new EngineError(
-    'internal',
-    `API_KEYS: the names "${one}" and "${other}" cannot both be used: their secrets would be TOOL_${secretOwner(one)}__… and TOOL_${secretOwner(other)}__…, which cannot be distinguished. Rename one of the keys`,
-  );
-}
-
-/** Owner of work without a caller: the first admin's name; null without keys. */
-export function firstOwner(keys: readonly ApiKey[]): string | null {
-  return (keys.find(({ role }) => role === 'admin') ?? keys[0])?.name ?? null;
-}
-
-/** Whether sessions can belong to this name: the name of a key, or null without keys. */
-export function isOwner(keys: readonly ApiKey[], name: string | null): boolean {
-  return keys.length === 0 ? name === null : keys.some((key) => key.name === name);
 }
 
 /**
@@ -96,18 +31,25 @@ export function checkCaller(request: Request, config: AuthConfig): void {
 /** @throws EngineError `unauthorized`, `forbidden_origin` */
 export async function authenticate(request: Request, config: AuthConfig): Promise<Principal> {
   checkCaller(request, config);
-  if (config.keys.length === 0) return { name: null, role: 'admin' };
+  if (config.keys.length === 0) return { owner: null, role: 'admin' };
   const presented = /^Bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
   if (presented === undefined)
     throw new EngineError('unauthorized', 'Send the API key as "Authorization: Bearer <key>"');
   const digest = await sha256(presented);
   let found: Principal | null = null;
   // Compares every key, so that the time does not reveal which one was close.
-  for (const { name, role, key } of config.keys) {
-    if (equal(digest, await sha256(key))) found = { name, role };
+  for (const { owner, role, key } of config.keys) {
+    if (equal(digest, await sha256(key))) found = { owner, role };
   }
-  if (found === null) throw new EngineError('unauthorized', 'Unknown API key');
+  if (found === null) throw new EngineError('unauthorized', `Unknown API key${await namespaceHint(digest, config)}`);
   return found;
+}
+
+/** For a caller that sends the namespace with the key. Only a caller that knows the key gets this hint. */
+async function namespaceHint(digest: Uint8Array, { keys }: AuthConfig): Promise<string> {
+  let isKnown = false;
+  for (const { key, namespace } of keys) if (equal(digest, await sha256(`${key}@${namespace}`))) isKnown = true;
+  return isKnown ? ': it ends before the last "@"; what follows is the namespace (API_KEYS)' : '';
 }
 
 /** A web page may call only from the system's own origin or a listed one. */

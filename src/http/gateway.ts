@@ -59,7 +59,7 @@ export class Gateway {
   ): Promise<SessionRecord> {
     const record: SessionRecord = {
       session_id: await this.#ports.newSessionId(),
-      owner: principal.name,
+      owner: principal.owner,
       created_at: this.#ports.now(),
       ...request,
     };
@@ -81,7 +81,7 @@ export class Gateway {
   }
 
   /**
-   * Forwards a request to the session's object: adds the caller's name, removes headers that only the Worker may set.
+   * Forwards a request to the session's object: adds the caller's owner, removes headers that only the Worker may set.
    */
   async forward(
     sessionId: string,
@@ -95,7 +95,7 @@ export class Gateway {
     headers.delete(EXPIRY_HEADER);
     if (token !== null) headers.set(EXPIRY_HEADER, String(token.expiresAt));
     headers.delete('authorization');
-    if (principal.name !== null) headers.set(PRINCIPAL_HEADER, principal.name);
+    if (principal.owner !== null) headers.set(PRINCIPAL_HEADER, principal.owner);
     return await this.#ports.forward(sessionId, path, new Request(request, { headers }));
   }
 }

@@ -9,7 +9,7 @@ import type {
   ManifestFile,
 } from '../domain/catalog.ts';
 
-/** `owner` is the API key of the namespace. @throws EngineError the catalogue's error */
+/** `owner` is the namespace, or null for what was made without keys. @throws EngineError the catalogue's error */
 export interface ManifestHost {
   list(owner: string | null, kind: ManifestKind | null): Promise<readonly ListedManifest[]>;
   get(

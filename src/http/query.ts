@@ -127,7 +127,7 @@ export const schedulesQuery = {
 } as const satisfies Query;
 
 export const webhookQuery = {
-  owner: name('Name of the API key that owns the workflow; default: the first admin key'),
+  owner: name('Namespace that owns the workflow; default: that of the first admin key'),
 } as const satisfies Query;
 
 export const filesQuery = {

@@ -25,7 +25,7 @@ sessionRoutes.onError((fault, c) => {
 });
 sessionRoutes.notFound(() => problemResponse(new EngineError('not_found', 'No such session route')));
 
-/** A session is visible only to the key that created it; for others it does not exist (H5). */
+/** A session is visible only to the keys of its namespace; for others it does not exist (H5, T4). */
 sessionRoutes.use(async (c, next) => {
   const { session } = c.env;
   const principal = c.req.header(PRINCIPAL_HEADER) ?? null;

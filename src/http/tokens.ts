@@ -11,7 +11,7 @@ export type Scope = (typeof SCOPES)[number];
 
 export interface SessionToken {
   readonly sessionId: string;
-  /** Name of the API key that owns the session; null without keys. */
+  /** Owner of the session; null if it was made without keys (T4). */
   readonly owner: string | null;
   readonly scopes: readonly Scope[];
   /** Epoch milliseconds. */

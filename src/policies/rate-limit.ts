@@ -21,7 +21,7 @@ export function takeRequest(
 }
 
 /**
- * Reads `RATE_LIMIT`: requests per minute for each API key and agent; unset or empty means no limit.
+ * Reads `RATE_LIMIT`: requests per minute for each namespace and agent; unset or empty means no limit.
  *
  * @throws EngineError `internal`, so that a system with a wrong limit does not start without one
  */
@@ -39,7 +39,7 @@ export function parseRateLimit(text: string | undefined): number | null {
 export function rateLimited(agent: string, perMinute: number, retryAfterMs: number): EngineError {
   return new EngineError(
     'rate_limited',
-    `More than ${perMinute} requests per minute to the agent "${agent}" with this API key; try again in ${Math.ceil(retryAfterMs / 1_000)} s`,
+    `More than ${perMinute} requests per minute to the agent "${agent}" in this namespace; try again in ${Math.ceil(retryAfterMs / 1_000)} s`,
     { retry_after_ms: retryAfterMs },
   );
 }

@@ -9,6 +9,8 @@ export const WORKER_SETTINGS = [
   'LLM_API_KEY',
   'LLM_MODEL',
   'API_KEYS',
+  /** The namespace that owns what was made without keys (T4). */
+  'OWNER_OF_KEYLESS',
   'ALLOWED_ORIGINS',
   /** Key that signs session tokens (H5). */
   'SESSION_TOKEN_SECRET',
@@ -25,7 +27,7 @@ export const WORKER_SETTINGS = [
   'ALLOW_HOSTS',
   /** Who sends the requests of tools: the platform, or a runner after a check of the address (X2). */
   'EGRESS',
-  /** Requests per minute for each API key and agent; unset means no limit. */
+  /** Requests per minute for each namespace and agent; unset means no limit. */
   'RATE_LIMIT',
   /** How long a session is kept after its last activity, such as `7d`; unset means 30 days. */
   'SESSION_EXPIRY',

@@ -3,8 +3,7 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { parseIntervals } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
 import { limits } from '../domain/limits.ts';
-import type { ApiKey } from '../http/auth.ts';
-import { parseApiKeys } from '../http/auth.ts';
+import type { ApiKey } from '../http/api-keys.ts';
 import { parseTokenSecret } from '../http/tokens.ts';
 import { parseEgress } from '../executors/outbound/egress-choice.ts';
 import type { EgressChoice } from '../executors/outbound/egress-choice.ts';
@@ -14,6 +13,7 @@ import { parseRateLimit } from '../policies/rate-limit.ts';
 import { parseSessionExpiry } from '../policies/session-expiry.ts';
 import type { HostLife } from '../engine/replay/recovery-queue.ts';
 import type { ModelConfig } from '../llm/routing/select.ts';
+import { apiKeysOf } from './keys.ts';
 import type { WorkerSettings } from './setting-names.ts';
 
 /** Variables of the Worker. */
@@ -50,7 +50,7 @@ export interface Settings {
   readonly allowHosts: readonly string[];
   /** Who sends requests to addresses from manifests and models (X2). */
   readonly egress: EgressChoice;
-  /** Requests per minute for each API key and agent, or null. */
+  /** Requests per minute for each namespace and agent, or null. */
   readonly rateLimit: number | null;
   readonly sessionExpiryMs: number;
   /** Minimum intervals of feeds and schedules (F3, M6). */
@@ -64,7 +64,7 @@ export interface Settings {
 export function readSettings(env: Variables & Containers): Settings {
   return {
     model: { provider: env.LLM_PROVIDER, baseUrl: env.LLM_BASE_URL, apiKey: env.LLM_API_KEY, model: env.LLM_MODEL },
-    keys: parseApiKeys(env.API_KEYS),
+    keys: apiKeysOf(env),
     allowedOrigins: list(env.ALLOWED_ORIGINS),
     tokenSecret: () => tokenSecretOf(env),
     runners: runnersOf(env),

@@ -192,6 +192,8 @@ describe('with API keys and a configured model', () => {
   test('[L1] an OpenAI-compatible endpoint drives the loop; its key is sent nowhere else', async () => {
     expect(system.output()).toContain('scripted-1 at 127.0.0.1');
     expect(system.output()).not.toContain('sk-e2e');
+    expect(system.output()).toContain('API keys: ci (run, namespace ci)');
+    expect(system.output()).not.toContain(key);
     const headers = { authorization: `Bearer ${key}` };
     const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {}, headers);
     const result = await post<RunResult>(

@@ -78,8 +78,8 @@ function caller(principal: Principal, report = REPORT): (path: string, init?: Re
   return async (path, init = {}) => await fetch(new Request(`http://localhost${path}`, init));
 }
 
-const ann = { name: 'ann', role: 'admin' } as const;
-const bob = { name: 'bob', role: 'run' } as const;
+const ann = { owner: 'ann', role: 'admin' } as const;
+const bob = { owner: 'bob', role: 'run' } as const;
 
 test.each([
   ['PUT', '/manifests/tool/t'],

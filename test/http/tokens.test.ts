@@ -2,7 +2,7 @@
 import { sign } from 'hono/jwt';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { parseApiKeys } from '../../src/http/auth.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
 import type { MissingPart } from '../../src/http/health.ts';
 import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifest.ts';
-import { parseApiKeys } from '../../src/http/auth.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 import { edgeApp, noWorkflows } from './edge-app.ts';

@@ -137,6 +137,8 @@ describe('[H8] npm start', () => {
   test.each([
     ['SESSION_TOKEN_SECRET', 'short', 'at least 32 characters'],
     ['API_KEYS', 'ann:admin:k1,ANN:run:k2', 'cannot both be used'],
+    ['API_KEYS', 'ann:admin:k1@', 'the namespace after the last "@"'],
+    ['OWNER_OF_KEYLESS', 'home', 'OWNER_OF_KEYLESS names the namespace "home", but API_KEYS is not set'],
     ['RUNNER_URLS', 'ftp://x', 'not an HTTP(S) URL'],
     ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],

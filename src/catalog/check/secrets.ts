@@ -1,6 +1,6 @@
 /**
  * Secrets in manifests (X3): only names that begin with `TOOL_`, only in requests that tools send at run time, and only
- * secrets of the session's API key, or of the operator for bundled manifests.
+ * secrets of the session's namespace, or of the operator for bundled manifests.
  */
 import type { ImportedDefinitions, ToolDefinition } from '../../domain/manifest.ts';
 import { escapeBraces } from '../../domain/request-template.ts';

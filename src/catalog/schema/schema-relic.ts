@@ -66,7 +66,7 @@ export const relicSchema = z.strictObject({
   scope: z
     .enum(['session', 'shared'])
     .optional()
-    .describe('One per session, or one for all sessions of the API key. Default session.'),
+    .describe('One per session, or one for all sessions of the namespace. Default session.'),
   persistent: z
     .boolean()
     .optional()

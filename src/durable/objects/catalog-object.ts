@@ -1,5 +1,5 @@
 /**
- * The catalogue of one API key's namespace as a separate object (M4). Contains the platform code only; the store
+ * The catalogue of one namespace as a separate object (M4). Contains the platform code only; the store
  * implements the changes (catalog/store/store.ts).
  */
 import type {

@@ -1,4 +1,4 @@
-/** The failing model endpoints of one API key, for `/health` (llm/routing/endpoint-reports.ts). */
+/** The failing model endpoints of one namespace, for `/health` (llm/routing/endpoint-reports.ts). */
 import { DurableObject } from 'cloudflare:workers';
 import { EndpointReports } from '../../llm/routing/endpoint-reports.ts';
 import type { StoredReports } from '../../llm/routing/endpoint-reports.ts';

@@ -1,5 +1,5 @@
 /**
- * The lists of executions and open approvals of one API key (H1, J8). They are written after the answer, so they may
+ * The lists of executions and open approvals of one namespace (H1, J8). They are written after the answer, so they may
  * lag; the authoritative state is in the session.
  */
 import { DurableObject } from 'cloudflare:workers';

@@ -1,4 +1,4 @@
-/** Counts the requests of one API key to one agent, over all sessions (RATE_LIMIT). */
+/** Counts the requests of one namespace to one agent, over all sessions (RATE_LIMIT). */
 import { DurableObject } from 'cloudflare:workers';
 import { takeRequest } from '../../policies/rate-limit.ts';
 import type { Env, RateLimitRpc } from '../env.ts';

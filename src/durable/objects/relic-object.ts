@@ -1,5 +1,5 @@
 /**
- * One edge relic (R6): of one session, or shared by name among the sessions of an API key. Gives the store its storage,
+ * One edge relic (R6): of one session, or shared by name among the sessions of a namespace. Gives the store its storage,
  * clock and alarm.
  */
 import { DurableObject } from 'cloudflare:workers';

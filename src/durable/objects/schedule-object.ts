@@ -6,14 +6,14 @@
  *  2. Times that passed while nothing could run are made up for by a single run.
  *  3. A workflow that cannot be started does not delay others or stop the clock: the alarm is set again before anything
  *     is started, and a workflow that did not start stays due until the attempts end.
- *  4. Nothing starts for an API key that does not exist. It becomes due again when the key exists.
+ *  4. Nothing starts for a namespace without an API key. It becomes due again when there is one.
  *  5. Simultaneous starts are `limits.scheduleSpacingMs` apart, whether or not the previous one has started.
  *  6. A workflow whose starts froze the host is skipped until the catalogue changes (J2).
  */
 import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../../catalog/bundled.ts';
 import { limits } from '../../domain/limits.ts';
-import { isOwner, parseApiKeys } from '../../http/auth.ts';
+import { isOwner } from '../../http/api-keys.ts';
 import type { ScheduleOutlook } from '../../http/routes/workflows.ts';
 import { workflowsOf } from '../catalogs.ts';
 import type { RecoveryQueue } from '../../engine/replay/recovery-queue.ts';
@@ -22,6 +22,7 @@ import { platformClock } from '../platform.ts';
 import { nextTime, nextTimes, schedulesOf, withNextTimes } from '../../policies/schedule-times.ts';
 import type { KeptSchedule, Schedule } from '../../policies/schedule-times.ts';
 import { sessionIdOf } from '../session-ids.ts';
+import { apiKeysOf } from '../../settings/keys.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, ScheduleRpc } from '../env.ts';
 import { loggerOf } from '../log.ts';
@@ -94,7 +95,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     const now = platformClock.now();
     await this.ctx.storage.setAlarm(now + limits.watchdogMs);
     const owner = this.ctx.storage.kv.get<string | null>('owner') ?? null;
-    const served = isOwner(parseApiKeys(this.env.API_KEYS), owner);
+    const served = isOwner(apiKeysOf(this.env), owner);
     const due = this.#all().filter(({ nextAt }) => nextAt <= now);
     await Promise.all(
       due.map(async (kept, at) => {

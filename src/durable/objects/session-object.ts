@@ -16,7 +16,7 @@ import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createExecutors } from '../../executors/registry.ts';
-import { isOwner, parseApiKeys } from '../../http/auth.ts';
+import { isOwner } from '../../http/api-keys.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
 import { batchStream } from '../../http/sse.ts';
@@ -35,6 +35,7 @@ import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
+import { apiKeysOf } from '../../settings/keys.ts';
 import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, SessionRpc } from '../env.ts';
@@ -326,9 +327,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     }
   }
 
-  /** Background work pauses while its API key does not exist (H5). */
+  /** Background work pauses while its namespace has no API key (H5). */
   #isServed(): boolean {
-    return !this.#session.exists || isOwner(parseApiKeys(this.env.API_KEYS), this.#session.record.owner);
+    return !this.#session.exists || isOwner(apiKeysOf(this.env), this.#session.record.owner);
   }
 
   async #arm(): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * One feed that sessions of an API key share (F6). Calls the source, and stores the latest value until it is no longer
+ * One feed that sessions of a namespace share (F6). Calls the source, and stores the latest value until it is no longer
  * used. The definitions, which contain secrets, come with each request and are not stored.
  */
 import { DurableObject } from 'cloudflare:workers';

@@ -43,7 +43,7 @@ export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
 export interface RunContext {
   readonly sessionId: string;
-  /** Name of the API key that owns the session; null without keys. */
+  /** Namespace that owns the session; null without keys. */
   readonly owner?: string | null;
   readonly runId: string;
   readonly runNumber: number;

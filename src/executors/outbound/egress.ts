@@ -50,7 +50,7 @@ export interface RunnerEgressOptions {
   readonly newNonce: () => string;
   /** The session id; sessions do not share connections. */
   readonly session: () => string;
-  /** The API key of the session, if several keys share the runners; null means they are not shared. */
+  /** The namespace of the session, if several share the runners; null means they are not shared. */
   readonly tenant?: () => string | null;
 }
 

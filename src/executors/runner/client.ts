@@ -27,7 +27,7 @@ export interface RunnerClientOptions {
   readonly key: SigningKey;
   readonly fetch: (input: string, init: RequestInit) => Promise<Response>;
   readonly clock: Clock;
-  /** The API key of the session, if the deployment has several: the runner shares its capacity between them. */
+  /** The namespace of the session, if the deployment has several: the runner shares its capacity between them. */
   readonly tenant?: () => string | null;
   /** A new random string of at least 16 characters with every call. */
   readonly newNonce: () => string;

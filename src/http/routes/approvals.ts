@@ -1,4 +1,4 @@
-/** The open approvals of all sessions of an API key (J8). Those of one session, and decisions: session-actions.ts. */
+/** The open approvals of all sessions of a namespace (J8). Those of one session, and decisions: session-actions.ts. */
 import { Hono } from 'hono';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { approvalsPage } from '../approvals-page.ts';
@@ -7,7 +7,7 @@ import { describe } from '../openapi/describe.ts';
 import { approvalsQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 
-/** A page of open approvals of one API key, oldest first. */
+/** A page of open approvals of one namespace, oldest first. */
 export type ApprovalsOf = (
   owner: string | null,
   page: ApprovalsPage,
@@ -22,7 +22,7 @@ export function approvalRoutes(approvals: ApprovalsOf): Hono<EdgeEnv> {
       query: approvalsQuery,
       response: answers.approvals,
     }),
-    async (c) => c.json(await approvals(c.get('principal').name, approvalsPage(c.req.url))),
+    async (c) => c.json(await approvals(c.get('principal').owner, approvalsPage(c.req.url))),
   );
   return app;
 }

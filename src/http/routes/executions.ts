@@ -33,7 +33,7 @@ export interface ExecutionsPage {
 
 interface ExecutionRoutesOptions {
   readonly gateway: Gateway;
-  /** Executions of one API key, newest first. */
+  /** Executions of one namespace, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
 }
 
@@ -47,7 +47,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     const posted = await readProtocolBody(request);
     if ('streamed' in posted) {
       const name = query.agent ?? 'assistant';
-      await gateway.requireAgent(name, principal.name);
+      await gateway.requireAgent(name, principal.owner);
       const session = { agent: name, user_id: null, metadata: {}, kind: 'execution' } as const;
       const record = await gateway.createSession(principal, session, {});
       const path = `/-/execute-stream${new URL(request.url).search}`;
@@ -59,7 +59,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
         ? posted.json
         : { protocol_text: posted.text, agent: query.agent, stream: query.stream !== 'false' };
     const named = isJsonObject(raw) ? raw['agent'] : undefined;
-    await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.name);
+    await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.owner);
     const body = validate(executeBody, raw);
     const session = { agent: body.agent, user_id: null, metadata: {}, kind: 'execution' } as const;
     const record = await gateway.createSession(principal, session, body.context ?? {});
@@ -105,7 +105,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
       if (body.protocol_text.length > limits.planChars) {
         throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
       }
-      const owner = c.get('principal').name;
+      const owner = c.get('principal').owner;
       const agent = body.agent === undefined ? null : await gateway.requireAgent(body.agent, owner);
       return c.json(planText(body.protocol_text, agent));
     },
@@ -117,7 +117,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     async (c) => {
       const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
       const [at = '', id = ''] = before?.split('-', 2) ?? [];
-      const found = await executions(c.get('principal').name, {
+      const found = await executions(c.get('principal').owner, {
         limit: limit + 1,
         before: before === undefined ? null : { at: Number(at), id },
         status,

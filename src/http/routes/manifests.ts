@@ -36,7 +36,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       response: answers.manifestGraph,
     }),
     async (c) => {
-      const { graph, text } = await host.graph(c.get('principal').name);
+      const { graph, text } = await host.graph(c.get('principal').owner);
       return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
     },
   );
@@ -51,7 +51,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     }),
     async (c) => {
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.validate(c.get('principal').name, files);
+      const report = await host.validate(c.get('principal').owner, files);
       return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
     },
   );
@@ -68,7 +68,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.replace(principal.name, files);
+      const report = await host.replace(principal.owner, files);
       return c.json({ ...reportJson(report, leftOut), removed: report.removed });
     },
   );
@@ -87,7 +87,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.upload(principal.name, files);
+      const report = await host.upload(principal.owner, files);
       if (report.manifests.length === 0 && report.problems.length > 0) {
         const [first] = report.problems;
         throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${issueLine(first)}`, {
@@ -117,7 +117,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     async (c) => {
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const wanted = readQuery(manifestQuery, c.req.url);
-      const found = await host.get(c.get('principal').name, ref, wanted);
+      const found = await host.get(c.get('principal').owner, ref, wanted);
       if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
         return new Response(found.source ?? '', {
           headers: { 'content-type': 'application/yaml; charset=utf-8' },
@@ -142,7 +142,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       const principal = requireAdmin(c.get('principal'));
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const text = await readText(c.req.raw, limits.manifestBytes);
-      const report = await host.put(principal.name, ref, text);
+      const report = await host.put(principal.owner, ref, text);
       const json = reportJson(report);
       return c.json({ ...json.manifests[0], warnings: json.warnings }, report.manifests[0]?.revision === 1 ? 201 : 200);
     },
@@ -154,7 +154,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-      await host.remove(principal.name, ref);
+      await host.remove(principal.owner, ref);
       return c.body(null, 204);
     },
   );
@@ -169,7 +169,7 @@ function manifestJson({ updatedAt, ...rest }: ListedManifest): ManifestJson {
 }
 
 async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<ManifestJson[]> {
-  return (await host.list(principal.name, kind)).map(manifestJson);
+  return (await host.list(principal.owner, kind)).map(manifestJson);
 }
 
 function reportJson(

@@ -30,7 +30,7 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
     }),
     async (c) => {
       const name = c.req.param('name');
-      await gateway.requireAgent(name, c.get('principal').name);
+      await gateway.requireAgent(name, c.get('principal').owner);
       const body = validate(createSessionBody, await readJson(c.req.raw));
       const record = await gateway.createSession(
         c.get('principal'),
@@ -65,7 +65,7 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
       await session.body?.cancel();
       const { scopes, expires_in: seconds } = validate(tokenBody, body);
       const expiresAt = (Math.floor(now() / 1_000) + seconds) * 1_000;
-      const issued = await tokens.issue({ sessionId: id, owner: principal.name, scopes, expiresAt });
+      const issued = await tokens.issue({ sessionId: id, owner: principal.owner, scopes, expiresAt });
       return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
         'cache-control': 'no-store',
       });

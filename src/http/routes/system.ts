@@ -36,7 +36,7 @@ export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOp
       const { ready = false } = readQuery(healthQuery, c.req.url);
       const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
       const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
-      const status = await statusFor(principal?.name ?? null);
+      const status = await statusFor(principal?.owner ?? null);
       // The platform's probes ask whether to restart it (alive: 200), a load balancer whether to send work (`?ready`).
       const isHeldBack = ready && healthStatus(status) !== 'healthy';
       return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
@@ -62,10 +62,10 @@ export function systemRoutes(given: {
       summary: 'List action types, where they run and whether they are available',
       response: answers.executors,
     }),
-    async (c) => c.json({ executors: (await status(c.get('principal').name)).executors }),
+    async (c) => c.json({ executors: (await status(c.get('principal').owner)).executors }),
   );
   app.get('/agents', describe({ summary: 'List the agents in the catalogue', response: answers.agents }), async (c) =>
-    c.json({ agents: await gateway.agents(c.get('principal').name) }),
+    c.json({ agents: await gateway.agents(c.get('principal').owner) }),
   );
   return app;
 }

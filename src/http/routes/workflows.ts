@@ -11,8 +11,8 @@ import type { ResolvedWorkflow, WorkflowDefinition } from '../../domain/manifest
 import type { SessionRecord } from '../../domain/session.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
-import { firstOwner, isOwner } from '../auth.ts';
-import type { ApiKey } from '../auth.ts';
+import { firstOwner, ownerOf } from '../api-keys.ts';
+import type { ApiKey } from '../api-keys.ts';
 import { parseBody, readJson, readText } from '../body.ts';
 import { describe } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
@@ -45,7 +45,7 @@ export interface WorkflowHost {
   readonly paced: <T>(owner: string | null, steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
   /** Starts a workflow's session, once per session id; resolves to the id of its run. */
   readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
-  /** The schedules of this key, with the next `count` times of each. */
+  /** The schedules of this namespace, with the next `count` times of each. */
   readonly schedules: (owner: string | null, count: number) => Promise<readonly ScheduleOutlook[]>;
   /** Creates a workflow's session without starting it. */
   readonly create: (record: SessionRecord) => Promise<void>;
@@ -80,7 +80,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
     '/workflows',
     describe({ summary: 'List workflows: triggers, inputs and steps', response: answers.workflows }),
     async (c) => {
-      const workflows = await host.list(c.get('principal').name);
+      const workflows = await host.list(c.get('principal').owner);
       return c.json({
         workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
           name,
@@ -97,13 +97,13 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   app.get(
     '/schedules',
     describe({
-      summary: 'List the scheduled workflows of this key, soonest first, each with its next start times',
+      summary: 'List the scheduled workflows of this namespace, soonest first, each with its next start times',
       query: schedulesQuery,
       response: answers.schedules,
     }),
     async (c) => {
       const { count = 5 } = readQuery(schedulesQuery, c.req.url);
-      const schedules = await host.schedules(c.get('principal').name, count);
+      const schedules = await host.schedules(c.get('principal').owner, count);
       const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
       return c.json({ schedules: soonest });
     },
@@ -120,10 +120,10 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
     }),
     async (c) => {
       const principal = c.get('principal');
-      const workflow = await requireWorkflow(host, c.req.param('name'), principal.name);
+      const workflow = await requireWorkflow(host, c.req.param('name'), principal.owner);
       const body = validate(workflowBody, await readJson(c.req.raw));
       checkInputs(workflow, body.inputs);
-      const record = recordOf(host, workflow.name, principal.name, await host.newSessionId());
+      const record = recordOf(host, workflow.name, principal.owner, await host.newSessionId());
       await host.create(record);
       const headers = new Headers(c.req.raw.headers);
       headers.delete('content-length');
@@ -142,7 +142,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
       response: answers.startedByEvent,
     }),
     async (c) => {
-      const { name: owner } = c.get('principal');
+      const { owner } = c.get('principal');
       const event = c.req.param('event');
       const { data } = validate(eventBody, await readJson(c.req.raw));
       const waiting = (await host.list(owner)).filter(
@@ -168,7 +168,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
 /**
  * Routes for callers without a key, who sign their requests: `x-cortex-signature: t=<seconds>,v1=<hex>` is the
  * HMAC-SHA256 of `<seconds>.<body>` under the secret named by the manifest. A repeated delivery starts no second run.
- * `?owner=` names the API key that owns the workflow; default: the first admin key.
+ * `?owner=` names the namespace that owns the workflow; default: that of the first admin key.
  */
 export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
   const app = new Hono();
@@ -181,18 +181,19 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
       response: answers.startedByWebhook,
     }),
     async (c) => {
-      const { owner = firstOwner(keys) } = readQuery(webhookQuery, c.req.url);
+      const { owner: namespace } = readQuery(webhookQuery, c.req.url);
+      const owner = namespace === undefined ? firstOwner(keys) : ownerOf(keys, namespace);
       const name = c.req.param('name');
-      // A name without a key has no catalogue, and none is created.
-      const found = isOwner(keys, owner) ? await host.find(name, owner) : null;
+      // A namespace without a key has no catalogue, and none is created.
+      const found = owner === undefined ? null : await host.find(name, owner);
       const text = await readText(c.req.raw);
       // The response does not reveal which workflows exist.
       const refused = new EngineError(
         'unauthorized',
         'The webhook is unknown, or its signature is missing, wrong or too old',
       );
-      if (found === null || found.workflow.trigger.type !== 'webhook') throw refused;
-      // The operator's secret must not start the workflow for every key: other keys have their own secrets.
+      if (owner === undefined || found === null || found.workflow.trigger.type !== 'webhook') throw refused;
+      // The operator's secret must not start the workflow for every namespace: others have their own secrets.
       const common = found.bundled?.subject === true && owner === firstOwner(keys);
       const secret = host.secret(found.workflow.trigger.secret, owner, common);
       const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');

@@ -3,10 +3,10 @@
  * losing it costs a rejected request, never a wrong answer.
  *
  * Invariants
- * 1. The state is separate for each API key: one key's errors never affect another key.
- * 2. Endpoints are identified by API key, URL and the name of the secret. Each model of an endpoint has its own breaker,
+ * 1. The state is separate for each namespace: the errors of one never affect another.
+ * 2. Endpoints are identified by namespace, URL and the name of the secret. Each model of an endpoint has its own breaker,
  *    rejected fields and latency. The value of a secret is not stored.
- * 3. Each API key has its own limit, so no key can displace the endpoints of another key.
+ * 3. Each namespace has its own limit, so none can displace the endpoints of another.
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
@@ -32,7 +32,7 @@ export interface EndpointReport {
 
 /** Identity of an endpoint. */
 export interface EndpointIdentity {
-  /** Name of the API key whose sessions call it; null without keys. */
+  /** Namespace whose sessions call it; null without keys. */
   readonly owner: string | null;
   /** Its base URL, or the name of a binding. */
   readonly address: string;

@@ -28,7 +28,7 @@ export interface ModelDeps {
   readonly fetch?: typeof globalThis.fetch;
   /** For endpoints that a manifest names (X2); default: `fetch`. */
   readonly fetchExternal?: typeof globalThis.fetch;
-  /** Name of the API key of the calling session; endpoint state is kept separately for each key. */
+  /** Namespace of the calling session; endpoint state is kept separately for each one. */
   readonly owner?: string | null;
   /** The remembered endpoint state; pass the same object to several calls of `createModel` to keep it. */
   readonly endpoints?: Endpoints;

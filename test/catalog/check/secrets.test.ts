@@ -160,7 +160,7 @@ describe('[X3] several API keys', () => {
     const store = new ManifestStore(sql, common, {}, () => 'refused');
     expect(requestOf('ann', store, 'own')).toMatchObject({
       headers: { authorization: '${TOOL_BOB__KEY}' },
-      missingSecret: expect.stringContaining('another API key') as string,
+      missingSecret: expect.stringContaining('another namespace') as string,
     });
     expect((await store.upload([{ path: 'n.yaml', text: agentOf('next', 'own', '{}') }], 0)).problems).toEqual([]);
   });
