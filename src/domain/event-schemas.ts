@@ -55,6 +55,9 @@ const unclosed = flag('The text ended before its closing tag');
 const cut = flag('A crash cut off the rest');
 const final = z.boolean().nullable().describe('`final` as the model wrote it; null means auto');
 const reason = text('The reason');
+const completes = segment
+  .exactOptional()
+  .describe('The response that this one replaces: its pending values are known now');
 
 const block = { segment, content, unclosed, cut };
 const patch = {
@@ -147,8 +150,14 @@ export const JOURNALED = {
   thought_completed: event('run', 'Closes a thought', block),
   text_started: event('run', 'Opens bare text, whose `segment` is this `seq`', {}),
   text_completed: event('run', 'Closes bare text', block),
-  response_started: event('run', 'Opens a response, whose `segment` is this `seq`', { final }),
-  response_completed: event('run', 'Closes a response', { ...block, final }),
+  response_started: event('run', 'Opens a response, whose `segment` is this `seq`', { final, completes }),
+  response_completed: event('run', 'Closes a response', {
+    ...block,
+    final,
+    pending: z.array(z.string()).exactOptional().describe('References that waited for an approval; shown as pending'),
+    missing: z.array(z.string()).exactOptional().describe('References without a value; shown as missing'),
+    completes,
+  }),
   action_queued: event('action', 'An action was accepted', {
     type: actionType,
     mode: actionMode,

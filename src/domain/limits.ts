@@ -34,6 +34,13 @@ export const limits = {
   runSubstitutedChars: 16_777_216,
   /** Rendered size of all references in a run's responses (P13). */
   runResponseChars: 4_194_304,
+  /** A list is shown as a table in a response up to this size, else as JSON (P13). */
+  tableRows: 100,
+  tableColumns: 12,
+  /** JSON in a response is indented up to this size (P13). */
+  indentedJsonChars: 16_384,
+  /** References without a value that the model is shown (P10). */
+  missingShown: 10,
   /** A `when` expression, and the nodes of its syntax tree (S9). */
   conditionChars: 2_000,
   conditionNodes: 256,
@@ -269,6 +276,16 @@ export const limits = {
   historyEvents: 10_000,
   /** Characters that are read of a long result of an earlier turn: more than the prompt shows. */
   historyResultChars: 32_768,
+  /**
+   * The shape of a result in the prompt: depth, parts and keys that are read, items of a list that are compared, length of
+   * a learned key, and length of the text.
+   */
+  shapeDepth: 4,
+  shapeParts: 100,
+  shapeKeys: 24,
+  shapeItems: 4,
+  shapeKeyChars: 32,
+  shapeChars: 400,
   /** Summary of older turns (`memory`): one question or answer (of which `summaryReadChars` are read), and in total. */
   summaryTurnChars: 300,
   summaryReadChars: 600,

@@ -125,7 +125,11 @@ export interface Lanes {
 export interface ClosedResponse {
   readonly final: Finality;
   readonly refers: readonly ActionNode[];
+  readonly hasReferences: boolean;
 }
+
+/** What is known about the values in a generation's responses (P10, P13). */
+export type AnswerCheck = 'none' | 'asked' | { readonly missing: boolean; readonly pending: boolean };
 
 /** The current iteration's generation and its declarations. */
 export interface Generation {
@@ -141,6 +145,7 @@ export interface Generation {
   error: RunError | null;
   answered: boolean;
   readonly responses: ClosedResponse[];
+  answerCheck: AnswerCheck;
   readonly nodes: ActionNode[];
   /** Number of queued actions. */
   accepted: number;
@@ -210,6 +215,8 @@ export interface RunState {
   broken: number;
   /** Generations interrupted by a crash (J2). */
   interrupted: number;
+  /** An answer did not end the run because values were missing: this happens once (P10). */
+  missingShown: boolean;
 }
 
 const NO_POLICY: RunPolicy = {
@@ -260,6 +267,7 @@ export function initialState(): RunState {
     idle: 0,
     broken: 0,
     interrupted: 0,
+    missingShown: false,
   };
 }
 
@@ -287,6 +295,7 @@ export function newGeneration(iteration: number, last: boolean): Generation {
     error: null,
     answered: false,
     responses: [],
+    answerCheck: 'none',
     nodes: [],
     accepted: 0,
     syncs: [],

@@ -73,7 +73,7 @@ import { newGeneration } from './state.ts';
 import type { ActionNode, Generation, RunState, Stage } from './state.ts';
 import type { StepFrame } from './step-frame.ts';
 import type { SchedulerCommand, SchedulerInput, Settlement } from './types.ts';
-import { brokeOff, judge } from './verdict.ts';
+import { brokeOff, judge, needsCheck } from './verdict.ts';
 
 export { initialState } from './state.ts';
 export type { RunState } from './state.ts';
@@ -127,6 +127,8 @@ function take(frame: StepFrame, input: SchedulerInput): void {
       return closeResponse(frame, input);
     case 'generation_ended':
       return endGeneration(frame, input);
+    case 'answer_checked':
+      return answerChecked(frame, input);
     case 'generation_idle':
       return generationIdle(frame);
     case 'condition_evaluated':
@@ -399,7 +401,7 @@ function bindLate(frame: StepFrame, waiter: ActionNode, name: string, dependency
   link(frame.state, waiter, dependency);
 }
 
-function closeResponse(frame: StepFrame, { final, refers }: Input<'response_closed'>): void {
+function closeResponse(frame: StepFrame, { final, refers, hasReferences = false }: Input<'response_closed'>): void {
   const { state } = frame;
   const generation = openGeneration(state);
   if (generation === null) return;
@@ -410,7 +412,7 @@ function closeResponse(frame: StepFrame, { final, refers }: Input<'response_clos
     awaited(frame, node);
     producers.push(node);
   }
-  generation.responses.push({ final, refers: producers });
+  generation.responses.push({ final, refers: producers, hasReferences });
 }
 
 // --- becoming ready --------------------------------------------------------------------------------
@@ -794,7 +796,17 @@ function review(frame: StepFrame): void {
 
 function completeIteration(frame: StepFrame, generation: Generation): void {
   const { state } = frame;
+  if (needsCheck(state, generation)) {
+    if (generation.answerCheck === 'asked') return;
+    generation.answerCheck = 'asked';
+    frame.out.push({ type: 'check_answer', iteration: generation.iteration });
+    return;
+  }
   const verdict = judge(state, generation);
+  const { answerCheck } = generation;
+  if (verdict.type === 'answered' && typeof answerCheck === 'object' && answerCheck.pending) {
+    frame.out.push({ type: 'complete_responses' });
+  }
   frame.out.push({ type: 'complete_iteration', iteration: generation.iteration, final: verdict.type === 'answered' });
   switch (verdict.type) {
     case 'answered':
@@ -804,6 +816,10 @@ function completeIteration(frame: StepFrame, generation: Generation): void {
     case 'continue':
       return nextIteration(frame, generation.iteration + 1);
   }
+}
+
+function answerChecked({ state }: StepFrame, { missing, pending }: Input<'answer_checked'>): void {
+  if (state.generation?.answerCheck === 'asked') state.generation.answerCheck = { missing, pending };
 }
 
 function nextIteration(frame: StepFrame, iteration: number): void {

@@ -44,8 +44,16 @@ export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'action_declared'; readonly action: ActionDeclaration; readonly policy: ActionPolicy }
   /** The parser rejected an action; it is settled as rejected. */
   | { readonly type: 'action_refused'; readonly rejection: ActionRejection }
-  /** A response block has closed. `refers`: producers of its references, as returned by `lookup`. */
-  | { readonly type: 'response_closed'; readonly final: Finality; readonly refers: readonly ActionKey[] }
+  /**
+   * A response block has closed. `refers`: producers of its references, as returned by `lookup`. `hasReferences`: it
+   * refers to actions, variables or feeds, so its values are checked before it ends the run (P10).
+   */
+  | {
+      readonly type: 'response_closed';
+      readonly final: Finality;
+      readonly refers: readonly ActionKey[];
+      readonly hasReferences?: boolean;
+    }
   /** The stream has ended. `answered`: bare text counts as a final response (P11). */
   | {
       readonly type: 'generation_ended';
@@ -53,6 +61,11 @@ export type SchedulerInput = { readonly at: number } & (
       readonly answered: boolean;
       readonly error: RunError | null;
     }
+  /**
+   * Answers `check_answer`. `missing`: a reference has no value to show. `pending`: a response was closed while one of
+   * its values waited for an approval (P10, P13).
+   */
+  | { readonly type: 'answer_checked'; readonly missing: boolean; readonly pending: boolean }
   /** The source of the text waits until an action settles; used by workflows (J8). */
   | { readonly type: 'generation_idle' }
   | {
@@ -138,6 +151,10 @@ export type SchedulerCommand =
   | { readonly type: 'start_iteration'; readonly iteration: number; readonly last: boolean }
   /** At the end of a generation that declared an action; the engine builds the plan report from the state. */
   | { readonly type: 'report_plan'; readonly iteration: number }
+  /** Check the values in the generation's responses, which would end the run; answer with `answer_checked`. */
+  | { readonly type: 'check_answer'; readonly iteration: number }
+  /** Write the responses with pending values again: all values have settled (P13). */
+  | { readonly type: 'complete_responses' }
   | { readonly type: 'complete_iteration'; readonly iteration: number; readonly final: boolean }
   | { readonly type: 'budget_exceeded'; readonly budget: string; readonly limit: number; readonly used: number }
   | {

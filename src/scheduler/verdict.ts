@@ -3,7 +3,7 @@ import { ERROR_TABLE } from '../domain/errors.ts';
 import type { ErrorCode, RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { FinishReason } from '../domain/ports.ts';
-import { budgetError } from './budgets.ts';
+import { budgetError, callsLeft, tokensLeft } from './budgets.ts';
 import { isFinal, hasAnswer } from './finality.ts';
 import type { Generation, RunState } from './state.ts';
 
@@ -12,7 +12,24 @@ type Verdict =
   | { readonly type: 'failed'; readonly error: RunError }
   | { readonly type: 'continue' };
 
-/** Updates the counters of broken, interrupted and idle generations. */
+/** Whether the values in the generation's responses must be checked before the generation is judged (P10, P13). */
+export function needsCheck(state: RunState, generation: Generation): boolean {
+  if (typeof generation.answerCheck === 'object') return false;
+  const mayEnd = generation.responses.some(({ final, hasReferences }) => final !== false && hasReferences);
+  return mayEnd && (state.policy.source === 'text' || generation.last || isFinal(state, generation));
+}
+
+/**
+ * Whether the model is shown the values that its answer lacks, and answers again: once in a run, and only if another
+ * generation is possible (P10).
+ */
+function mustShowMissing(state: RunState, { answerCheck }: Generation): boolean {
+  if (typeof answerCheck !== 'object' || !answerCheck.missing) return false;
+  if (state.missingShown || state.policy.onFailedFinal === 'end') return false;
+  return callsLeft(state) >= 0 && tokensLeft(state) >= 0;
+}
+
+/** Updates the counters of broken, interrupted and idle generations, and whether missing values were shown. */
 export function judge(state: RunState, generation: Generation): Verdict {
   const { finish } = generation;
   const broke = finish !== null && brokeOff(finish) && !generation.stopped;
@@ -29,7 +46,11 @@ export function judge(state: RunState, generation: Generation): Verdict {
     if (hasAnswer(generation)) return { type: 'answered' };
     return { type: 'failed', error: broke ? breakError(generation) : lastError(state) };
   }
-  if (isFinal(state, generation)) return { type: 'answered' };
+  if (isFinal(state, generation)) {
+    if (!mustShowMissing(state, generation)) return { type: 'answered' };
+    state.missingShown = true;
+    return { type: 'continue' };
+  }
   if (broke) {
     state.broken += 1;
     const error = breakError(generation);

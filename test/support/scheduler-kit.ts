@@ -113,8 +113,12 @@ export class Driver {
     return this.say({ type: 'action_refused', rejection });
   }
 
-  respond(final: boolean | null, refers: readonly string[] = []): string[] {
-    return this.say({ type: 'response_closed', final, refers: refers.map((id) => this.key(id)) });
+  respond(final: boolean | null, refers: readonly string[] = [], hasReferences = false): string[] {
+    return this.say({ type: 'response_closed', final, refers: refers.map((id) => this.key(id)), hasReferences });
+  }
+
+  checked(found: { readonly missing?: boolean; readonly pending?: boolean } = {}): string[] {
+    return this.say({ type: 'answer_checked', missing: false, pending: false, ...found });
   }
 
   end(fields: Partial<Extract<UntimedInput, { type: 'generation_ended' }>> = {}): string[] {
@@ -191,6 +195,8 @@ export class Driver {
         return `warn ${command.code}`;
       case 'start_iteration':
         return `start_iteration ${command.iteration}${command.last ? ' last' : ''}`;
+      case 'check_answer':
+        return `check_answer ${command.iteration}`;
       case 'complete_iteration':
         return `complete_iteration ${command.iteration}${command.final ? ' final' : ''}`;
       case 'report_plan':
@@ -199,6 +205,7 @@ export class Driver {
         return `budget_exceeded ${command.budget} ${command.used}/${command.limit}`;
       case 'end_run':
         return `end_run ${command.status}${command.error === null ? '' : ` ${command.error.code}`}`;
+      case 'complete_responses':
       case 'stop_generation':
       case 'drained':
         return command.type;

@@ -7,7 +7,7 @@ import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { StoredEvent } from '../../journal/event-rows.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { ActionReport, Cut, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import type { ActionReport, Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
@@ -138,6 +138,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
           calls: callsOf(state?.['calls']),
           results,
           ...cutOf(state?.['cut']),
+          ...missingOf(state?.['missing']),
         });
         results = [];
         blocks = [];
@@ -182,6 +183,8 @@ class LastAnswer {
     this.reach(event.iteration ?? 0);
     // A response of an earlier generation that waited for a value.
     if (event.iteration !== this.#iteration) return;
+    // Its references are written the same way in the response that it replaces.
+    if ('completes' in event.data) return;
     const { content, segment } = event.data;
     if (event.type === 'text_completed') this.#bare.push(content);
     // A response that waited may complete after a later one.
@@ -205,6 +208,11 @@ class LastAnswer {
 
 function cutOf(stored: Json | undefined): { cut?: Cut } {
   return typeof stored === 'string' ? { cut: stored as Cut } : {};
+}
+
+/** In the form stored by `iteration_completed`. */
+function missingOf(stored: unknown): { missing?: readonly MissingValue[] } {
+  return Array.isArray(stored) ? { missing: stored as MissingValue[] } : {};
 }
 
 /** In the form stored by `iteration_completed`. */

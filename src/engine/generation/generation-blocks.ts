@@ -19,7 +19,7 @@ export class GenerationBlocks {
   #saw = { action: false, response: false, text: false };
   #isReasoning = false;
   #endedInReasoning = false;
-  #response: { final: Finality; refers: Set<ActionKey> } = { final: null, refers: new Set() };
+  #response = newResponse(null);
 
   constructor(segments: Segments) {
     this.#segments = segments;
@@ -29,6 +29,7 @@ export class GenerationBlocks {
   reset(): void {
     this.#saw = { action: false, response: false, text: false };
     this.#endedInReasoning = false;
+    this.#segments.beginGeneration();
   }
 
   /** The generation has ended: its separate reasoning, if any is open, ends too. */
@@ -61,7 +62,7 @@ export class GenerationBlocks {
         return this.#segments.open('text');
       case 'response_started':
         this.#saw.response = true;
-        this.#response = { final: event.final, refers: new Set() };
+        this.#response = newResponse(event.final);
         return this.#segments.open('response', event.final);
       case 'thought':
       case 'text':
@@ -79,13 +80,18 @@ export class GenerationBlocks {
   refer(reference: Reference, producerOf: (name: string) => ActionKey | null, names: RunNames): void {
     const producer = producerOf(reference.name);
     if (producer !== null) this.#response.refers.add(producer);
+    this.#response.hasReferences = true;
     this.#segments.refer(reference, () => names.valueOf(reference.name, producer));
   }
 
   /** @param interrupted a crash cut off the rest, so it cannot be the answer (J2) */
-  closeResponse(unclosed: boolean, interrupted: boolean): { final: Finality; refers: readonly ActionKey[] } {
+  closeResponse(
+    unclosed: boolean,
+    interrupted: boolean,
+  ): { final: Finality; refers: readonly ActionKey[]; hasReferences: boolean } {
     this.#segments.close(unclosed, interrupted);
-    return { final: interrupted ? false : this.#response.final, refers: [...this.#response.refers] };
+    const { final, refers, hasReferences } = this.#response;
+    return { final: interrupted ? false : final, refers: [...refers], hasReferences };
   }
 
   /** Reasoning that the provider sends separately becomes thoughts; actions in it do not run (P9). */
@@ -102,4 +108,14 @@ export class GenerationBlocks {
     this.#isReasoning = false;
     this.#segments.close(false);
   }
+}
+
+interface OpenResponse {
+  readonly final: Finality;
+  readonly refers: Set<ActionKey>;
+  hasReferences: boolean;
+}
+
+function newResponse(final: Finality): OpenResponse {
+  return { final, refers: new Set(), hasReferences: false };
 }

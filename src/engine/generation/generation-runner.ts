@@ -10,11 +10,12 @@ import type { ErrorCode, RunError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { renderShape, shapeOfValue } from '../../domain/shape.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
-import type { Cut, FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import type { Cut, FeedReport, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -33,7 +34,7 @@ import { modelRequest } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
 import { RunUsage } from './run-usage.ts';
-import type { Segments } from './segments.ts';
+import type { OpenReference, Segments } from './segments.ts';
 
 /** The error code of a generation interrupted by a crash; the scheduler counts these separately (J2). */
 export const INTERRUPTED = 'interrupted' satisfies ErrorCode;
@@ -63,6 +64,8 @@ export class GenerationRunner {
   /** The run has ended; its background actions may still be running. */
   #isOver = false;
   #calls: readonly NativeCall[] = [];
+  /** The generation that ended the run had nothing but bare text (P11). */
+  #isAnswerBareText = false;
   readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
 
   constructor(given: {
@@ -202,11 +205,16 @@ export class GenerationRunner {
     const text = this.#text;
     const calls = this.#calls;
     const cut = this.#cut === null ? {} : { cut: this.#cut };
-    this.#turn.generations.push({ text, calls, results: this.#iterationResults(), ...cut });
+    const missing = final ? [] : missingValues(this.#segments.missing);
+    const lacks = missing.length === 0 ? {} : { missing };
+    if (!final) this.#segments.continueAfter();
+    else this.#isAnswerBareText = this.blocks.onlyBareText;
+    this.#turn.generations.push({ text, calls, results: this.#iterationResults(), ...cut, ...lacks });
     const state: JsonObject = {
       text,
       ...(calls.length === 0 ? {} : { calls: calls.map((call) => ({ ...call })) }),
       ...cut,
+      ...(missing.length === 0 ? {} : { missing: missing.map((value) => ({ ...value })) }),
     };
     this.#log.append(
       'iteration_completed',
@@ -283,11 +291,12 @@ export class GenerationRunner {
     return isJsonObject(outputs) && isSmall ? { outputs } : {};
   }
 
-  /** The last final response, else the last response, else the bare text (H7). */
+  /** The bare text of the generation that ended the run, or the last final response, else the last one (H7). */
   #answer(): string {
-    const { responses } = this.#segments;
+    const { responses, bareText } = this.#segments;
+    if (this.#isAnswerBareText) return bareText;
     const final = responses.findLast((response) => response.final === true);
-    return (final ?? responses.at(-1))?.content ?? this.#segments.bareText;
+    return (final ?? responses.at(-1))?.content ?? bareText;
   }
 }
 
@@ -308,4 +317,13 @@ function isUnclosed(event: ProtocolEvent): boolean {
     default:
       return false;
   }
+}
+
+/** The references without a value, as the model is shown them (P10). */
+function missingValues(references: readonly OpenReference[]): readonly MissingValue[] {
+  return references.slice(0, limits.missingShown).map(({ reference, resolve }) => {
+    const value = resolve();
+    const shape = value.type === 'value' && value.value !== null ? renderShape(shapeOfValue(value.value)) : '';
+    return { reference: reference.raw, name: reference.name, shape };
+  });
 }

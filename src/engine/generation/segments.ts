@@ -7,19 +7,40 @@
  * Invariants:
  *  1. A block opens and closes with a journaled event; the closing event contains the whole text (J4).
  *  2. Patches of a block have its seq as `segment` and continue at `offset`, in UTF-16 code units.
- *  3. A response stops at the first reference whose producer is running. The rest of the block waits; later blocks do
- *     not (P13).
+ *  3. A response stops at the first reference whose producer is running, and at an object or list that begins a line
+ *     until the next character is known. The rest of the block waits; later blocks do not (P13).
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
  *  5. The references of a run render at most `limits.runResponseChars`; after that, responses are cut.
+ *  6. A response that was closed with pending values is written again, in a block of its own, when its run has answered
+ *     (P13).
  */
 import { limits } from '../../domain/limits.ts';
 import type { Finality, Reference } from '../../domain/protocol-event.ts';
 import type { EventData, TextPatch } from '../../domain/event.ts';
+import { MarkdownPosition } from '../../protocol/references/markdown-position.ts';
+import { gapOf, spelled } from '../run/resolve-names.ts';
+import type { RenderedReference } from '../run/resolve-names.ts';
 import type { NameValue } from '../run/results.ts';
 import type { RunLog } from '../run/run-log.ts';
 
 type BlockType = 'thought' | 'text' | 'response';
-type Piece = string | { readonly reference: Reference; readonly resolve: () => NameValue };
+
+/** A reference in a response, with the current value of its name. */
+export interface OpenReference {
+  readonly reference: Reference;
+  readonly resolve: () => NameValue;
+}
+
+/** A rendered value that begins a line: its form depends on what follows. */
+interface UndecidedValue {
+  readonly block: NonNullable<RenderedReference['block']>;
+  readonly text: string;
+}
+
+type Piece = string | OpenReference | UndecidedValue;
+
+/** How many pieces of white space after a value are awaited. */
+const LOOKAHEAD_PIECES = 16;
 
 interface Block {
   readonly type: BlockType;
@@ -27,8 +48,15 @@ interface Block {
   readonly iteration: number;
   readonly final: Finality;
   content: string;
-  /** The beginning of a response with references as written by the model; null without references. */
-  written: string | null;
+  /** A response as written by the model, in text and references; null without references. */
+  parts: (string | OpenReference)[] | null;
+  /** References without a value, by their spelling. */
+  readonly missing: Map<string, OpenReference>;
+  /** Names whose action waits for an approval. */
+  readonly pending: Set<string>;
+  /** The block that this one writes again, with all values. */
+  readonly completes: number | null;
+  readonly position: MarkdownPosition;
   /** UTF-8 bytes; counted for responses only. */
   bytes: number;
   cut: boolean;
@@ -40,39 +68,60 @@ interface Block {
 }
 
 /** Renders the value of `$name` in a response. */
-export type RenderReference = (reference: Reference, value: NameValue) => { text: string; warning: string | null };
+export type RenderReference = (reference: Reference, value: NameValue) => RenderedReference;
 
 export class Segments {
   readonly #log: RunLog;
   readonly #render: RenderReference;
   readonly #streamThoughts: boolean;
+  readonly #hasBlockForms: boolean;
   #open: Block | null = null;
   /** Open blocks interrupted by another one: reasoning may arrive between pieces of text. */
   readonly #below: Block[] = [];
   /** Responses that wait for a reference, in order; may include the open block. */
   #held: Block[] = [];
-  #responses: { content: string; final: Finality }[] = [];
+  #responses: { readonly segment: number; content: string; final: Finality }[] = [];
+  /** Responses of the current generation that may end the run and have values that are missing or pending. */
+  #incomplete: Block[] = [];
   #bareText: { readonly iteration: number; readonly content: string }[] = [];
   /** Issued warnings: each reference once, at most `limits.warningsPerGeneration` in a run. */
   readonly #warned = new Set<string>();
   #renderedChars = 0;
 
-  constructor(log: RunLog, options: { readonly render: RenderReference; readonly streamThoughts: boolean }) {
+  /** @param options `hasBlockForms`: objects and lists with a line of their own become tables and code blocks */
+  constructor(
+    log: RunLog,
+    options: { readonly render: RenderReference; readonly streamThoughts: boolean; readonly hasBlockForms: boolean },
+  ) {
+    this.#hasBlockForms = options.hasBlockForms;
     this.#log = log;
     this.#render = options.render;
     this.#streamThoughts = options.streamThoughts;
   }
 
+  /** A new generation begins. */
+  beginGeneration(): void {
+    this.#incomplete = [];
+  }
+
   open(type: BlockType, final: Finality = null, data: EventData['thought_started'] = {}): void {
     if (this.#open !== null) this.#below.push(this.#open);
     const segment = this.#log.append(`${type}_started`, type === 'response' ? { final } : data);
-    this.#open = {
+    this.#open = this.#newBlock(type, segment, final, null);
+  }
+
+  #newBlock(type: BlockType, segment: number, final: Finality, completes: number | null): Block {
+    return {
       type,
       segment,
       iteration: this.#log.iteration,
       final,
       content: '',
-      written: null,
+      parts: null,
+      missing: new Map(),
+      pending: new Set(),
+      completes,
+      position: new MarkdownPosition(),
       bytes: 0,
       cut: false,
       pieces: [],
@@ -85,17 +134,20 @@ export class Segments {
   write(text: string): void {
     const block = this.#open;
     if (block === null) return;
-    if (block.written !== null) addWritten(block, text);
-    if (block.pieces.length > 0) block.pieces.push(text);
-    else this.#emit(block, text);
+    block.parts?.push(text);
+    if (block.pieces.length === 0) return this.#emit(block, text);
+    block.pieces.push(text);
+    if (isUndecided(block.pieces[0])) this.#flush(block);
   }
 
   /** A reference in the open response; `resolve` is called now and whenever an action settles. */
   refer(reference: Reference, resolve: () => NameValue): void {
     const block = this.#open;
     if (block === null) return;
-    addWritten(block, reference.raw);
-    block.pieces.push({ reference, resolve });
+    const open = { reference, resolve };
+    block.parts ??= [block.content];
+    block.parts.push(open);
+    block.pieces.push(open);
     this.#flush(block);
     if (block.pieces.length > 0 && !this.#held.includes(block)) this.#held.push(block);
   }
@@ -107,6 +159,7 @@ export class Segments {
     this.#open = this.#below.pop() ?? null;
     block.closed = true;
     block.unclosed = unclosed;
+    if (isUndecided(block.pieces[0])) this.#flush(block);
     this.#finishIfDone(block);
   }
 
@@ -124,13 +177,49 @@ export class Segments {
   finishPending(): void {
     while (this.#open !== null) this.close(true);
     for (const block of this.#held) {
-      for (const piece of block.pieces) {
-        this.#emit(block, typeof piece === 'string' ? piece : `[${piece.reference.name}: pending]`);
-      }
-      block.pieces.length = 0;
+      this.#flush(block, true);
       this.#finishIfDone(block);
     }
     this.#held = [];
+  }
+
+  /** Whether the generation's responses that may end the run lack values, now that everything has settled (P10). */
+  checkAnswer(): { readonly missing: boolean; readonly pending: boolean } {
+    return { missing: this.missing.length > 0, pending: this.#incomplete.some(({ pending }) => pending.size > 0) };
+  }
+
+  /** The references without a value in these responses, each once; a value that was pending may be missing now. */
+  get missing(): readonly OpenReference[] {
+    const found = new Map<string, OpenReference>();
+    for (const { missing, pending, parts } of this.#incomplete) {
+      for (const [raw, reference] of missing) found.set(raw, reference);
+      for (const part of pending.size === 0 ? [] : (parts ?? [])) {
+        if (typeof part === 'string' || !pending.has(part.reference.name)) continue;
+        if (gapOf(part.reference, part.resolve()) === 'missing') found.set(part.reference.raw, part);
+      }
+    }
+    return [...found.values()];
+  }
+
+  /** Writes the responses with pending values again, in order: all values have settled (P13). */
+  completePending(): void {
+    const pending = this.#incomplete.filter((block) => block.pending.size > 0);
+    this.#incomplete = [];
+    for (const { parts, final, segment, unclosed } of pending) {
+      const started = this.#log.append('response_started', { final, completes: segment });
+      const block = this.#newBlock('response', started, final, segment);
+      block.parts = parts;
+      block.pieces.push(...(parts ?? []));
+      block.closed = true;
+      block.unclosed = unclosed;
+      this.#flush(block, true);
+      this.#finishIfDone(block);
+    }
+  }
+
+  /** The generation did not end the run: none of the responses so far is the answer. */
+  continueAfter(): void {
+    for (const response of this.#responses) if (response.final === true) response.final = false;
   }
 
   /** Completed responses of the run so far, in order of completion. */
@@ -155,34 +244,70 @@ export class Segments {
       .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: block.content }));
   }
 
-  #flush(block: Block): void {
+  /** @param pendingToo a value that is not there yet is written as pending */
+  #flush(block: Block, pendingToo = false): void {
     const { pieces } = block;
     let done = 0;
-    for (const piece of pieces) {
-      if (typeof piece === 'string') {
-        this.#emit(block, piece);
-      } else {
-        const value = piece.resolve();
-        if (value.type === 'running') break;
-        const { text, warning } = this.#rendered(block, piece.reference, value);
-        if (warning !== null) this.#warnOnce(value.type === 'unknown' ? 'unknown_reference' : 'missing_path', warning);
-        this.#emit(block, text);
+    for (const [index, piece] of pieces.entries()) {
+      let next = piece;
+      if (typeof next !== 'string' && 'resolve' in next) {
+        const value = next.resolve();
+        if (value.type === 'running' && !pendingToo) break;
+        next = this.#rendered(block, next, value);
+      }
+      if (typeof next === 'string') this.#emit(block, next);
+      else {
+        const isAlone = this.#isAlone(block, index + 1);
+        if (isAlone === null) {
+          pieces[index] = next;
+          break;
+        }
+        if (isAlone) this.#emitBlock(block, next, index + 1 < pieces.length);
+        else this.#emit(block, next.text);
       }
       done += 1;
     }
     pieces.splice(0, done);
   }
 
-  /** Renders a reference, unless a limit excludes it from the response. */
-  #rendered(block: Block, reference: Reference, value: NameValue): ReturnType<RenderReference> {
-    if (block.cut) return { text: '', warning: null };
+  /**
+   * Renders a reference, unless a limit excludes it from the response.
+   *
+   * @returns its text, or both forms of a value that begins a line
+   */
+  #rendered(block: Block, { reference, resolve }: OpenReference, value: NameValue): string | UndecidedValue {
+    if (block.cut) return '';
     if (this.#renderedChars >= limits.runResponseChars) {
       this.#cut(block, `the references of this run have rendered ${limits.runResponseChars} characters`);
-      return { text: '', warning: null };
+      return '';
     }
-    const rendered = this.#render(reference, value);
-    this.#renderedChars += rendered.text.length;
-    return rendered;
+    const gap = gapOf(reference, value);
+    if (gap === 'missing') block.missing.set(reference.raw, { reference, resolve });
+    if (gap === 'pending') block.pending.add(reference.name);
+    const { text, block: form, warning } = this.#render(reference, value);
+    this.#renderedChars += text.length;
+    if (warning !== null) this.#warnOnce(warning.code, warning.message);
+    const isInline = form === null || !this.#hasBlockForms || block.position.indent === null;
+    return isInline ? text : { text, block: form };
+  }
+
+  /** Whether the line ends before the piece `next`; null if that is not known yet. */
+  #isAlone({ pieces, closed }: Block, next: number): boolean | null {
+    for (const piece of pieces.slice(next, next + LOOKAHEAD_PIECES)) {
+      if (typeof piece !== 'string') return false;
+      const text = /[^ \t\r]/.exec(piece)?.[0];
+      if (text !== undefined) return text === '\n';
+    }
+    if (pieces.length - next >= LOOKAHEAD_PIECES) return false;
+    return closed ? true : null;
+  }
+
+  /** A value with a line of its own. Blank lines separate a table from the text around it. */
+  #emitBlock(block: Block, { block: render }: UndecidedValue, hasMore: boolean): void {
+    const { indent, isAfterBlank } = block.position;
+    const { text, isTable } = render(indent ?? '');
+    this.#renderedChars += text.length;
+    this.#emit(block, `${isTable && !isAfterBlank ? `\n${indent ?? ''}` : ''}${text}${isTable && hasMore ? '\n' : ''}`);
   }
 
   #cut(block: Block, why: string): void {
@@ -201,6 +326,7 @@ export class Segments {
     if (text === '' || block.cut) return;
     let delta = text;
     if (block.type === 'response') {
+      block.position.write(text);
       block.bytes += byteLength(text);
       if (block.bytes > limits.responseBytes) {
         const room = limits.responseBytes - (block.bytes - byteLength(text));
@@ -217,26 +343,58 @@ export class Segments {
 
   #finishIfDone(block: Block): void {
     if (!block.closed || block.pieces.length > 0) return;
+    this.#fillBlank(block);
+    const { pending, missing, completes, parts } = block;
+    const isWhole = block.final !== false && completes === null && !block.shortened;
+    if (isWhole && pending.size + missing.size > 0) this.#incomplete.push(block);
+    this.#held = this.#held.filter((held) => held !== block);
     const { data } = this.#log.write(
       `${block.type}_completed`,
       {
         segment: block.segment,
         content: block.content,
         ...(block.type === 'response' ? { final: block.final } : {}),
+        ...(pending.size > 0 ? { pending: [...pending] } : {}),
+        ...(missing.size > 0 ? { missing: [...missing.values()].map(({ reference }) => spelled(reference)) } : {}),
+        ...(completes === null ? {} : { completes }),
         ...(block.unclosed ? { unclosed: true } : {}),
         ...(block.shortened ? { cut: true } : {}),
       },
-      { iteration: block.iteration, ...(block.written === null ? {} : { state: { written: block.written } }) },
+      { iteration: block.iteration, ...(parts === null ? {} : { state: { written: writtenText(parts) } }) },
     );
     // If the block was already closed before a crash, its stored text applies.
     const { content } = data;
-    if (block.type === 'response') this.#responses.push({ content, final: block.final });
+    if (block.type === 'response') this.#answered(block, content);
     if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
+  }
+
+  /** A response whose values are all empty says so: a reader is never shown an empty answer. */
+  #fillBlank(block: Block): void {
+    const first = block.parts?.find((part) => typeof part !== 'string');
+    if (first === undefined || block.cut || block.content.trim() !== '') return;
+    block.missing.set(first.reference.raw, first);
+    this.#emit(block, `[${spelled(first.reference)}: empty]`);
+  }
+
+  #answered({ segment, final, completes }: Block, content: string): void {
+    const earlier = this.#responses.find((response) => response.segment === completes);
+    if (earlier === undefined) this.#responses.push({ segment, content, final });
+    else Object.assign(earlier, { content, final });
   }
 }
 
-function addWritten(block: Block, text: string): void {
-  block.written = ((block.written ?? block.content) + text).slice(0, limits.summaryReadChars);
+function isUndecided(piece: Piece | undefined): boolean {
+  return typeof piece === 'object' && 'block' in piece;
+}
+
+/** The beginning of a response with references as written by the model. */
+function writtenText(parts: readonly (string | OpenReference)[]): string {
+  let written = '';
+  for (const part of parts) {
+    if (written.length >= limits.summaryReadChars) break;
+    written += typeof part === 'string' ? part : part.reference.raw;
+  }
+  return written.slice(0, limits.summaryReadChars);
 }
 
 const encoder = new TextEncoder();

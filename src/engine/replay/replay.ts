@@ -47,6 +47,9 @@ export class Replay {
   readonly #approvals = new Map<string, EventOf<'approval_requested'>>();
   readonly #approvalErrors = new Map<string, ActionError>();
   readonly #started = new Map<string, number>();
+  /** Whether a generation ended its run, by iteration; and those whose responses were written again. */
+  readonly #final = new Map<number, boolean>();
+  readonly #completed = new Set<number>();
   readonly #load: (seq: number) => Json;
   #position = 0;
   #over = false;
@@ -80,6 +83,8 @@ export class Replay {
         if (event.type === 'approval_requested') this.#approvals.set(key, event);
         if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
       }
+      if (event.type === 'iteration_completed') this.#final.set(event.data.iteration, event.data.final);
+      if (event.type === 'response_started' && event.data.completes !== undefined) this.#completed.add(event.iteration);
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
       if (!isRepeated(type)) continue;
       events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
@@ -161,6 +166,12 @@ export class Replay {
   /** The event that first started an action; null if it has not started. */
   startedAt(key: string): number | null {
     return this.#started.get(key) ?? null;
+  }
+
+  /** What was known about the values in a generation's answer; null if the generation is not complete in the record. */
+  answerOf(iteration: number): { readonly missing: boolean; readonly pending: boolean } | null {
+    const final = this.#final.get(iteration);
+    return final === undefined ? null : { missing: !final, pending: this.#completed.has(iteration) };
   }
 
   conditionOf(key: string): ConditionResult | null {

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Reference, WarningCode } from '../../domain/protocol-event.ts';
 import { commandReferences } from '../../protocol/references/references.ts';
+import { hasBlockForm, renderBlock } from '../../protocol/references/markdown-value.ts';
 import { follow, renderText, substitute } from '../../protocol/references/substitution.ts';
 import type { NameLookup, SubstitutionQuota } from '../../protocol/references/substitution.ts';
 import type { NameValue } from './results.ts';
@@ -79,23 +80,57 @@ function forParameters(value: NameValue): ReturnType<NameLookup> {
   }
 }
 
-/** Renders a reference in a response. */
-export function renderReference(reference: Reference, value: NameValue): { text: string; warning: string | null } {
+/** A reference in a response, ready to be written. */
+export interface RenderedReference {
+  readonly text: string;
+  /** The value has a form of its own for a line of its own; `indent` is the white space before further lines. */
+  readonly block: ((indent: string) => { readonly text: string; readonly isTable: boolean }) | null;
+  readonly warning: { readonly code: WarningCode; readonly message: string } | null;
+}
+
+/** Why a reference in a response has no value: it does not exist or is null, or it waits for an approval. */
+export type ReferenceGap = 'missing' | 'pending' | null;
+
+export function gapOf({ path }: Reference, value: NameValue): ReferenceGap {
+  switch (value.type) {
+    case 'value':
+      return follow(value.value, path).value === null ? 'missing' : null;
+    case 'absent':
+      return value.why === 'pending' ? 'pending' : null;
+    case 'running':
+      return 'pending';
+    case 'unknown':
+      return null;
+  }
+}
+
+/** Renders a reference in a response (P13). Never empty, except for an empty string. */
+export function renderReference(reference: Reference, value: NameValue): RenderedReference {
+  const plain = (text: string): RenderedReference => ({ text, block: null, warning: null });
   switch (value.type) {
     case 'value': {
-      const found = follow(value.value, reference.path);
-      return found.found
-        ? { text: renderText(found.value), warning: null }
-        : { text: '', warning: `${reference.raw}: this path does not exist in the value of "${reference.name}"` };
+      const { found, value: shown } = follow(value.value, reference.path);
+      if (shown !== null) {
+        const block = hasBlockForm(shown) ? (indent: string) => renderBlock(shown, indent) : null;
+        return { text: renderText(shown), block, warning: null };
+      }
+      const message = found
+        ? `${reference.raw}: this value is null`
+        : `${reference.raw}: this path does not exist in the value of "${reference.name}"`;
+      return { ...plain(`[${spelled(reference)}: missing]`), warning: { code: 'missing_path', message } };
     }
     case 'absent':
-      return { text: `[${reference.name}: ${value.why}]`, warning: null };
+      return plain(`[${reference.name}: ${value.why}]`);
     case 'running':
-      return { text: `[${reference.name}: pending]`, warning: null };
-    case 'unknown':
-      return {
-        text: reference.raw,
-        warning: `${reference.raw} refers to a name that was not declared before; left unchanged`,
-      };
+      return plain(`[${reference.name}: pending]`);
+    case 'unknown': {
+      const message = `${reference.raw} refers to a name that was not declared before; left unchanged`;
+      return { ...plain(reference.raw), warning: { code: 'unknown_reference', message } };
+    }
   }
+}
+
+/** The reference as written, without its `$` and braces. */
+export function spelled({ raw }: Reference): string {
+  return raw.replace(/^\$\{?|\}$/g, '');
 }

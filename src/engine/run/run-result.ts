@@ -84,31 +84,56 @@ export type RunOutline = Omit<
   }[];
 };
 
-/** A run's answer: its final response, else its last one, else the bare text of its last generation. */
+/**
+ * A run's answer: its final response, else its last one, else the bare text of its last generation. A response of a
+ * generation that did not end the run is not final. A response that replaces another one takes its place (P10, P13).
+ */
 export class RunAnswer {
   /** The events that it is derived from. */
-  static readonly EVENTS: readonly EventType[] = ['response_completed', 'text_completed'];
+  static readonly EVENTS: readonly EventType[] = ['response_completed', 'text_completed', 'iteration_completed'];
 
-  #final: string | null = null;
-  #last: string | null = null;
+  #final: Answer | null = null;
+  #last: Answer | null = null;
   #bare: string[] = [];
   #iteration = 0;
+  /** The latest generation with a response. */
+  #responded = 0;
 
   add(event: SessionEvent): void {
-    if (event.type === 'response_completed') {
-      this.#last = event.data.content;
-      if (event.data.final === true) this.#final = event.data.content;
-    } else if (event.type === 'text_completed') {
-      // The text of earlier generations only accompanied their actions (P11).
-      if (event.iteration !== this.#iteration) this.#bare = [];
-      this.#iteration = event.iteration;
-      this.#bare.push(event.data.content);
+    switch (event.type) {
+      case 'response_completed':
+        return this.#respond(event);
+      case 'text_completed':
+        // The text of earlier generations only accompanied their actions (P11).
+        if (event.iteration !== this.#iteration) this.#bare = [];
+        this.#iteration = event.iteration;
+        this.#bare.push(event.data.content);
+        return;
+      case 'iteration_completed':
+        if (!event.data.final) this.#final = null;
+        else if (this.#responded < event.iteration && this.#iteration === event.iteration) this.#last = null;
+        return;
+      default:
+        return;
     }
   }
 
-  get text(): string {
-    return this.#final ?? this.#last ?? this.#bare.join('\n\n');
+  #respond({ iteration, data: { content, segment, final, completes } }: EventOf<'response_completed'>): void {
+    const answer = { segment, content };
+    this.#responded = Math.max(this.#responded, iteration);
+    const replaces = (earlier: Answer | null): boolean => completes === undefined || completes === earlier?.segment;
+    if (replaces(this.#last)) this.#last = answer;
+    if (final === true && replaces(this.#final)) this.#final = answer;
   }
+
+  get text(): string {
+    return (this.#final ?? this.#last)?.content ?? this.#bare.join('\n\n');
+  }
+}
+
+interface Answer {
+  readonly segment: number;
+  readonly content: string;
 }
 
 /** Folds a run's events, oldest first. Also works for an unfinished run. */
@@ -118,7 +143,7 @@ export class RunFold {
   /** The action of an id, by iteration: ids may be reused in a later generation (P6). */
   readonly #accepted = new Map<string, OutlinedAction>();
   readonly #answer = new RunAnswer();
-  readonly #responses: { seq: number; final: boolean | null }[] = [];
+  readonly #responses: { seq: number; segment: number; final: boolean | null }[] = [];
   readonly #warnings: { code: string; message: string }[] = [];
   readonly #approvals = new Map<string, NonNullable<RunResult['approvals']>[number]>();
   #outputsSeq: number | null = null;
@@ -150,7 +175,7 @@ export class RunFold {
     const hasFailed = ({ action: { status } }: OutlinedAction): boolean => status === 'failed' || status === 'rejected';
     return {
       response: this.#answer.text,
-      responses: this.#responses,
+      responses: this.#responses.map(({ seq, final }) => ({ seq, final })),
       actions: this.#actions.filter((outlined) => hasFailed(outlined) || !isWorkflowHelper(outlined.action.name)),
       outputsSeq: this.#outputsSeq,
       failed_actions: this.#actions.filter(hasFailed).length,
@@ -211,9 +236,10 @@ export class RunFold {
         break;
       case 'response_completed':
         this.#answer.add(event);
-        this.#responses.push({ seq: event.seq ?? 0, final: event.data.final });
+        this.#respond(event);
         break;
       case 'text_completed':
+      case 'iteration_completed':
         this.#answer.add(event);
         break;
       case 'warning':
@@ -228,6 +254,13 @@ export class RunFold {
       default:
         break;
     }
+  }
+
+  #respond({ seq, data: { segment, final, completes } }: EventOf<'response_completed'>): void {
+    const response = { seq: seq ?? 0, segment, final };
+    const replaced = completes === undefined ? -1 : this.#responses.findIndex((other) => other.segment === completes);
+    if (replaced < 0) this.#responses.push(response);
+    else this.#responses[replaced] = response;
   }
 
   #use({ prompt_tokens, completion_tokens, cached_tokens, estimated, cost }: EventData['usage']): void {

@@ -63,6 +63,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   let state: RunState = initialState();
   const segments = new Segments(log, {
     render: renderReference,
+    // The answer of a workflow is its outputs, as JSON.
+    hasBlockForms: context.source.type !== 'workflow',
     streamThoughts: context.resolved.agent.loop.streamThoughts,
   });
   const actions = new ActionRunner({ context, log, results, outcomes, inputQueue, state: () => state, replay });
@@ -81,8 +83,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         actions.settlements.reject(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
-        const { final, refers } = generations.blocks.closeResponse(event.unclosed, interrupted && event.unclosed);
-        return decide({ type: 'response_closed', at, final, refers });
+        const closed = generations.blocks.closeResponse(event.unclosed, interrupted && event.unclosed);
+        return decide({ type: 'response_closed', at, ...closed });
       }
       case 'response_reference':
         return generations.blocks.refer(
@@ -202,6 +204,13 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return generations.stop();
       case 'report_plan':
         return generations.reportPlan(command.iteration);
+      case 'check_answer': {
+        const recorded = log.replaying ? (replay?.answerOf(command.iteration) ?? null) : null;
+        const checked = recorded ?? segments.checkAnswer();
+        return decide({ type: 'answer_checked', at: context.clock.now(), ...checked });
+      }
+      case 'complete_responses':
+        return segments.completePending();
       case 'complete_iteration':
         return generations.complete(command.final);
       case 'budget_exceeded':

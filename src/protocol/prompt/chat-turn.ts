@@ -20,6 +20,15 @@ export interface ActionReport {
   readonly note?: string | null;
 }
 
+/** A reference in a response that had no value (P10). */
+export interface MissingValue {
+  /** As the model wrote it. */
+  readonly reference: string;
+  readonly name: string;
+  /** The keys and types of the name's value. */
+  readonly shape: string;
+}
+
 /** The text and calls of one generation, with the results of its actions. */
 export interface Generation {
   readonly text: string;
@@ -28,6 +37,8 @@ export interface Generation {
   readonly results: readonly ActionReport[];
   /** Set if it ended early (P15). */
   readonly cut?: Cut;
+  /** Set if its response was not final because these values are missing. */
+  readonly missing?: readonly MissingValue[];
 }
 
 /** The ways in which a generation can end early. */

@@ -12,7 +12,7 @@ import type { ChatMessage } from '../../domain/ports.ts';
 import { compact } from './compaction.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
-import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation } from './chat-turn.ts';
+import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation, MissingValue } from './chat-turn.ts';
 
 const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
@@ -29,6 +29,16 @@ const CUT_REASONS: Readonly<Record<Cut, string>> = {
 /** Shown in the next iteration, so that the model neither repeats complete blocks nor relies on lost ones (P15). */
 function cutNotice(cut: Cut): string {
   return `<system>Your last output was cut off: ${CUT_REASONS[cut]}. What was complete by then counts. An action or a response that was not closed is lost: write it again, shorter.</system>`;
+}
+
+/** Shown once in a run, so that the model answers with values that exist (P10). */
+function missingNotice(missing: readonly MissingValue[]): string {
+  const references = missing.map(({ reference }) => reference).join(', ');
+  const shapes = new Map(missing.map(({ name, shape }) => [name, shape]));
+  const known = [...shapes].filter(([, shape]) => shape !== '').map(([name, shape]) => `$${name} is ${shape}`);
+  const is = known.length === 0 ? '' : ` What these results look like: ${known.join('; ')}.`;
+  const text = `Your response was not final: it refers to values that do not exist or are null: ${references}.${is} Answer again, with paths that exist, or without these values.`;
+  return `<system>${escapeReservedTags(sanitizeText(text), 'reserved')}</system>`;
 }
 
 /** A value cut shorter than this is useless; it is left out instead. */
@@ -86,7 +96,7 @@ export function buildTranscript(conversation: {
 function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
   messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
-    const { text, calls = [], results, cut: broke = null } = generation;
+    const { text, calls = [], results, cut: broke = null, missing = [] } = generation;
     const called = calledResults(generation);
     const answers = new Set(called.values());
     const unanswered = results.filter((report) => !answers.has(report));
@@ -97,7 +107,10 @@ function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ah
     // An empty output has nothing to repair.
     const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
     if (wasCut) messages.user(cutNotice(broke));
-    if (next === GO_ON && calls.length > 0 && unanswered.length === 0 && !wasCut) continue;
+    const hasMissing = next !== null && missing.length > 0;
+    if (hasMissing) messages.user(missingNotice(missing));
+    if (next === GO_ON && calls.length > 0 && unanswered.length === 0 && !wasCut && !hasMissing) continue;
+    if (next === GO_ON && hasMissing) continue;
     if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.note !== undefined)

@@ -1,9 +1,10 @@
 /** Text blocks as readers receive them (J4, P12, P13). */
 import { describe, expect, test } from 'vitest';
 import type { EventData, SessionEvent } from '../../../src/domain/event.ts';
+import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { Reference } from '../../../src/domain/protocol-event.ts';
 import { Segments } from '../../../src/engine/generation/segments.ts';
+import { renderReference } from '../../../src/engine/run/resolve-names.ts';
 import type { NameValue } from '../../../src/engine/run/results.ts';
 import { eventsOf } from '../../support/events.ts';
 import { logKit } from '../../support/run-log.ts';
@@ -16,18 +17,14 @@ interface Scene extends LogKit {
   refer(name: string): void;
 }
 
-const value = (text: string): NameValue => ({ type: 'value', value: text });
+const value = (json: Json): NameValue => ({ type: 'value', value: json });
 const RUNNING: NameValue = { type: 'running' };
 
-/** Blocks of a run in its first iteration. A string is shown as it is; any other value as `[name]`, with a warning. */
-function scene(streamThoughts = true): Scene {
+/** Blocks of a run in its first iteration. */
+function scene(streamThoughts = true, hasBlockForms = true): Scene {
   const kit = logKit();
   const values = new Map<string, NameValue>();
-  const render = (reference: Reference, found: NameValue): { text: string; warning: string | null } =>
-    found.type === 'value' && found.value !== 'incomplete'
-      ? { text: String(found.value), warning: null }
-      : { text: `[${reference.name}]`, warning: `$${reference.name} is ${found.type}` };
-  const segments = new Segments(kit.log, { render, streamThoughts });
+  const segments = new Segments(kit.log, { render: renderReference, streamThoughts, hasBlockForms });
   kit.log.enterIteration(1);
   return {
     ...kit,
@@ -159,7 +156,7 @@ describe('[P13] a response with references', () => {
     segments.close(false);
     expect(await completed(stage)).toEqual([{ segment: 2, content: 'meanwhile', final: true }]);
     segments.advance();
-    expect(segments.responses).toEqual([{ content: 'meanwhile', final: true }]);
+    expect(segments.responses).toMatchObject([{ content: 'meanwhile', final: true }]);
     values.set('slow', value('it'));
     values.set('late', RUNNING);
     segments.advance();
@@ -170,7 +167,7 @@ describe('[P13] a response with references', () => {
     expect((await completed(stage)).slice(1)).toEqual([
       { segment: 1, content: 'got it and more', final: null, unclosed: true },
     ]);
-    expect(segments.responses).toEqual([
+    expect(segments.responses).toMatchObject([
       { content: 'meanwhile', final: true },
       { content: 'got it and more', final: null },
     ]);
@@ -229,7 +226,7 @@ describe('[P13] a response with references', () => {
     expect(told((await stage.sent()).filter(({ type }) => type.endsWith('_completed')))).toEqual([
       ['thought_completed', 4, { segment: 3, content: '', unclosed: true }],
       ['text_completed', 5, { segment: 2, content: 'cut o', unclosed: true }],
-      ['response_completed', 6, { segment: 1, content: 'one [a: pending] two', final: false }],
+      ['response_completed', 6, { segment: 1, content: 'one [a: pending] two', final: false, pending: ['a'] }],
     ]);
     stage.segments.finishPending();
     stage.segments.advance();
@@ -272,15 +269,14 @@ describe('[P13] a response with references', () => {
 
   test('[P12] warns once about each reference, with the reason', async () => {
     const stage = scene();
-    stage.values.set('b', value('incomplete'));
+    stage.values.set('b', value(null));
     stage.values.set('c', { type: 'absent', why: 'failed' });
     stage.segments.open('response');
     for (const name of ['a', 'b', 'a', 'c', 'b']) stage.refer(name);
     stage.segments.close(false);
     expect(await warnings(stage)).toEqual([
-      { code: 'unknown_reference', message: '$a is unknown' },
-      { code: 'missing_path', message: '$b is value' },
-      { code: 'missing_path', message: '$c is absent' },
+      { code: 'unknown_reference', message: '$a refers to a name that was not declared before; left unchanged' },
+      { code: 'missing_path', message: '$b: this value is null' },
     ]);
   });
 
@@ -309,7 +305,7 @@ describe('[P11] the bare text of a run', () => {
     log.enterIteration(3);
     say('response', 'no bare text');
     expect(segments.bareText).toBe('one\n\ntwo');
-    expect(segments.responses).toEqual([{ content: 'no bare text', final: null }]);
+    expect(segments.responses).toMatchObject([{ content: 'no bare text', final: null }]);
   });
 });
 

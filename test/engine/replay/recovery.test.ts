@@ -219,6 +219,13 @@ const WORK: readonly Work[] = [
       '$out indeed</response>',
     ],
   },
+  {
+    name: '[P10] an answer without values, which the model is shown once',
+    model: ({ messages }) =>
+      JSON.stringify(messages).includes('was not final')
+        ? ['<response final="true">it is $x', '</response>']
+        : [ACTION('x', {}, { ms: 40 }), '<response final="true">it is ', '$x.count</response>'],
+  },
 ];
 
 /** Everything that must be the same for any crash: not the number of model calls, nor their durations. */
@@ -547,6 +554,49 @@ describe('[J8] approvals', () => {
     expect(world.executed).toHaveLength(1);
     expect(eventsOf(world.sent, 'warning').filter(({ data }) => data.code === 'run_recovered')).toEqual([]);
   });
+
+  test.each(['torn', 'unsynced'] as const)(
+    '[P13] a pending answer is completed once, wherever the host is lost after the decision (%s)',
+    async (leaves) => {
+      const options: KitOptions = {
+        agent: supervised,
+        script: [`${ACTION('c', {}, { value: 'R-1' }, 'python')}<response final="true">Refund $c.</response>`],
+      };
+      const parked = async (): Promise<World> => {
+        const world = new World(true);
+        const first = await host(world, null, options);
+        await send(first, 'refund');
+        await settle();
+        first.sql.kill();
+        return world;
+      };
+      const decide = async ({ kit }: Host): Promise<void> => {
+        await kit.session.recover();
+        // A client without an answer sends its decision again; the first one counts.
+        await Promise.allSettled([kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null)]);
+      };
+      for (let atAppend = 1; atAppend <= 9; atAppend += 1) {
+        const world = await parked();
+        const second = await host(world, { atAppend, leaves }, options);
+        await Promise.race([decide(second), gone(second)]);
+        if (!second.sql.crashed) await live(world, second);
+        second.sql.kill();
+        await settle();
+        const last = await host(world, null, options);
+        await decide(last);
+        await live(world, last);
+        checkJournal({ world, last });
+        const result = await lastResult(last);
+        expect(result, `crash at append ${atAppend}`).toMatchObject({
+          status: 'completed',
+          response: 'Refund R-1.',
+          responses: [{ content: 'Refund R-1.', final: true }],
+        });
+        expect(last.kit.requests).toEqual([]);
+        atMostOnce(world.executed);
+      }
+    },
+  );
 
   test('a denial after a restart is reported to the model', async () => {
     const model = {

@@ -5,6 +5,7 @@ import type { ActionDeclaration, ActionType } from '../../../src/domain/action.t
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { Reference } from '../../../src/domain/protocol-event.ts';
 import { renderReference, resolveCall } from '../../../src/engine/run/resolve-names.ts';
+import type { RenderedReference } from '../../../src/engine/run/resolve-names.ts';
 import type { ResolvedCall } from '../../../src/engine/run/resolve-names.ts';
 import type { NameValue } from '../../../src/engine/run/results.ts';
 import { newSubstitutionQuota } from '../../../src/protocol/references/substitution.ts';
@@ -101,15 +102,25 @@ describe('[P13] a reference in a response', () => {
   const reference = (name: string, path: Reference['path'] = []): Reference =>
     ({ name, path, raw: `$${name}${path.map((step) => `.${step}`).join('')}` }) as unknown as Reference;
 
-  const cases: readonly (readonly [Reference, NameValue, text: string, warning: string | null])[] = [
+  const missing = (message: string) => ({ code: 'missing_path', message }) as const;
+  const cases: readonly (readonly [Reference, NameValue, text: string, RenderedReference['warning']])[] = [
     [reference('n'), { type: 'value', value: 3 }, '3', null],
     [reference('who', ['name']), { type: 'value', value: { name: 'Ann' } }, 'Ann', null],
     [
       reference('who', ['age']),
       { type: 'value', value: { name: 'Ann' } },
-      '',
-      '$who.age: this path does not exist in the value of "who"',
+      '[who.age: missing]',
+      missing('$who.age: this path does not exist in the value of "who"'),
     ],
+    [
+      reference('who', ['age']),
+      { type: 'value', value: { age: null } },
+      '[who.age: missing]',
+      missing('$who.age: this value is null'),
+    ],
+    [reference('n'), { type: 'value', value: null }, '[n: missing]', missing('$n: this value is null')],
+    [reference('n'), { type: 'value', value: '' }, '', null],
+    [reference('n'), { type: 'value', value: { a: [] } }, '{"a":[]}', null],
     [reference('a'), { type: 'absent', why: 'skipped' }, '[a: skipped]', null],
     [reference('a'), { type: 'absent', why: 'left_out' }, '[a: left_out]', null],
     [reference('a'), { type: 'running' }, '[a: pending]', null],
@@ -117,10 +128,10 @@ describe('[P13] a reference in a response', () => {
       reference('a', ['b']),
       { type: 'unknown' },
       '$a.b',
-      '$a.b refers to a name that was not declared before; left unchanged',
+      { code: 'unknown_reference', message: '$a.b refers to a name that was not declared before; left unchanged' },
     ],
   ];
   test.each(cases)('%j with the value %j is %j', (given, value, text, warning) => {
-    expect(renderReference(given, value)).toEqual({ text, warning });
+    expect(renderReference(given, value)).toMatchObject({ text, warning });
   });
 });

@@ -1,0 +1,106 @@
+/**
+ * The shape of a result: keys and types, never values.
+ *
+ * Keys of a result are data, so a learned shape contains only keys that look like short identifiers. Every shape is
+ * limited in depth, parts and keys (`limits.shape…`).
+ */
+import type { Json } from './json.ts';
+import { limits } from './limits.ts';
+
+/**
+ * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
+ * each key. The key `…` stands for keys that are not shown.
+ */
+export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
+
+const UNKNOWN = 'any';
+const OTHERS = '…';
+const KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/** The shape of a result. */
+export function shapeOfValue(value: Json): Shape {
+  return ofValue(value, 0, { left: limits.shapeParts });
+}
+
+interface Parts {
+  left: number;
+}
+
+function ofValue(value: Json, depth: number, parts: Parts): Shape {
+  parts.left -= 1;
+  if (value === null) return UNKNOWN;
+  if (typeof value === 'string') return 'text';
+  if (typeof value !== 'object') return typeof value;
+  const isDeep = depth >= limits.shapeDepth;
+  if (Array.isArray(value)) {
+    if (isDeep) return [UNKNOWN];
+    const items = value.slice(0, limits.shapeItems).map((item) => ofValue(item, depth + 1, parts));
+    return [items.reduce((first, next) => merged(first, next, true), UNKNOWN)];
+  }
+  const shape: Record<string, Shape> = {};
+  let keys = 0;
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
+    keys += 1;
+    if (isDeep || keys > limits.shapeKeys || parts.left <= 0 || key.length > limits.shapeKeyChars || !KEY.test(key)) {
+      shape[OTHERS] = UNKNOWN;
+      if (isDeep || keys > limits.shapeKeys || parts.left <= 0) break;
+    } else define(shape, key, ofValue(value[key] ?? null, depth + 1, parts));
+  }
+  return shape;
+}
+
+/** `__proto__` is a key like any other. */
+function define(shape: Record<string, Shape>, key: string, value: Shape): void {
+  Object.defineProperty(shape, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** @param all also the keys that only `second` has */
+function merged(first: Shape, second: Shape, all: boolean): Shape {
+  if (first === UNKNOWN) return second;
+  if (isList(first)) return isList(second) ? [merged(first[0], second[0], all)] : first;
+  if (!isObject(first) || !isObject(second)) return first;
+  const shape: Record<string, Shape> = {};
+  for (const [key, value] of Object.entries(first)) {
+    define(shape, key, Object.hasOwn(second, key) ? merged(value, second[key] ?? UNKNOWN, all) : value);
+  }
+  if (!all) return shape;
+  for (const [key, value] of Object.entries(second)) {
+    if (Object.hasOwn(shape, key)) continue;
+    const isFull = Object.keys(shape).length >= limits.shapeKeys;
+    define(shape, isFull ? OTHERS : key, isFull ? UNKNOWN : value);
+  }
+  return shape;
+}
+
+function isList(shape: Shape): shape is readonly [Shape] {
+  return Array.isArray(shape);
+}
+
+function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
+  return typeof shape === 'object' && !Array.isArray(shape);
+}
+
+/**
+ * One line such as `{tickets: [{id: number, title}], total: number}`: a key alone is text. A shape that is too long is
+ * shown less deep.
+ */
+export function renderShape(shape: Shape): string {
+  for (let depth: number = limits.shapeDepth + 1; depth > 0; depth -= 1) {
+    const text = rendered(shape, depth);
+    if (text.length <= limits.shapeChars) return text;
+  }
+  const text = rendered(shape, 1);
+  return `${text.slice(0, text.lastIndexOf(',', limits.shapeChars))}, ${OTHERS}${isObject(shape) ? '}' : ''}`;
+}
+
+function rendered(shape: Shape, depth: number): string {
+  if (typeof shape === 'string') return shape;
+  if (isList(shape)) return depth <= 0 ? `[${OTHERS}]` : `[${rendered(shape[0], depth - 1)}]`;
+  if (depth <= 0) return `{${OTHERS}}`;
+  const parts = Object.entries(shape).map(([key, value]) => {
+    const isAlone = value === 'text' || (key === OTHERS && value === UNKNOWN);
+    return isAlone ? key : `${key}: ${rendered(value, depth - 1)}`;
+  });
+  return `{${parts.join(', ')}}`;
+}
