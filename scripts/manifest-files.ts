@@ -12,7 +12,7 @@ import { formatProblem } from '../src/catalog/check/problem.ts';
 import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
 import type { Deployment } from '../src/catalog/check/deployment.ts';
-import { parseApiKeys } from '../src/http/auth.ts';
+import { apiKeysOf } from '../src/settings/keys.ts';
 import { deploymentOf } from '../src/settings/deployment.ts';
 import type { Variables } from '../src/settings/settings.ts';
 import { settingsOf } from './system/settings.ts';
@@ -70,9 +70,9 @@ function load(target: string, bundled: Catalog | null = null, isOwn = false): Lo
   return { ...loaded, problems };
 }
 
-/** The settings of `npm start`, which adds a runner; the manifests may belong to any key. */
+/** The settings of `npm start`, which adds a runner; the manifests may belong to any namespace. */
 function localDeployment(worker: Variables): Deployment {
-  const owners = new Set(parseApiKeys(worker.API_KEYS).map(({ name }) => name));
+  const owners = new Set(apiKeysOf(worker).map(({ owner }) => owner));
   return deploymentOf(worker, owners.size === 0 ? [null] : [...owners], { runner: false });
 }
 

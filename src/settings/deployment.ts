@@ -7,7 +7,7 @@ import { readSettings } from './settings.ts';
 import type { Variables } from './settings.ts';
 
 /**
- * @param owners names of the API keys that the manifests may belong to; a secret is missing if none of them has it
+ * @param owners namespaces that the manifests may belong to; a secret is missing if none of them has it
  * @param options.runner whether the runner is known; `npm start` adds one to the settings
  */
 export function deploymentOf(
