@@ -50,6 +50,8 @@ export const limits = {
   conditionStepsPerRun: 4_000_000,
   /** Input quoted in messages. */
   excerptChars: 80,
+  /** An error message in the list of executions; the document of the run has the whole message. */
+  executionErrorChars: 1_000,
   /** A response after its references are expanded (P13). */
   responseBytes: 1_048_576,
   /** Outputs of a workflow as JSON in `agent_completed`; larger ones are only in the document of the run. */

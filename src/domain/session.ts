@@ -19,6 +19,10 @@ export interface SessionRecord {
 
 export type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
+/** What started a run in the list of executions: a message, posted protocol text, or the start of a workflow. */
+export const EXECUTION_KINDS = ['chat', 'execution', 'workflow'] as const;
+export type ExecutionKind = (typeof EXECUTION_KINDS)[number];
+
 /** One run: its number within the session, 1-based, and its range of sequence numbers. */
 export interface RunRecord {
   readonly run: number;

@@ -79,7 +79,7 @@ export interface SessionRpc {
 
 export interface ExecutionIndexRpc {
   record(entry: ExecutionEntry): void;
-  forget(executionIds: readonly string[]): void;
+  forgetSession(sessionId: string): void;
   list(page: ExecutionsPage): ExecutionEntry[];
   /** Replaces the open approvals of a session. */
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;

@@ -6,6 +6,7 @@ import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
+import { EXECUTION_KINDS } from '../domain/session.ts';
 import type { RunStatus } from '../domain/session.ts';
 
 interface QueryField<T = unknown> {
@@ -105,6 +106,7 @@ export const planQuery = {
 
 export const executionsQuery = {
   status: oneOf(STATUSES, 'Only executions with this status'),
+  kind: oneOf(EXECUTION_KINDS, 'Only executions of this kind'),
   limit,
   before: text(
     /^\d{1,15}(-run_[0-9a-f]{32}_\d{1,9})?$/,

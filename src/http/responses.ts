@@ -12,6 +12,7 @@ import type { ArtifactEntry } from '../domain/artifact.ts';
 import { ERROR_TABLE } from '../domain/errors.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { EVENT_SCHEMAS, json, jsonObject, JOURNALED } from '../domain/event-schemas.ts';
+import { EXECUTION_KINDS } from '../domain/session.ts';
 import type { RunStatus } from '../domain/session.ts';
 import { SCOPES } from './tokens.ts';
 
@@ -339,8 +340,11 @@ export const executions = z.object({
     z.object({
       execution_id: z.string(),
       session_id: z.string(),
-      agent: z.string(),
+      run_id: z.string().describe('The run: the same as `execution_id`'),
+      kind: z.enum(EXECUTION_KINDS),
+      agent: z.string().describe('The agent, or the workflow'),
       status: z.string(),
+      error: codeAndMessage.nullable().describe('Why it failed; null if it did not'),
       started_at: at,
       ended_at: at.nullable(),
     }),

@@ -24,6 +24,7 @@ const GOOD: Readonly<Record<string, string>> = {
   after: '3',
   run: RUN,
   limit: '2',
+  kind: 'chat',
   before: '1',
   format: 'jsonl',
   export: '0',

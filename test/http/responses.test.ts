@@ -78,7 +78,17 @@ describe('[H4] the Worker', () => {
     edgeApp({
       approvals: async () => ({ approvals: [], next: null }),
       executions: async () => [
-        { execution_id: 'run_1', session_id: 'ses_1', agent: 'a', status: 'running', started_at: 1, ended_at: null },
+        {
+          execution_id: 'run_1',
+          session_id: 'ses_1',
+          run_id: 'run_1',
+          kind: 'chat',
+          agent: 'a',
+          status: 'failed',
+          error: { code: 'model_rejected', message: 'wrong key' },
+          started_at: 1,
+          ended_at: 2,
+        },
       ],
       status: async () => ({
         executors: [{ type: 'tool', available: true }],

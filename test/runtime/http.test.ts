@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { objectName } from '../../src/durable/env.ts';
+import { here } from './bindings.ts';
 import { call, newSession, post } from './client.ts';
 
 async function problem(
@@ -161,6 +163,61 @@ describe('the HTTP API', () => {
           .toSorted();
       })
       .toEqual(ids.toSorted());
+  });
+
+  test('[H1] the list of executions has messages and workflows, with their kinds and errors', async () => {
+    const chat = await newSession();
+    const { run_id: message } = await (
+      await post(`/agent/session/${chat}/message`, { content: 'hello', stream: false })
+    ).json<{ run_id: string }>();
+    const { run_id: failed, session_id: workflow } = await (
+      await post('/workflows/data_pipeline/runs', {
+        inputs: { orders: [{ item: 'lamp', price: 1e300, quantity: 1e300 }] },
+        stream: false,
+      })
+    ).json<{ run_id: string; session_id: string }>();
+    interface Listed {
+      readonly executions: readonly { readonly execution_id: string; readonly session_id: string }[];
+    }
+    const list = async (query: string): Promise<Listed['executions']> =>
+      (await (await call(`/executions${query}`)).json<Listed>()).executions;
+    const found = async (id: string, query = ''): Promise<unknown> =>
+      (await list(query)).find(({ execution_id: one }) => one === id) ?? null;
+    await expect
+      .poll(() => found(message, '?kind=chat'))
+      .toMatchObject({ session_id: chat, run_id: message, kind: 'chat', status: 'completed', error: null });
+    await expect
+      .poll(() => found(failed, '?kind=workflow&status=failed'))
+      .toMatchObject({
+        session_id: workflow,
+        kind: 'workflow',
+        agent: 'data_pipeline',
+        error: { code: 'step_failed' },
+      });
+    expect(await found(message, '?kind=workflow')).toBeNull();
+    expect(await found(message, '?kind=chat&status=failed')).toBeNull();
+    expect(await (await call(`/executions/${message}`)).json()).toMatchObject({
+      session_id: chat,
+      status: 'completed',
+    });
+    // All runs of a deleted session leave the list, and no others.
+    await call(`/agent/session/${chat}`, { method: 'DELETE' });
+    await expect.poll(() => found(message)).toBeNull();
+    expect(await found(failed)).not.toBeNull();
+  });
+
+  test('[J9] entries of an earlier version stay readable, as executions', async () => {
+    const id = `run_${'d'.repeat(32)}_1`;
+    const old = { execution_id: id, session_id: `ses_${'d'.repeat(32)}`, agent: 'assistant', status: 'completed' };
+    const times = { started_at: Date.now(), ended_at: Date.now() };
+    const index = here.EXECUTIONS.getByName(objectName(null));
+    await index.record({ ...old, ...times } as unknown as Parameters<typeof index.record>[0]);
+    const page = { limit: 100, before: null, status: null };
+    const entry = { ...old, ...times, run_id: id, kind: 'execution', error: null };
+    expect(await index.list({ ...page, kind: 'execution' })).toContainEqual(entry);
+    expect(await index.list({ ...page, kind: 'chat' })).not.toContainEqual(entry);
+    await index.forgetSession(old.session_id);
+    expect(await index.list({ ...page, kind: null })).not.toContainEqual(entry);
   });
 
   test('[H1] the list of executions has pages, and a status filter', async () => {

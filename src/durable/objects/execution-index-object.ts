@@ -5,8 +5,18 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../../http/routes/executions.ts';
+import { runIdOf } from '../../journal/run-id.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, ExecutionIndexRpc } from '../env.ts';
+
+/** The kind of an entry; entries of earlier versions have none, and are executions. */
+const KIND = `COALESCE(entry ->> '$.kind', 'execution')`;
+
+/** Entries of earlier versions have fewer members. */
+function storedEntry(json: string): ExecutionEntry {
+  const entry = JSON.parse(json) as Omit<ExecutionEntry, 'kind' | 'run_id' | 'error'> & Partial<ExecutionEntry>;
+  return { run_id: entry.execution_id, kind: 'execution', error: null, ...entry };
+}
 
 export class ExecutionIndexObject extends DurableObject<Env> implements ExecutionIndexRpc {
   constructor(ctx: DurableObjectState, env: Env) {
@@ -17,7 +27,8 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
        ) WITHOUT ROWID`,
     );
     ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS executions_by_start ON executions (started_at)`);
-    // Makes rare statuses fast to find.
+    // Makes rare kinds and statuses fast to find.
+    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS executions_by_kind ON executions (${KIND}, started_at)`);
     ctx.storage.sql.exec(
       `CREATE INDEX IF NOT EXISTS executions_by_status ON executions (entry ->> '$.status', started_at)`,
     );
@@ -74,20 +85,34 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
-  /** Removes deleted sessions from the list. */
-  forget(executionIds: readonly string[]): void {
-    for (const id of executionIds) this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id = ?`, id);
+  /** Removes the runs of a deleted session from the list. */
+  forgetSession(sessionId: string): void {
+    // The ids of its runs begin in the same way, and `:` follows after the digits.
+    const first = runIdOf(sessionId, 0);
+    const last = `${first.slice(0, -1)}:`;
+    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id >= ? AND execution_id < ?`, first, last);
   }
 
   /** Newest first; ties are ordered by id. */
-  list({ limit, before, status }: ExecutionsPage): ExecutionEntry[] {
+  list({ limit, before, status, kind }: ExecutionsPage): ExecutionEntry[] {
     const { at, id } = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
-    const order = `AND started_at <= ? AND (started_at < ? OR execution_id < ?) ORDER BY started_at DESC, execution_id DESC LIMIT ?`;
-    const { sql } = this.ctx.storage;
-    const rows =
-      status === null
-        ? sql.exec(`SELECT entry FROM executions WHERE TRUE ${order}`, at, at, id, limit)
-        : sql.exec(`SELECT entry FROM executions WHERE entry ->> '$.status' = ? ${order}`, status, at, at, id, limit);
-    return rows.toArray().map((row) => JSON.parse(String(row['entry'])) as ExecutionEntry);
+    const filters: readonly (readonly [condition: string, value: string | null])[] = [
+      [`entry ->> '$.status' = ?`, status],
+      [`${KIND} = ?`, kind],
+    ];
+    const given = filters.filter(([, value]) => value !== null);
+    const where = given.map(([condition]) => `${condition} AND `).join('');
+    return this.ctx.storage.sql
+      .exec(
+        `SELECT entry FROM executions WHERE ${where} started_at <= ? AND (started_at < ? OR execution_id < ?)
+         ORDER BY started_at DESC, execution_id DESC LIMIT ?`,
+        ...given.map(([, value]) => value),
+        at,
+        at,
+        id,
+        limit,
+      )
+      .toArray()
+      .map((row) => storedEntry(String(row['entry'])));
   }
 }

@@ -120,9 +120,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       },
       runEnded: (run) => {
         const { record } = this.#session;
-        if (record.kind === 'execution') {
-          ctx.waitUntil(indexFor(env, record.owner).record(executionEntry(record, run)));
-        }
+        // The runs of sub-agents belong to those of their parents.
+        if (record.kind === 'child') return;
+        const entry = executionEntry(record, run, this.#session.read().failure(run));
+        ctx.waitUntil(indexFor(env, record.owner).record(entry));
       },
       log: (fault) => this.#logError(fault),
     });
@@ -214,9 +215,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
         this.#forgetRelics(),
         deleteChildren(this.env, this.ctx.storage),
         this.#outbox.clear(),
-        record.kind === 'execution'
-          ? indexFor(this.env, record.owner).forget(this.#session.runs().map(({ runId }) => runId))
-          : null,
+        record.kind === 'child' ? null : indexFor(this.env, record.owner).forgetSession(record.session_id),
       ]);
       await this.ctx.storage.deleteAlarm();
       await this.ctx.storage.deleteAll();

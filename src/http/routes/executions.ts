@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RunStatus } from '../../domain/session.ts';
+import type { ExecutionKind, RunStatus } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
 import type { Principal } from '../auth.ts';
 import { readProtocolBody, readText } from '../body.ts';
@@ -18,17 +18,24 @@ import { cancelBody, executeBody, planBody, validate } from '../schemas.ts';
 export interface ExecutionEntry {
   readonly execution_id: string;
   readonly session_id: string;
+  /** The same as `execution_id`. */
+  readonly run_id: string;
+  readonly kind: ExecutionKind;
+  /** The agent, or the workflow. */
   readonly agent: string;
   readonly status: string;
+  /** Why it failed; null if it did not. */
+  readonly error: { readonly code: string; readonly message: string } | null;
   readonly started_at: number;
   readonly ended_at: number | null;
 }
 
-/** Newest first: executions after `before` in that order, with this status. */
+/** Newest first: executions after `before` in that order, with this status and kind. */
 export interface ExecutionsPage {
   readonly limit: number;
   readonly before: { readonly at: number; readonly id: string } | null;
   readonly status: RunStatus | null;
+  readonly kind: ExecutionKind | null;
 }
 
 interface ExecutionRoutesOptions {
@@ -113,14 +120,19 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
 
   app.get(
     '/executions',
-    describe({ summary: 'List executions, newest first', query: executionsQuery, response: answers.executions }),
+    describe({
+      summary: 'List ended and waiting runs of all sessions, newest first: executions, workflows and messages',
+      query: executionsQuery,
+      response: answers.executions,
+    }),
     async (c) => {
-      const { status = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
+      const { status = null, kind = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
       const [at = '', id = ''] = before?.split('-', 2) ?? [];
       const found = await executions(c.get('principal').owner, {
         limit: limit + 1,
         before: before === undefined ? null : { at: Number(at), id },
         status,
+        kind,
       });
       const page = found.slice(0, limit);
       const last = found.length > limit ? page.at(-1) : undefined;
