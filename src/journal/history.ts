@@ -94,6 +94,29 @@ export class History {
   }
 
   /**
+   * The actions that a run accepted after this event, in order: of a generation that was interrupted. At most
+   * `limits.actionsPerGeneration`, and `limits.historyResultChars` together.
+   */
+  *declaredAfter(run: RunRecord, after: number): Generator<EventOf<'action_queued'>> {
+    const rows = this.#db.exec(
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data FROM events
+       WHERE seq > ? AND seq <= ? AND run = ? AND type = 'action_queued' AND OCTET_LENGTH(data) <= ? ORDER BY seq LIMIT ?`,
+      after,
+      run.lastSeq ?? this.#db.lastSeq,
+      run.run,
+      limits.historyResultChars,
+      limits.actionsPerGeneration,
+    );
+    let chars = 0;
+    for (const row of rows) {
+      chars += String(row['data']).length;
+      if (chars > limits.historyResultChars) return;
+      const { event } = this.#db.readEvent(row);
+      if (event.type === 'action_queued') yield event;
+    }
+  }
+
+  /**
    * The values of names from runs before `run` (P12, L5): completed actions since the context was last cleared, newest
    * first, at most `limits.outcomeCache`. `bytes`: the cost of reading the event.
    */

@@ -30,7 +30,7 @@ export function fillSession(db: SqlDatabase, { runs, actions, output }: LongSess
          CASE place WHEN 0 THEN '{"agent":"assistant"}'
            WHEN ${events - 1} THEN '{"error":{"code":"budget_exceeded","message":"too many actions"}}'
            ELSE CASE place % 3
-             WHEN 1 THEN '{"type":"tool","mode":"async","parameters":{}}'
+             WHEN 1 THEN '{"type":"tool","mode":"async","depends_on":[],"output_key":null,"parameters":{}}'
              WHEN 2 THEN '{"attempt":1}'
              ELSE '{"output":' || ?1 || ',"ms":1,"attempt":1}' END END,
          NULL

@@ -9,13 +9,14 @@ import type { StoredEvent } from '../../journal/event-rows.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ActionReport, Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
+import { renderAction } from '../../protocol/prompt/examples.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 
 /** The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`. */
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
-    .map(({ content, record }) => foldTurn(content, journal.history.conversationOf(record)))
+    .map(({ content, record }) => foldTurn(content, journal.history.conversationOf(record), actionsOf(journal, record)))
     .reverse();
 }
 
@@ -58,7 +59,7 @@ export async function* readTranscript(
       stored.push(event);
       await took(limits.eventChars);
     }
-    turns.push({ status: record.status, turn: foldTurn(content, stored) });
+    turns.push({ status: record.status, turn: foldTurn(content, stored, actionsOf(journal, record)) });
   }
   const history: ChatTurn[] = [];
   for (const { status, turn } of turns.reverse()) {
@@ -91,11 +92,27 @@ function cleared(report: ActionReport): ActionReport {
   return report.status === 'completed' ? { ...report, output: '[cleared]' } : report;
 }
 
-function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
+/** Reads the actions that a run declared after an event. */
+type ActionsAfter = (seq: number) => Iterable<EventOf<'action_queued'>>;
+
+function actionsOf(journal: Journal, record: RunRecord): ActionsAfter {
+  return (seq) => journal.history.declaredAfter(record, seq);
+}
+
+/** A part of an interrupted generation, as the model wrote it; `at` is the seq of the event that opened it. */
+interface WrittenPart {
+  readonly iteration: number;
+  readonly at: number;
+  readonly text: string;
+}
+
+/** @param declared read only if the run ended without completing its last generation */
+function foldTurn(user: string, stored: Iterable<StoredEvent>, declared: ActionsAfter): ChatTurn {
   const generations: ChatTurn['generations'][number][] = [];
   let results: ActionReport[] = [];
-  /** Blocks of the current generation: all that remains of an interrupted one. */
-  let blocks: string[] = [];
+  /** Blocks since the last completed generation, all that remains of an interrupted one; and where that was completed. */
+  let blocks: WrittenPart[] = [];
+  let completed = { iteration: -1, seq: 0 };
   const answer = new LastAnswer();
   let note: string | null = 'This run did not end.';
   for (const { event, state } of stored) {
@@ -142,16 +159,27 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
         });
         results = [];
         blocks = [];
+        completed = { iteration: event.data.iteration, seq: event.seq ?? 0 };
         answer.reach(event.data.iteration);
         break;
       case 'thought_completed':
-        blocks.push(`<thought>${event.data.content}</thought>`);
+        blocks.push({
+          iteration: event.iteration,
+          at: event.data.segment,
+          text: `<thought>${event.data.content}</thought>`,
+        });
         break;
       case 'text_completed':
-      case 'response_completed':
-        blocks.push(event.data.content);
+        blocks.push({ iteration: event.iteration, at: event.data.segment, text: event.data.content });
         answer.add(event, state);
         break;
+      case 'response_completed': {
+        const { segment, content, final } = event.data;
+        const marked = final === null ? '' : ` final="${final}"`;
+        blocks.push({ iteration: event.iteration, at: segment, text: `<response${marked}>${content}</response>` });
+        answer.add(event, state);
+        break;
+      }
       case 'agent_completed':
         note = null;
         break;
@@ -167,10 +195,41 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>): ChatTurn {
   }
   if (note === null) return { user, generations, answer: answer.text };
   // Actions that were running at the end are also shown, otherwise the next message would start them again.
-  if (results.length > 0 || blocks.length > 0 || generations.length === 0) {
-    generations.push({ text: blocks.join('\n') || '[no answer]', calls: [], results });
+  const parts = inOrder([
+    ...blocks.filter(({ iteration }) => iteration > completed.iteration),
+    ...Array.from(declared(completed.seq), writtenAction),
+  ]);
+  if (results.length > 0 || parts !== '' || generations.length === 0) {
+    generations.push({ text: parts === '' ? '[no answer]' : parts, calls: [], results });
   }
   return { user, generations, note };
+}
+
+function inOrder(parts: readonly WrittenPart[]): string {
+  return parts
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ text }) => text)
+    .join('\n');
+}
+
+function writtenAction({
+  seq,
+  iteration,
+  action_id: id,
+  action_name: name,
+  data,
+}: EventOf<'action_queued'>): WrittenPart {
+  const { type, mode, parameters, depends_on: dependsOn, output_key: outputKey } = data;
+  const shown = {
+    type,
+    mode,
+    parameters,
+    ...(id === undefined ? {} : { id }),
+    ...(name === undefined || name === type ? {} : { name }),
+    ...(dependsOn.length === 0 ? {} : { dependsOn }),
+    ...(outputKey === null ? {} : { outputKey }),
+  };
+  return { iteration, at: seq ?? 0, text: renderAction(shown, 'full') };
 }
 
 /** The last generation's answer to the user: its last response with references as written, else its bare text. */

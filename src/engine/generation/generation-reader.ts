@@ -60,7 +60,12 @@ export class GenerationReader {
   end(finish: FinishReason): ReadEnd {
     // Text before calls, in the order in which the model wrote them.
     const events = [...this.#text.end(), ...this.#calls.end(finish === 'stop' || finish === 'tool_calls')];
-    return { events, text: this.#pieces.join(''), calls: this.#calls.calls };
+    return { events, ...this.written };
+  }
+
+  /** What the model has written so far. */
+  get written(): Pick<ReadEnd, 'text' | 'calls'> {
+    return { text: this.#pieces.join(''), calls: this.#calls.calls };
   }
 
   /** Number of characters read. */

@@ -14,7 +14,6 @@ import { renderShape, shapeOfValue } from '../../domain/shape.ts';
 import type { FinishReason, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
-import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import type { Cut, FeedReport, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
@@ -56,14 +55,12 @@ export class GenerationRunner {
   #last = false;
   /** The generation began before a crash, and its stream is lost. */
   #isOrphaned = false;
-  #text = '';
-  /** How the current generation ended early; null if it did not (P15). */
+  /** How the current generation ended early; null if it did not (P15). `abort` until it has ended. */
   #cut: Cut | null = null;
   /** Why the last generation ended early; null if an event has reported it. */
   #unreportedCut: string | null = null;
   /** The run has ended; its background actions may still be running. */
   #isOver = false;
-  #calls: readonly NativeCall[] = [];
   /** The generation that ended the run had nothing but bare text (P11). */
   #isAnswerBareText = false;
   readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
@@ -106,8 +103,7 @@ export class GenerationRunner {
     this.#reader = reader;
     this.blocks.reset();
     this.#isOrphaned = this.#log.wasRecorded(seq);
-    this.#text = '';
-    this.#calls = [];
+    this.#cut = 'abort';
     this.#last = last;
     if (!this.#isOrphaned) this.#stream(reader, 0);
   }
@@ -187,8 +183,6 @@ export class GenerationRunner {
   /** The scheduler's input for the end of the generation, without its time. */
   ended(input: Ended): Pick<Ended, 'finish' | 'error'> & { readonly answered: boolean } {
     this.#nextAutoId = this.#reader?.nextAutoId ?? this.#nextAutoId;
-    this.#text = input.text;
-    this.#calls = input.calls;
     this.#cut = cutOf(input.finish);
     if (this.#cut !== null) this.#reportCut(input);
     const { bareText } = this.#context.resolved.agent.protocol;
@@ -201,9 +195,9 @@ export class GenerationRunner {
     this.#log.append('plan_generated', planJson(planOf(this.#state(), iteration, isShown)));
   }
 
+  /** @param final whether the run has answered; a cancelled run completes its generation while it is written */
   complete(final: boolean): void {
-    const text = this.#text;
-    const calls = this.#calls;
+    const { text, calls } = this.#reader?.written ?? { text: '', calls: [] };
     const cut = this.#cut === null ? {} : { cut: this.#cut };
     const missing = final ? [] : missingValues(this.#segments.missing);
     const lacks = missing.length === 0 ? {} : { missing };

@@ -1,14 +1,16 @@
 /** The share of earlier turns in the prompt of the next message (L5). */
 import { describe, expect, test } from 'vitest';
+import { bundled } from '../../../src/catalog/bundled.ts';
 import type { EventData, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import type { ToolDefinition } from '../../../src/domain/manifest.ts';
 import { readConversation } from '../../../src/engine/generation/conversation.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
-import { say, sessionKit } from '../../support/session-kit.ts';
+import { say, sessionKit, settle } from '../../support/session-kit.ts';
 
 const answer = '<response final="true">ok</response>';
 
@@ -180,7 +182,7 @@ describe('[L5] a turn, from the journal', () => {
       generations: [
         { text: 'whole', calls: [], results: [] },
         {
-          text: '<thought>hm</thought>\nhalf\nwords',
+          text: '<thought>hm</thought>\nwords\n<response final="true">half</response>',
           calls: [],
           results: [{ id: 'a', name: null, status: 'cancelled', ms: null, note: 'enough' }],
         },
@@ -221,6 +223,105 @@ describe('[L5] a turn, from the journal', () => {
     expect(turnOf(...events, COMPLETED)).toMatchObject({ answer });
   });
 });
+
+describe('[L5] the generation that the end of a run interrupts', () => {
+  const queued = (id: string, parameters: JsonObject, more: Partial<EventData['action_queued']> = {}): Event => [
+    'action_queued',
+    { type: 'tool', mode: 'async', depends_on: [], output_key: null, parameters, ...more },
+    { id, name: 'echo' },
+  ];
+  test('is the text of the model only: a response that was closed by the end is not shown again', () => {
+    const text = '<response final="true">It is $a and th';
+    const turn = turnOf(generation(1, { text, cut: 'abort' }), response(4, 'It is 7 and th'), ['agent_cancelled', {}]);
+    expect(turn?.generations).toEqual([{ text, calls: [], results: [], cut: 'abort' }]);
+  });
+
+  test('of a run that its host lost is put together from its events: with tags, in document order', () => {
+    const turn = turnOf(
+      // seq 1 and 2: the response is opened before the thought that was closed first
+      ['response_started', { final: true }],
+      ['thought_started', {}],
+      queued('a', { text: 'x' }, { output_key: 'out' }),
+      queued('b', { text: '$out' }, { depends_on: ['a'] }),
+      ['thought_completed', { segment: 2, content: 'hm' }],
+      ['response_completed', { segment: 1, content: 'Now', final: true }],
+      ['action_cancelled', { reason: 'enough' }, { id: 'b' }],
+      ['agent_failed', { error: ERROR }],
+    );
+    expect(turn?.generations).toMatchObject([
+      {
+        text: `<response final="true">Now</response>
+<thought>hm</thought>
+<action type="tool" id="a" mode="async">
+{"name":"echo","parameters":{"text":"x"},"output_key":"out"}
+</action>
+<action type="tool" id="b" mode="async">
+{"name":"echo","parameters":{"text":"$out"},"depends_on":["a"]}
+</action>`,
+        results: [{ id: 'b', status: 'cancelled' }],
+      },
+    ]);
+    const earlier = turnOf(queued('old', {}), generation(1, { text: 'one' }), ['agent_cancelled', {}]);
+    expect(earlier?.generations).toMatchObject([{ text: 'one' }]);
+  });
+
+  test('reads a limited amount of declarations', () => {
+    const most = Math.floor(limits.historyResultChars / 2);
+    const turn = turnOf(
+      ...['a', 'b', 'c'].map((id) => queued(id, { text: id.repeat(most - 200) })),
+      queued('huge', { text: 'x'.repeat(limits.historyResultChars) }),
+      ['agent_cancelled', {}],
+    );
+    const [shown] = turn?.generations ?? [];
+    expect(shown?.text.match(/<action /g)).toHaveLength(2);
+  });
+
+  test.each(['while the model writes', 'while an action runs'])('[J5] %s: the next message sees it', async (moment) => {
+    const isWriting = moment === 'while the model writes';
+    const written =
+      '<thought>first</thought>\n<action type="tool" id="a">{"name":"echo","parameters":{"n":1}}</action>\n';
+    const rest = isWriting
+      ? '<response final="true">Half of'
+      : '<action type="tool" id="slow">{"name":"slow"}</action>';
+    const { promise: never } = Promise.withResolvers<never>();
+    let calls = 0;
+    const kit = await sessionKit({
+      async *stream({ signal }) {
+        calls += 1;
+        if (calls > 1) {
+          yield { type: 'text', text: answer };
+        } else {
+          yield { type: 'text', text: written + rest };
+          if (isWriting) await Promise.race([never, new Promise((_, fail) => signal.addEventListener('abort', fail))]);
+        }
+        yield { type: 'finish', reason: 'stop' };
+      },
+      executors: {
+        tool: async ({ action }, { signal }) => {
+          if (action.name === 'echo') return { ok: true, output: 'echoed' };
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          return { ok: false, error: { code: 'cancelled', message: 'cancelled', retryable: false } };
+        },
+      },
+      tools: isWriting ? [] : [slowTool()],
+    });
+    const run = await kit.session.message({ content: 'one', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await settle();
+    await kit.session.cancel('enough');
+    await kit.session.ended(run.run);
+    await say(kit, 'two');
+    const shown = kit.requests.at(-1)?.messages ?? [];
+    expect(shown.find(({ role }) => role === 'assistant')?.content).toBe(written + rest);
+    expect(prompt(kit)).toMatch(/<action_result id="a" name="echo" status="completed"[^>]*>\nechoed\n/);
+    expect(prompt(kit)).toContain('This run was cancelled before it was done.');
+  });
+});
+
+function slowTool(): ToolDefinition {
+  const echo = bundled.tool('echo');
+  if (echo === null) throw new Error('no echo');
+  return { ...echo, name: 'slow' };
+}
 
 describe('[L5] the turns before a run', () => {
   test('are those of messages, in order; an execution without a message is not a turn', () => {
