@@ -135,7 +135,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     spends: 'model_call',
     parameters: { prompt: 'text', 'system?': 'string', 'model?': 'string', 'output_schema?': 'object' },
-    prompt: 'a separate model call: {prompt, system?}',
+    prompt: 'a separate model call: {prompt, system?}, returns text',
   },
   internal: {
     ...USUAL,
@@ -156,7 +156,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     runner: { required: true, interpreter: 'python3' },
     parameters: { code: 'text', 'inputs?': 'inputs' },
-    prompt: '{code, inputs?}: Python 3 in a sandbox. What it prints is its result (JSON where it can be read as such).',
+    prompt: '{code, inputs?}: Python 3 in a sandbox',
     functionSummary:
       'Python 3 in a sandbox; what it prints is its result. `inputs` is a dict of that name in the code.',
   },
@@ -170,7 +170,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     runner: { required: true, interpreter: 'shell' },
     parameters: { command: 'text', 'inputs?': 'inputs' },
-    prompt: '{command, inputs?}: a shell command line in a sandbox; its standard output is its result.',
+    prompt: '{command, inputs?}: a shell command line in a sandbox',
     functionSummary:
       'A shell command line in a sandbox; its standard output is its result. `inputs` are environment variables.',
   },
@@ -185,7 +185,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     runner: { required: true, interpreter: null },
     parameters: { image: 'text', command: 'text', 'args?': 'strings', 'inputs?': 'inputs' },
-    prompt: '{image, command, args?, inputs?}: one container run; its standard output is its result.',
+    prompt: '{image, command, args?, inputs?}: one container run',
     functionSummary: 'One container run; its standard output is its result.',
   },
 } as const satisfies Record<string, ActionTypeSpec>;
@@ -260,7 +260,7 @@ const INTERNAL_ACTION_TABLE = {
   set_variable: {
     parameters: { key: 'name', value: 'json' },
     further: {},
-    prompt: '{key, value}: remember a value for the whole session; read it as $key',
+    prompt: '{key, value}: remember a value for the whole session, read as $key',
     forgetsResults: false,
   },
   delete_variable: { parameters: { key: 'name' }, further: {}, prompt: '{key}', forgetsResults: false },
@@ -268,7 +268,7 @@ const INTERNAL_ACTION_TABLE = {
     parameters: { id: 'name', type: 'feed_type', 'interval?': 'seconds', source: 'feed_source' },
     further: FEED_FURTHER,
     prompt:
-      '{id, type: on_demand|periodic, interval?, source: {type, name?, action?, params?}}: shown to you at each turn',
+      '{id, type: on_demand|periodic, interval?, source: {"type":"internal","action":"system_clock"} or {type, name, action?, params?}}: shown to you at each turn',
     forgetsResults: false,
   },
   update_context_feed: {

@@ -282,12 +282,15 @@ export const limits = {
    * The shape of a result in the prompt: depth, parts and keys that are read, items of a list that are compared, length of
    * a learned key, and length of the text.
    */
-  shapeDepth: 4,
+  shapeDepth: 5,
   shapeParts: 100,
   shapeKeys: 24,
   shapeItems: 4,
   shapeKeyChars: 32,
   shapeChars: 400,
+  /** A description of a result, and the statements that create a relic's tables, in the prompt. */
+  returnsChars: 200,
+  tablesPromptChars: 4_000,
   /** Summary of older turns (`memory`): one question or answer (of which `summaryReadChars` are read), and in total. */
   summaryTurnChars: 300,
   summaryReadChars: 600,

@@ -5,6 +5,7 @@
 import type { ActionType, Capability, Effects, ImportedType, ManifestActionType } from './action-types.ts';
 import type { RetryPolicy } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { LearnedShapes } from './shape.ts';
 
 export interface ManifestBase {
   readonly name: string;
@@ -357,6 +358,8 @@ export interface ImportedDefinitions {
   readonly agents: ReadonlyMap<string, ManifestBase>;
   /** Every name in the catalogue by kind, to suggest similar names for an unknown one. */
   readonly knownNames: Readonly<Record<ImportedType, readonly string[]>>;
+  /** Shapes of earlier results in this namespace, for targets whose manifest does not say what they return (L4). */
+  readonly shapes?: LearnedShapes;
   /** What is bundled and may use the operator's secrets (X3): the importer itself, and tools by name. */
   readonly bundled?: { readonly subject: boolean; readonly tools: readonly string[] };
 }

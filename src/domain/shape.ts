@@ -1,21 +1,26 @@
 /**
- * The shape of a result: keys and types, never values.
+ * The shape of a result: keys and types, never values. Read from a manifest's `returns`, or learned from a result.
  *
  * Keys of a result are data, so a learned shape contains only keys that look like short identifiers. Every shape is
  * limited in depth, parts and keys (`limits.shape…`).
  */
-import type { Json } from './json.ts';
+import type { Json, JsonObject } from './json.ts';
+import { isJsonObject } from './json.ts';
 import { limits } from './limits.ts';
 
 /**
  * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
- * each key. The key `…` stands for keys that are not shown.
+ * each key. A key that ends in `?` is optional. The key `…` stands for keys that are not shown.
  */
 export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
+
+/** Shapes of successful results by `type/name`, for example `tool/search` or `relic/notes.get`. */
+export type LearnedShapes = Readonly<Record<string, Shape>>;
 
 const UNKNOWN = 'any';
 const OTHERS = '…';
 const KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+const TYPES: Readonly<Record<string, string>> = { string: 'text', integer: 'number', array: '[any]', object: '{…}' };
 
 /** The shape of a result. */
 export function shapeOfValue(value: Json): Shape {
@@ -55,6 +60,11 @@ function define(shape: Record<string, Shape>, key: string, value: Shape): void {
   Object.defineProperty(shape, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
+/** The newer shape; where it knows nothing (null, an empty list), the earlier one. */
+export function learn(earlier: Shape | undefined, newer: Shape): Shape {
+  return earlier === undefined ? newer : merged(newer, earlier, false);
+}
+
 /** @param all also the keys that only `second` has */
 function merged(first: Shape, second: Shape, all: boolean): Shape {
   if (first === UNKNOWN) return second;
@@ -79,6 +89,50 @@ function isList(shape: Shape): shape is readonly [Shape] {
 
 function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
   return typeof shape === 'object' && !Array.isArray(shape);
+}
+
+/** The shape that a JSON Schema describes. */
+export function shapeOfSchema(schema: JsonObject): Shape {
+  return ofSchema(schema, 0, { left: limits.shapeParts });
+}
+
+function ofSchema(schema: Json | undefined, depth: number, parts: Parts): Shape {
+  parts.left -= 1;
+  if (!isJsonObject(schema)) return UNKNOWN;
+  const { enum: options, type, properties, items, additionalProperties: further } = schema;
+  if (Array.isArray(options) && options.length > 0) return optionsOf(options);
+  if (Array.isArray(type)) return type.length === 0 ? UNKNOWN : type.map(typeName).join('|');
+  const isDeep = depth >= limits.shapeDepth || parts.left <= 0;
+  if (type === 'array' || (type === undefined && isJsonObject(items))) {
+    return [isDeep ? UNKNOWN : ofSchema(items, depth + 1, parts)];
+  }
+  if (type !== 'object' && !(type === undefined && isJsonObject(properties))) return typeName(type);
+  if (isDeep || !isJsonObject(properties)) {
+    return { [OTHERS]: isDeep || !isJsonObject(further) ? UNKNOWN : ofSchema(further, depth + 1, parts) };
+  }
+  const required = Array.isArray(schema['required']) ? schema['required'] : null;
+  const shape: Record<string, Shape> = {};
+  for (const [key, spec] of Object.entries(properties)) {
+    if (parts.left <= 0 || Object.keys(shape).length >= limits.shapeKeys) {
+      shape[OTHERS] = UNKNOWN;
+      break;
+    }
+    const written = KEY.test(key) ? key : JSON.stringify(key.slice(0, limits.excerptChars));
+    const isOptional = required !== null && !required.includes(key);
+    define(shape, isOptional ? `${written}?` : written, ofSchema(spec, depth + 1, parts));
+  }
+  return shape;
+}
+
+function typeName(type: Json | undefined): string {
+  return typeof type === 'string' ? (TYPES[type] ?? type) : UNKNOWN;
+}
+
+function optionsOf(options: readonly Json[]): string {
+  const shown = options
+    .slice(0, limits.shapeItems)
+    .map((option) => JSON.stringify(option).slice(0, limits.excerptChars));
+  return [...shown, ...(options.length > shown.length ? [OTHERS] : [])].join('|');
 }
 
 /**

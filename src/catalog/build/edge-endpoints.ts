@@ -22,6 +22,13 @@ const UNTIL = {
   type: ['string', 'number'],
   description: 'Latest time: ISO 8601, epoch milliseconds, or an age such as "1h".',
 };
+const ANY = {};
+const STRING = { type: 'string' };
+const INTEGER = { type: 'integer' };
+const listOf = (properties: JsonObject): JsonObject => ({ type: 'array', items: objectOf(properties) });
+const objectOf = (properties: JsonObject): JsonObject => ({ type: 'object', properties });
+const LOG_ENTRIES = listOf({ number: INTEGER, at: STRING, entry: ANY });
+const ROWS = { type: 'array', items: { type: 'object' } };
 const FILTER = { type: 'string', description: 'Only entries whose JSON contains this text.' };
 
 function endpoint(
@@ -30,6 +37,7 @@ function endpoint(
   summary: string,
   properties: JsonObject,
   required: string[],
+  returns: JsonObject,
 ): RelicEndpoint {
   return {
     name,
@@ -40,7 +48,7 @@ function endpoint(
       ...(required.length > 0 ? { required } : {}),
       additionalProperties: false,
     },
-    returns: null,
+    returns,
     effects,
     timeoutMs: null,
     http: { method: 'POST', path: `/${name}` },
@@ -54,6 +62,7 @@ const KV = [
     'The value of a key; null or the default if the key does not exist.',
     { key: KEY, default: {} },
     ['key'],
+    ANY,
   ),
   endpoint(
     'set',
@@ -70,8 +79,16 @@ const KV = [
       },
     },
     ['key', 'value'],
+    objectOf({ key: STRING, version: INTEGER }),
   ),
-  endpoint('delete', 'idempotent', 'Deletes a key.', { key: KEY }, ['key']),
+  endpoint(
+    'delete',
+    'idempotent',
+    'Deletes a key.',
+    { key: KEY },
+    ['key'],
+    objectOf({ key: STRING, deleted: { type: 'boolean' } }),
+  ),
   endpoint(
     'list',
     'idempotent',
@@ -83,6 +100,7 @@ const KV = [
       values: { type: 'boolean', description: 'Whether to include the values. Default true.' },
     },
     [],
+    objectOf({ entries: listOf({ key: STRING, value: ANY, version: INTEGER, updated_at: STRING }), next: STRING }),
   ),
   endpoint(
     'increment',
@@ -90,6 +108,7 @@ const KV = [
     'Adds to the number stored under a key; returns the sum.',
     { key: KEY, by: { type: 'number', description: 'Default 1.' }, ttl: TTL },
     ['key'],
+    { type: 'number' },
   ),
 ];
 
@@ -100,10 +119,16 @@ const LOG = [
     'The latest entries, oldest first.',
     { limit: LIMIT, filter: FILTER, since: SINCE },
     [],
+    LOG_ENTRIES,
   ),
-  endpoint('append', 'unsafe', 'Adds an entry at the end.', { entry: { description: 'Any JSON value.' }, ttl: TTL }, [
-    'entry',
-  ]),
+  endpoint(
+    'append',
+    'unsafe',
+    'Adds an entry at the end.',
+    { entry: { description: 'Any JSON value.' }, ttl: TTL },
+    ['entry'],
+    objectOf({ number: INTEGER }),
+  ),
   endpoint(
     'range',
     'idempotent',
@@ -116,12 +141,27 @@ const LOG = [
       since: SINCE,
     },
     [],
+    objectOf({ entries: LOG_ENTRIES, next: INTEGER }),
   ),
 ];
 
 const SQL = [
-  endpoint('query', 'idempotent', 'Runs one SQLite SELECT; returns the rows.', { sql: TEXT, params: PARAMS }, ['sql']),
-  endpoint('execute', 'unsafe', 'Runs one SQLite statement that changes data.', { sql: TEXT, params: PARAMS }, ['sql']),
+  endpoint(
+    'query',
+    'idempotent',
+    'Runs one SQLite SELECT; returns the rows.',
+    { sql: TEXT, params: PARAMS },
+    ['sql'],
+    objectOf({ rows: ROWS, truncated: { type: 'boolean' } }),
+  ),
+  endpoint(
+    'execute',
+    'unsafe',
+    'Runs one SQLite statement that changes data.',
+    { sql: TEXT, params: PARAMS },
+    ['sql'],
+    { ...objectOf({ changes: INTEGER, rows: ROWS }), required: ['changes'] },
+  ),
 ];
 
 /** The endpoints of each kind of store; a feed without an endpoint uses the first one. */

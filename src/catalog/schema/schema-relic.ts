@@ -49,7 +49,9 @@ const endpoint = z.strictObject({
   description: text.optional().describe('Used if summary is missing.'),
   parameters: json.optional().describe('In the same form as the parameters of a tool.'),
   parameters_schema: json.optional().describe('The same as parameters.'),
-  returns: jsonMap.optional().describe('JSON Schema of the answer, for readers.'),
+  returns: jsonMap
+    .optional()
+    .describe('JSON Schema of the answer; the prompt shows its keys and types in one line. Not checked.'),
   effects: z.enum(['pure', 'idempotent', 'unsafe']).optional().describe('Default unsafe; for GET and HEAD idempotent.'),
   timeout: duration.optional().describe('Default 60 s.'),
   method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']).optional().describe('Default POST.'),

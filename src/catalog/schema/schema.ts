@@ -84,7 +84,9 @@ export const toolSchema = z.strictObject({
     .optional()
     .describe('A list, a map of name to type or spec, or a JSON Schema. Default: no parameters.'),
   parameters_schema: json.optional().describe('The same as parameters.'),
-  returns: jsonMap.optional().describe('JSON Schema of the output, for readers.'),
+  returns: jsonMap
+    .optional()
+    .describe('JSON Schema of the output; the prompt shows its keys and types in one line. Not checked.'),
   effects: z.enum(['pure', 'idempotent', 'unsafe']).optional().describe('Effect of repeating a call. Default unsafe.'),
   approval: z.enum(['never', 'always']).optional().describe("Whether a call needs a person's approval. Default never."),
   dispatch: z

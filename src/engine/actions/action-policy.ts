@@ -2,6 +2,7 @@
 import { actionSpec, isCapability, isImported } from '../../domain/action-types.ts';
 import type { ImportedType } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy } from '../../domain/action.ts';
+import { needsApproval } from '../../domain/approval.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import { nearestNames } from '../../domain/nearest.ts';
@@ -28,7 +29,7 @@ export function policyOf(
     retry: retryOf(effects, tool),
     concurrency: tool?.concurrency ?? null,
     dispatch: tool?.dispatch ?? 'eager',
-    needsApproval: tool?.approval === 'always' || (resolved?.agent.loop.mode === 'supervised' && effects === 'unsafe'),
+    needsApproval: resolved === null ? tool?.approval === 'always' : needsApproval(resolved.agent, tool, effects),
     reuse: action.idempotencyKey !== null || cacheTtlOf(action, effects, tool) !== null,
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
     refusal: resolved === null ? null : refusalOf(action, resolved),

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ToolSummary } from '../../domain/ports.ts';
 import { internalUses } from '../prompt/prompt.ts';
+import { approvalNote, toolReturns, workflowReturns } from '../prompt/returns.ts';
 
 const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
   text: { type: 'string' },
@@ -26,8 +27,19 @@ const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
  * Everything that the agent may call by function call: tools, capabilities, internal actions, agents, workflows.
  * If two share a name, the first one counts, both in this list and when it is called.
  */
-export function nativeTools({ agent, tools }: ResolvedAgent): ToolSummary[] {
-  const own = [...tools.values()].map(({ name, summary, parameters }) => ({ name, summary, parameters }));
+export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
+  const { agent, tools, workflows } = resolved;
+  const own = [...tools.values()].map((tool) => ({
+    name: tool.name,
+    summary: described(tool.summary + approvalNote(resolved, 'tool', tool), toolReturns(tool, resolved)),
+    parameters: tool.parameters,
+  }));
+  const typeSummary = (name: string, type: ActionType, returns = ''): ToolSummary => {
+    const { functionSummary, parameters } = actionSpec(type);
+    const schema = parameters === null ? { type: 'object', additionalProperties: true } : schemaOf(parameters);
+    const summary = described((functionSummary ?? '') + approvalNote(resolved, type, null), returns);
+    return { name, summary, parameters: schema };
+  };
   const further: ToolSummary[] = [
     ...agent.capabilities.map((type) => typeSummary(type, type)),
     ...internalUses(agent).map((name) => {
@@ -35,7 +47,10 @@ export function nativeTools({ agent, tools }: ResolvedAgent): ToolSummary[] {
       return { name, summary: prompt, parameters: schemaOf(parameters) };
     }),
     ...agent.imports.agents.map((name) => typeSummary(name, 'agent')),
-    ...agent.imports.workflows.map((name) => typeSummary(name, 'workflow')),
+    ...agent.imports.workflows.map((name) => {
+      const workflow = workflows.get(name);
+      return typeSummary(name, 'workflow', workflow === undefined ? '' : workflowReturns(workflow, resolved));
+    }),
   ];
   const listed = new Map<string, ToolSummary>();
   for (const tool of [...own, ...further]) if (!listed.has(tool.name)) listed.set(tool.name, tool);
@@ -52,10 +67,8 @@ export function nativeType({ agent, tools }: ResolvedAgent, name: string): Actio
   return agent.imports.workflows.includes(name) ? 'workflow' : 'tool';
 }
 
-function typeSummary(name: string, type: ActionType): ToolSummary {
-  const { functionSummary, parameters } = actionSpec(type);
-  const schema = parameters === null ? { type: 'object', additionalProperties: true } : schemaOf(parameters);
-  return { name, summary: functionSummary ?? '', parameters: schema };
+function described(summary: string, returns: string): string {
+  return [summary, returns].filter((part) => part !== '').join('\n');
 }
 
 function schemaOf(shape: ParameterShape): JsonObject {

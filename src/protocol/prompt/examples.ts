@@ -20,8 +20,8 @@ export interface ShownAction {
 export interface PromptExample {
   readonly title: string;
   readonly user: string;
-  /** The model's output: protocol text. */
-  readonly text: string;
+  /** The model's outputs: protocol text. Between two of them, the runtime gives the results. */
+  readonly outputs: readonly { readonly text: string; readonly results?: string }[];
 }
 
 /** Selects the examples that apply to an agent. */
@@ -33,88 +33,109 @@ export interface ExampleNeeds {
   readonly variables: boolean;
   /** `add_context_feed` is allowed. */
   readonly feeds: boolean;
+  /** It imports at least one. */
+  readonly agents: boolean;
+  readonly relics: boolean;
+  readonly workflows: boolean;
 }
 
 export function promptExamples(needs: ExampleNeeds): PromptExample[] {
-  const show = (action: ShownAction): string => renderAction(action, needs.form);
+  const show = (action: ShownAction): string => renderAction({ mode: 'async', ...action }, needs.form);
   const examples: PromptExample[] = [
     {
-      title: 'independent work starts together; what uses $name waits for it; $name is a value',
-      user: 'Compare the weather in Oslo and Rome.',
-      text: `<thought>
-Two lookups that do not need each other, then a comparison of both.
-${show({ name: 'weather', id: 'oslo', mode: 'async', parameters: { city: 'Oslo' } })}
-${show({ name: 'weather', id: 'rome', mode: 'async', parameters: { city: 'Rome' } })}
-${show({
-  name: 'compare',
-  id: 'difference',
-  mode: 'async',
-  parameters: { a: '$oslo.celsius', b: '$rome.celsius' },
-})}
-</thought>
-<response final="true">
-Oslo has $oslo.celsius °C and Rome $rome.celsius °C: $difference
-</response>`,
+      title: 'look first, mend what failed, answer from the results',
+      user: 'Which open ticket is urgent?',
+      outputs: [
+        {
+          text: show({ name: 'tickets', id: 'open', parameters: { state: 'opened' } }),
+          results: resultOf('open', 'tickets', 'failed', 'invalid_parameters: state must be open or closed'),
+        },
+        {
+          text: show({ name: 'tickets', id: 'tickets', parameters: { state: 'open' } }),
+          results: resultOf(
+            'tickets',
+            'tickets',
+            'completed',
+            '[{"id":7,"title":"Server down"},{"id":9,"title":"New mouse"}]',
+          ),
+        },
+        { text: '<response final="true">Ticket 7: the server is down.</response>' },
+      ],
     },
     {
-      title: 'an answer for now, then more work in the next turn',
-      user: 'Find the newest report and check its figures.',
-      text: `<thought>I must see the list before I can choose.</thought>
-${show({ name: 'list_reports', id: 'reports', mode: 'sync', parameters: { newest: 3 } })}
-<response final="false">
-Reading the newest of these now: $reports
-</response>`,
+      title: 'plan and answer at once, because weather returns {celsius: number}',
+      user: 'How much warmer is Rome than Oslo?',
+      outputs: [
+        {
+          text: `<thought>Two lookups, then the difference.</thought>
+${show({ name: 'weather', id: 'oslo', parameters: { city: 'Oslo' } })}
+${show({ name: 'weather', id: 'rome', parameters: { city: 'Rome' } })}
+${show(difference(needs))}
+<response final="true">By $difference °C: Oslo has $oslo.celsius °C, Rome $rome.celsius °C.</response>`,
+        },
+      ],
     },
   ];
-  if (needs.python) {
-    const shell = show({ type: 'shell', id: 'listing', mode: 'async', parameters: { command: 'ls -la /tmp' } });
+  const imported = [
+    ...(needs.agents
+      ? [
+          show({
+            type: 'agent',
+            name: 'writer',
+            id: 'agenda',
+            parameters: { message: 'Write an agenda: budget, hiring.' },
+          }),
+        ]
+      : []),
+    ...(needs.relics ? [show({ type: 'relic', name: 'notes.get', id: 'notes', parameters: { key: 'team' } })] : []),
+    ...(needs.workflows
+      ? [show({ type: 'workflow', name: 'book_room', id: 'room', parameters: { day: '2031-05-04' } })]
+      : []),
+  ];
+  if (imported.length > 0) {
+    const kinds = [
+      ...(needs.agents ? ['an agent'] : []),
+      ...(needs.relics ? ['a relic'] : []),
+      ...(needs.workflows ? ['a workflow'] : []),
+    ];
+    const last = kinds.pop() ?? '';
     examples.push({
-      title: 'code; results reach it as data in inputs, never inside the code',
-      user: needs.shell ? 'What do 12, 7 and 30 average to, and what is in /tmp?' : 'What do 12, 7 and 30 average to?',
-      text: `${show({
-        type: 'python',
-        id: 'average',
-        mode: 'async',
-        parameters: { code: 'values = [12, 7, 30]\nprint(sum(values) / len(values))' },
-      })}
-${needs.shell ? `${shell}\n` : ''}${show({
-        type: 'python',
-        id: 'rounded',
-        mode: 'async',
-        dependsOn: ['average'],
-        parameters: { code: 'print(round(float(inputs["average"]), 1))' },
-      })}
-<response final="true">The average is $rounded.${needs.shell ? ' In /tmp: $listing' : ''}</response>`,
+      title: `calls ${kinds.length === 0 ? last : `${kinds.join(', ')} and ${last}`}; no response yet, because it depends on the results`,
+      user: 'Prepare the team meeting.',
+      outputs: [{ text: imported.join('\n') }],
     });
   }
-  if (needs.variables) {
+  if (needs.variables || needs.feeds) {
+    const example = needs.variables
+      ? { name: 'set_variable', parameters: { key: 'colour', value: 'green' } }
+      : {
+          name: 'add_context_feed',
+          parameters: { id: 'clock', type: 'on_demand', source: { type: 'internal', action: 'system_clock' } },
+        };
     examples.push({
-      title: 'an internal action: remembered as $favourite_colour from now on',
-      user: 'Remember that my favourite colour is green.',
-      text: `${show({
-        type: 'internal',
-        name: 'set_variable',
-        mode: 'sync',
-        parameters: { key: 'favourite_colour', value: 'green' },
-      })}
-<response final="true">Noted: green.</response>`,
+      title: 'an internal action',
+      user: needs.variables ? 'Remember that I like green.' : 'Watch the time.',
+      outputs: [{ text: `${show({ type: 'internal', ...example })}\n<response final="true">I will.</response>` }],
     });
   }
-  examples.push({
-    title: needs.feeds ? 'feeds: one that is there, and one added for the next turns' : 'a feed that is there',
-    user: 'What time is it?\n\n<context_feed id="clock" age="2s">\n2031-05-04T09:30:00Z\n</context_feed>',
-    text: `${
-      needs.feeds
-        ? `${show({
-            type: 'internal',
-            name: 'add_context_feed',
-            mode: 'sync',
-            parameters: { id: 'dice', type: 'on_demand', source: { type: 'internal', action: 'random' } },
-          })}\n`
-        : ''
-    }<response final="true">It is half past nine (UTC): $clock</response>`,
-  });
   return examples;
+}
+
+/** Computed by code, if the agent may run it: results reach code by `inputs` (P14). */
+function difference({ python, shell }: ExampleNeeds): ShownAction {
+  const values = { a: '$rome.celsius', b: '$oslo.celsius' };
+  if (python)
+    return {
+      type: 'python',
+      id: 'difference',
+      parameters: { code: 'print(inputs["a"] - inputs["b"])', inputs: values },
+    };
+  if (shell) return { type: 'shell', id: 'difference', parameters: { command: 'echo $((a - b))', inputs: values } };
+  return { name: 'subtract', id: 'difference', parameters: values };
+}
+
+function resultOf(id: string, name: string, status: 'completed' | 'failed', text: string): string {
+  return `<results>\n<action_result id="${id}" name="${name}" status="${status}">\n${text}\n</action_result>\n</results>`;
 }
 
 /**

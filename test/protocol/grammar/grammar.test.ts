@@ -182,16 +182,31 @@ function expectAccepted({ refusal }: Engine, text: string): void {
 const MADE_UP = agentWith(
   [
     tool('weather', { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }),
-    tool('compare', { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } }),
-    tool('list_reports', { type: 'object', properties: { newest: { type: 'integer', minimum: 1 } } }),
+    tool('subtract', { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } }),
+    tool('tickets', { type: 'object', properties: { state: { type: 'string' } } }),
   ],
-  { capabilities: ['python', 'shell'], internalActions: { enabled: true, allowed: null, blocked: [] } },
+  {
+    capabilities: ['python', 'shell'],
+    imports: {
+      tools: ['weather', 'subtract', 'tickets'],
+      agents: ['writer'],
+      relics: ['notes'],
+      workflows: ['book_room'],
+    },
+    internalActions: { enabled: true, allowed: null, blocked: [] },
+  },
 );
 
 describe('the grammar accepts', () => {
   test.each(FORMS)('[L4] every example of the prompt, %s form', async (form) => {
-    const examples = promptExamples({ form, python: true, shell: true, variables: true, feeds: true });
-    for (const { text } of examples) expectAccepted(await engine(MADE_UP, form), text);
+    const rest = { variables: true, feeds: true, agents: true, relics: true, workflows: true };
+    const examples = [
+      { ...rest, python: true, shell: true },
+      { ...rest, python: false, shell: true, variables: false },
+      { ...rest, python: false, shell: false },
+    ].flatMap((needs) => promptExamples({ form, ...needs }));
+    const texts = examples.flatMap(({ outputs }) => outputs.map(({ text }) => text));
+    for (const text of texts) expectAccepted(await engine(MADE_UP, form), text);
   });
 
   test.each(FORMS)('[L3] the output of the demo model, %s form', async (form) => {

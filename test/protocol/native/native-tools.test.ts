@@ -101,7 +101,9 @@ describe('[P17] function declarations for the endpoint', () => {
     const echo = resolved.tools.get('echo');
     if (echo === undefined) throw new Error('the assistant has no echo');
     const shadowed = { ...resolved, tools: new Map([...resolved.tools, ['python', { ...echo, name: 'python' }]]) };
-    expect(nativeTools(shadowed).filter(({ name }) => name === 'python')).toMatchObject([{ summary: echo.summary }]);
+    expect(nativeTools(shadowed).filter(({ name }) => name === 'python')).toMatchObject([
+      { summary: `${echo.summary}\nReturns {…}. The parameters.` },
+    ]);
     expect(nativeType(shadowed, 'python')).toBe('tool');
     expect(nativeType(resolved, 'python')).toBe('python');
   });

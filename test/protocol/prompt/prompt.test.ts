@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ENCODINGS } from '../../../bench/tokens/measure.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
@@ -46,9 +47,24 @@ describe('the prompt', () => {
     await expect(`${buildSystemPrompt(compact)}\n`).toMatchFileSnapshot('golden/assistant-compact.txt');
   });
 
-  test('[L4] it is short', () => {
-    const bare = agentWith({ imports: NOTHING, persona: { agent: '', user: '', examples: [] } });
-    expect(estimateTokens(buildSystemPrompt(bare))).toBeLessThan(1_500);
+  test.each(
+    (['full', 'compact'] as const).flatMap((form) =>
+      Object.entries(ENCODINGS).map(([encoding, count]) => [form, encoding, count] as const),
+    ),
+  )('[L4] without imports it has at most 1,200 tokens, with all other capabilities: %s form, %s', (form, _, count) => {
+    const bare = agentWith(
+      {
+        imports: NOTHING,
+        summary: '',
+        persona: { agent: '', user: '', examples: [] },
+        capabilities: ['python', 'shell', 'docker'],
+        internalActions: { enabled: true, allowed: null, blocked: [] },
+      },
+      { form },
+    );
+    const prompt = buildSystemPrompt(bare);
+    expect(count(prompt)).toBeLessThanOrEqual(1_200);
+    expect(estimateTokens(prompt)).toBeLessThanOrEqual(1_200);
   });
 
   test('[L4] it contains the persona, every tool with its parameters, and the other types of actions', () => {
@@ -85,7 +101,7 @@ describe('the prompt', () => {
         expect(prompt).toContain(`- ${parameter} (`);
     }
     expect(prompt).toContain(
-      'type: tool, llm (a separate model call: {prompt, system?}), python, shell, internal, agent, relic, workflow.',
+      'type: tool, llm (a separate model call: {prompt, system?}, returns text), python, shell, internal, agent, relic, workflow.',
     );
   });
 
@@ -117,7 +133,7 @@ describe('the prompt', () => {
     expect(compact).not.toMatch(/<action[^>]* (?:type="tool"|mode="sync")/);
     const full = buildSystemPrompt(agentWith({}, { form: 'full' }));
     expect(full).toContain('{"name":"NAME","parameters":{…}}');
-    expect(full).not.toContain(' name="weather"');
+    expect(full).not.toContain('<action name="weather"');
   });
 
   test.each([
@@ -134,25 +150,41 @@ describe('the prompt', () => {
   });
 });
 
+const ALL = {
+  python: true,
+  shell: true,
+  variables: true,
+  feeds: true,
+  agents: true,
+  relics: true,
+  workflows: true,
+} as const;
+
 describe('the examples', () => {
-  const yesNo = [true, false];
+  const switches = Object.keys(ALL);
   const needs = (['full', 'compact'] as const).flatMap((form) =>
-    yesNo.flatMap((python) =>
-      yesNo.flatMap((shell) =>
-        yesNo.flatMap((variables) => yesNo.map((feeds) => ({ form, python, shell, variables, feeds }))),
-      ),
-    ),
+    Array.from({ length: 2 ** switches.length }, (_, bits) => ({
+      ...ALL,
+      ...Object.fromEntries(switches.map((name, index) => [name, (bits & (1 << index)) !== 0])),
+      form,
+    })),
   );
   const distinct = [
     ...new Map(
       needs.flatMap((need) =>
-        promptExamples(need).map(({ title, text }) => [text, { title, text, form: need.form }] as const),
+        promptExamples(need).flatMap(({ title, outputs }) =>
+          outputs.map(({ text }) => [text, { title, text, form: need.form }] as const),
+        ),
       ),
     ).values(),
   ];
+  const textOf = (given: Parameters<typeof promptExamples>[0]): string =>
+    promptExamples(given)
+      .flatMap(({ user, outputs }) => [user, ...outputs.flatMap(({ text, results = '' }) => [text, results])])
+      .join('\n');
 
-  test.each(distinct)('[L4] "$title" ($form) parses without a warning', ({ text }) => {
-    const parser = createParser({ json: 'repair', actInReasoning: false });
+  test.each(distinct)('[L4] an output of "$title" ($form) parses without a warning', ({ text }) => {
+    const parser = createParser({ json: 'strict', actInReasoning: false });
     const events = [...parser.feed(text), ...parser.end()];
     expect(events.filter(({ type }) => type === 'warning' || type === 'action_rejected')).toEqual([]);
     expect(events.some(({ type }) => type === 'action_declared' || type === 'response_completed')).toBe(true);
@@ -164,36 +196,63 @@ describe('the examples', () => {
 
   test('[P18] both forms declare the same actions', () => {
     const declared = (form: 'full' | 'compact'): unknown[] =>
-      promptExamples({ form, python: true, shell: true, variables: true, feeds: true }).map(({ text }) => {
-        const parser = createParser({ json: 'repair', actInReasoning: false });
-        return [...parser.feed(text), ...parser.end()].flatMap((event) =>
-          event.type === 'action_declared' ? [{ ...event.action, span: null }] : [],
-        );
-      });
+      promptExamples({ form, ...ALL })
+        .flatMap(({ outputs }) => outputs)
+        .map(({ text }) => {
+          const parser = createParser({ json: 'repair', actInReasoning: false });
+          return [...parser.feed(text), ...parser.end()].flatMap((event) =>
+            event.type === 'action_declared' ? [{ ...event.action, span: null }] : [],
+          );
+        });
     expect(declared('compact')).toEqual(declared('full'));
   });
 
-  test('[L4] they show parallel work, a dependency, a partial response, a feed, an internal action and an answer in one generation', () => {
-    const text = promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: true })
-      .map((example) => example.user + example.text)
-      .join('\n');
-    for (const shown of [
-      'mode="async"',
-      '"depends_on"',
-      'final="false"',
-      '<context_feed',
-      'set_variable',
-      'add_context_feed',
-      'final="true"',
-      '$difference',
-    ])
-      expect(text).toContain(shown);
+  test('[L4] they look first, mend a failure, answer from the results, and answer at once where the result is described', () => {
+    const [look, plan] = promptExamples({ form: 'full', ...ALL });
+    const [wrong, mended, answer] = look?.outputs ?? [];
+    for (const step of [wrong, mended]) expect(step?.text).not.toContain('<response');
+    expect(wrong?.results).toContain('status="failed"');
+    expect(mended?.results).toContain('status="completed"');
+    expect(answer?.text).toMatch(/^<response final="true">[^$]+<\/response>$/);
+    expect(plan?.title).toContain('returns {celsius: number}');
+    expect(plan?.outputs[0]?.text).toContain('$oslo.celsius');
+  });
+
+  test('[L4] they call an agent, a relic or a workflow only if the agent imports one', () => {
+    for (const need of needs) {
+      const text = textOf(need);
+      expect([need, /type="agent"/.test(text)]).toEqual([need, need.agents]);
+      expect([need, /type="relic"/.test(text)]).toEqual([need, need.relics]);
+      expect([need, /type="workflow"/.test(text)]).toEqual([need, need.workflows]);
+    }
+  });
+
+  test('[P14] code gets results in one way only: by inputs', () => {
+    for (const need of needs.filter(({ python, shell }) => python || shell)) {
+      const parser = createParser({ json: 'strict', actInReasoning: false });
+      const code = [...parser.feed(textOf(need)), ...parser.end()].flatMap((event) =>
+        event.type === 'action_declared' && ['python', 'shell'].includes(event.action.type) ? [event.action] : [],
+      );
+      expect(code).not.toEqual([]);
+      for (const { parameters, dependsOn } of code) {
+        expect(dependsOn).toBeNull();
+        expect(parameters['inputs']).toEqual({ a: '$rome.celsius', b: '$oslo.celsius' });
+      }
+    }
+  });
+
+  test('[I] a feed is added only if add_context_feed is allowed, and a variable is set only if set_variable is', () => {
+    for (const need of needs) {
+      expect([need, textOf(need).includes('set_variable')]).toEqual([need, need.variables]);
+      expect([need, textOf(need).includes('add_context_feed')]).toEqual([need, need.feeds && !need.variables]);
+    }
   });
 
   test('[L4] every example is in the prompt of an agent that can use it', () => {
     const prompt = buildSystemPrompt(resolved('assistant'));
-    for (const { text } of promptExamples({ form: 'full', python: true, shell: true, variables: true, feeds: false }))
-      expect(prompt).toContain(text);
+    const imports = { agents: false, relics: false, workflows: false };
+    for (const { outputs } of promptExamples({ form: 'full', ...ALL, ...imports }))
+      for (const { text } of outputs) expect(prompt).toContain(text);
   });
 });
 
