@@ -165,6 +165,12 @@ describe('[J8] open approvals', () => {
     const seen = (await told).filter(({ seq }) => seq !== null);
     expect(seen.map(({ type }) => type)).toEqual(expect.arrayContaining(['agent_waiting', 'action_completed']));
     expect(seen.at(-1)?.type).toBe('agent_completed');
+    // [P13] The answer is written again, with the value.
+    const answers = eventsOf(seen, 'response_completed').map(({ data }) => data);
+    expect(answers.map(({ content }) => content)).toEqual(['[a: pending]', 'wax']);
+    expect(answers[1]?.completes).toBe(answers[0]?.segment);
+    const document = await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
+    expect(document).toMatchObject({ response: 'wax', responses: [{ content: 'wax', final: true }] });
     // The same afterwards, from the journal.
     expect((await events(await call(`/agent/session/${session}/events?run=${run}`))).map(({ seq }) => seq)).toEqual(
       seen.map(({ seq }) => seq),
