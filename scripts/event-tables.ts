@@ -1,7 +1,11 @@
-/** Writes the tables of events in docs/journal.md and of error codes in docs/runs.md: npm run docs */
+/**
+ * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
+ * docs/runs.md, and the routes in docs/http.md: npm run docs
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { ERROR_TABLE } from '../src/domain/errors.ts';
+import { withHttpReference } from './http-reference.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;
@@ -43,8 +47,9 @@ if (import.meta.main) {
   for (const [name, updated] of [
     ['journal', withEventTables],
     ['runs', withErrorTable],
+    ['http', withHttpReference],
   ] as const) {
     const page = new URL(`../docs/${name}.md`, import.meta.url);
-    writeFileSync(page, updated(readFileSync(page, 'utf8')));
+    writeFileSync(page, await updated(readFileSync(page, 'utf8')));
   }
 }

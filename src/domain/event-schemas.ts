@@ -80,19 +80,23 @@ export const JOURNALED = {
   }),
   plan_generated: event('run', 'The plan of a generation', {
     total: count.describe('Accepted actions'),
-    by_type: z.partialRecord(actionType, count),
-    by_mode: z.partialRecord(actionMode, count),
+    by_type: z.partialRecord(actionType, count).describe('Their number by type'),
+    by_mode: z.partialRecord(actionMode, count).describe('Their number by mode'),
     waves: z
       .array(z.array(z.string()))
       .describe('Action ids by wave. For display only: nothing waits for a wave to end'),
-    estimates: z.object({
-      sequential_ms: milliseconds,
-      waves_ms: milliseconds,
-      critical_path_ms: milliseconds,
-      speedup: z.number().min(0),
-    }),
+    estimates: z
+      .object({
+        sequential_ms: milliseconds.describe('Milliseconds, one action after the other'),
+        waves_ms: milliseconds.describe('Milliseconds, if each wave waited for the one before'),
+        critical_path_ms: milliseconds.describe('Milliseconds of the longest path'),
+        speedup: z.number().min(0).describe('`sequential_ms` / `critical_path_ms`'),
+      })
+      .describe('Estimated durations'),
     critical_path: z.array(z.string()).describe('Action ids along the longest path'),
-    edges: z.array(z.object({ from: z.string(), to: z.string() })).describe('`to` depends on `from`'),
+    edges: z
+      .array(z.object({ from: text('Id of an action'), to: text('Id of an action') }))
+      .describe('`to` depends on `from`'),
   }),
   iteration_completed: event('run', 'All actions of a generation have settled', {
     iteration: count,

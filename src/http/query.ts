@@ -66,7 +66,11 @@ export const healthQuery = {
 
 export const eventsQuery = {
   after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last event that the client has'),
-  run: text(/^run_\w{1,128}$/, 'the id of a run', 'Only this run; the stream ends with the run'),
+  run: text(
+    /^run_\w{1,128}$/,
+    'the id of a run',
+    'Only this run; the stream ends with the end of the run, also if the run waits for approvals meanwhile',
+  ),
 } as const satisfies Query;
 
 export const runsQuery = {

@@ -5,6 +5,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { jsonAnswer } from './lines.ts';
 import { retryAfter } from './problem.ts';
+import { accepts } from './openapi/describe.ts';
 import { EXPIRY_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
@@ -46,7 +47,7 @@ export async function runResponse(
   stream: boolean,
 ): Promise<Response> {
   const { session, heartbeat, events } = c.env;
-  const json = !stream || (c.req.header('accept') ?? '').includes('application/json');
+  const json = !stream || accepts(c, 'application/json');
   const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
   if (!json) {
     const options = { after, runId: run.runId, endsWaiting: true, expiry: expiryOf(c), slices: session.read().slices };

@@ -10,6 +10,9 @@ import { nearestNames } from '../domain/nearest.ts';
 import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
+const stream = z.boolean().default(true).meta({
+  description: 'Events (SSE), or with `false` one JSON document after the run has ended',
+});
 const freeObject = z.record(z.string().max(256), json);
 /** Session variables: names that `$name` can use (P12), within the session's limits. */
 const variables = z
@@ -40,7 +43,7 @@ export const messageBody = z.strictObject({
     .string()
     .regex(/\S/, 'a message must not be empty')
     .meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
-  stream: z.boolean().default(true).meta({ description: 'SSE, or one JSON document after the run has ended' }),
+  stream,
   llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
 });
 
@@ -51,14 +54,14 @@ export const executeBody = z.strictObject({
     .meta({ description: 'Protocol text to run as if a model had written it' }),
   context: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   agent: name.default('assistant').meta({ description: 'The agent whose tools and permissions apply' }),
-  stream: z.boolean().default(true),
+  stream,
 });
 
 export const workflowBody = z.strictObject({
   inputs: variables
     .default({})
     .meta({ description: 'Inputs declared by the workflow; its steps read them as $(trigger.name)' }),
-  stream: z.boolean().default(true),
+  stream,
 });
 
 export const eventBody = z.strictObject({
@@ -73,17 +76,17 @@ export const manifestFilesBody = z.strictObject({
 });
 
 export const planBody = z.strictObject({
-  protocol_text: z.string().min(1),
+  protocol_text: z.string().min(1).meta({ description: 'Protocol text to plan' }),
   agent: name.optional().meta({ description: 'If set, names are looked up and unknown ones cause warnings' }),
 });
 
 /** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`. */
 export const approvalBody = z
   .strictObject({
-    decision: z.enum(['approve', 'deny']).optional(),
-    approve: z.boolean().optional(),
-    deny: z.boolean().optional(),
-    note: z.string().max(2_000).optional(),
+    decision: z.enum(['approve', 'deny']).optional().meta({ description: 'The decision' }),
+    approve: z.boolean().optional().meta({ description: 'Instead of `decision`: true approves, false denies' }),
+    deny: z.boolean().optional().meta({ description: 'Instead of `decision`: true denies, false approves' }),
+    note: z.string().max(2_000).optional().meta({ description: 'Shown to the model and stored with the decision' }),
   })
   .refine(
     ({ decision, approve, deny }) => [decision, approve, deny].filter((choice) => choice !== undefined).length === 1,
@@ -97,10 +100,12 @@ export const tokenBody = z.strictObject({
     .min(1)
     .max(limits.sessionTokenMaxSeconds)
     .default(limits.sessionTokenSeconds)
-    .meta({ description: 'Seconds' }),
+    .meta({ description: 'Lifetime in seconds' }),
 });
 
-export const cancelBody = z.strictObject({ reason: z.string().max(500).default('cancelled by request') });
+export const cancelBody = z.strictObject({
+  reason: z.string().max(500).default('cancelled by request').meta({ description: 'Stored with the cancelled run' }),
+});
 
 /** Members that are commonly misplaced, with a hint. */
 const MISPLACED = new Map<z.ZodType, Readonly<Record<string, string>>>([

@@ -99,7 +99,7 @@ export function presentedToken(request: Request): string | null {
 }
 
 /** The scopes that allow a request to a session, any of which suffices; none: only the API key may do it. */
-function scopesOf(method: string, path: string): readonly Scope[] {
+export function scopesOf(method: string, path: string): readonly Scope[] {
   const approval = path === '/approvals' || path.startsWith('/approvals/');
   if (method === 'GET' || method === 'HEAD') {
     if (path.startsWith('/transcript')) return [];

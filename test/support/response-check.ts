@@ -1,5 +1,7 @@
 /** Compares responses of the routers with the declarations in the OpenAPI document. */
 import type { RouterRoute } from 'hono/types';
+import { problemHeaders } from '../../src/http/headers.ts';
+import { responseHeadersOf } from '../../src/http/openapi/document.ts';
 import { problem } from '../../src/http/responses.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import type { SessionAppOptions } from '../../src/http/session-env.ts';
@@ -19,6 +21,10 @@ export function checkedFetch(router: Router): Fetch {
   const described = describedRoutes(router);
   return async (request) => {
     const response = await router.fetch(request);
+    const undeclared = undeclaredHeaders(described, request, response);
+    if (undeclared.length > 0) {
+      throw new Error(`${request.method} ${request.url} sent undeclared headers: ${undeclared.join(', ')}`);
+    }
     const type = response.headers.get('content-type') ?? '';
     if (!/^application\/(problem\+)?json\b/.test(type)) return response;
     const text = await response.text();
@@ -40,20 +46,38 @@ function responseIssue(
   type: string,
   text: string,
 ): string | null {
+  // The response is the artifact itself, or a part of it.
+  if (status < 400 && routeOf(described, request)?.media === 'file') return null;
   const body = JSON.parse(text) as unknown;
   if (type.startsWith('application/problem+json')) return schemaIssue(problem, body, 'problem');
   const { pathname } = new URL(request.url);
   // Only the Worker calls routes below `/-/`, and forwards the answer.
   if (pathname.startsWith('/-/')) return null;
-  const method = request.method.toLowerCase();
-  const route = described.find((one) => one.method === method && patternOf(one.path).test(pathname));
-  // The response is the artifact itself, not a JSON document.
-  if (route?.media === 'file') return null;
+  const route = routeOf(described, request);
   if (route === undefined) return 'no such route is described';
   const statuses = [route.status ?? 200, ...(route.further ?? [])];
   const failed = route.run === true && status >= 400;
   if (!statuses.includes(status) && !failed) return `the document declares ${statuses.join(', ')}`;
   return route.response === undefined ? 'the document declares no JSON' : schemaIssue(route.response, body, pathname);
+}
+
+/** Headers that any response may have. */
+const COMMON = /^(content-type|content-length|cache-control|vary|access-control-.+)$/;
+
+/** The headers of a response that its route does not declare. */
+function undeclaredHeaders(described: readonly DescribedRoute[], request: Request, response: Response): string[] {
+  const route = routeOf(described, request);
+  const isProblem = response.headers.get('content-type')?.startsWith('application/problem+json') === true;
+  const declared = [...(isProblem || !response.ok ? problemHeaders : []), ...(route ? responseHeadersOf(route) : [])];
+  const names = new Set(declared.map(({ name }) => name.toLowerCase()));
+  const isInternal = new URL(request.url).pathname.startsWith('/-/');
+  return isInternal ? [] : [...response.headers.keys()].filter((name) => !COMMON.test(name) && !names.has(name));
+}
+
+function routeOf(described: readonly DescribedRoute[], request: Request): DescribedRoute | undefined {
+  const { pathname } = new URL(request.url);
+  const method = request.method.toLowerCase();
+  return described.find((one) => one.method === method && patternOf(one.path).test(pathname));
 }
 
 function patternOf(path: string): RegExp {

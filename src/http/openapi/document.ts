@@ -3,6 +3,8 @@ import type { Env, Hono } from 'hono';
 import { generateSpecs } from 'hono-openapi';
 import type { DescribeRouteOptions } from 'hono-openapi';
 import * as z from 'zod';
+import { eventsHeaders, fileHeaders, headerObjects, headerParameters, problemHeaders, runHeaders } from '../headers.ts';
+import type { RequestHeader, ResponseHeader } from '../headers.ts';
 import { noQuery, queryParameters } from '../query.ts';
 import type { Query } from '../query.ts';
 import { problem, runResult, sessionEvent } from '../responses.ts';
@@ -14,6 +16,8 @@ export interface RouteDescription {
   readonly summary: string;
   /** Its query parameters. Default: none. */
   readonly query?: Query;
+  /** The request headers that it reads. Default: none. */
+  readonly headers?: readonly RequestHeader[];
   /** The JSON body. */
   readonly body?: z.ZodType;
   /** Also accepts protocol text as a plain body. */
@@ -30,6 +34,17 @@ export interface RouteDescription {
   readonly run?: boolean;
   /** Other media types of the response: events (SSE), JSON Lines, or a file. */
   readonly media?: 'events' | 'lines' | 'file';
+  /** A text that the route returns instead of JSON if the client accepts this media type. */
+  readonly text?: 'text/plain' | 'application/yaml';
+}
+
+/** The headers of its successful responses. */
+export function responseHeadersOf({ run = false, media }: RouteDescription): readonly ResponseHeader[] {
+  return [
+    ...(run ? runHeaders : []),
+    ...(media === 'events' ? eventsHeaders : []),
+    ...(media === 'file' ? fileHeaders : []),
+  ];
 }
 
 /**
@@ -62,19 +77,26 @@ export async function openApiDocument<E extends Env>(app: Hono<E>, version: stri
 
 /** A description as an operation of the document, without its path parameters. */
 export function operationOf(description: RouteDescription): DescribeRouteOptions {
-  const { summary, query = noQuery, status = 200, further = [], run = false } = description;
+  const { summary, query = noQuery, headers = [], status = 200, further = [], run = false } = description;
   const content = requestContent(description);
-  const response = { description: 'Done', ...contentOf(responseContent(description)) };
+  const found = responseHeadersOf(description);
+  const answer = responseContent(description);
+  const response = (code: number): object => ({
+    description: 'Done',
+    ...(found.length === 0 ? {} : { headers: headerObjects(found) }),
+    ...(code === 204 ? {} : contentOf(answer)),
+  });
   return {
     summary,
-    parameters: queryParameters(query),
+    parameters: [...queryParameters(query), ...headerParameters(headers)],
     ...(Object.keys(content).length === 0 ? {} : { requestBody: { content } }),
     responses: {
-      ...Object.fromEntries([status, ...further].map((code) => [String(code), response])),
+      ...Object.fromEntries([status, ...further].map((code) => [String(code), response(code)])),
       default: {
         description: run
           ? 'A problem, with a stable code; or the document of a failed run, with the status of its `error.code`'
           : 'A problem, with a stable code',
+        headers: headerObjects([...(run ? runHeaders : []), ...problemHeaders]),
         content: {
           'application/problem+json': { schema: responseSchema(problem) },
           ...(run ? { 'application/json': { schema: responseSchema(runResult) } } : {}),
@@ -104,9 +126,10 @@ function requestContent({ body, plainText = false, yaml }: RouteDescription): Co
 }
 
 /** The content of a successful response. */
-function responseContent({ response, media }: RouteDescription): Content {
+function responseContent({ response, media, text }: RouteDescription): Content {
   const content: Content = {};
   if (response !== undefined) content['application/json'] = { schema: responseSchema(response) };
+  if (text !== undefined) content[text] = { schema: { type: 'string' } };
   if (media === 'file') content['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };
   if (media === 'lines') content['application/jsonl'] = { schema: { type: 'string' } };
   if (media === 'events') {

@@ -14,7 +14,7 @@ import type { Principal } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
 import type { ManifestHost } from '../manifest-host.ts';
-import { describe } from '../openapi/describe.ts';
+import { accepts, describe } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
 import * as answers from '../responses.ts';
@@ -34,10 +34,11 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     describe({
       summary: 'Get the dependency graph of the catalogue; as text with `Accept: text/plain`',
       response: answers.manifestGraph,
+      text: 'text/plain',
     }),
     async (c) => {
       const { graph, text } = await host.graph(c.get('principal').owner);
-      return (c.req.header('accept') ?? '').includes('text/plain') ? c.text(text) : c.json(graph);
+      return accepts(c, 'text/plain') ? c.text(text) : c.json(graph);
     },
   );
 
@@ -113,12 +114,13 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       summary: 'Get one manifest with its versions; its source with `Accept: application/yaml`',
       query: manifestQuery,
       response: answers.manifestDetail,
+      text: 'application/yaml',
     }),
     async (c) => {
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const wanted = readQuery(manifestQuery, c.req.url);
       const found = await host.get(c.get('principal').owner, ref, wanted);
-      if (/\byaml\b/.test(c.req.header('accept') ?? '')) {
+      if (accepts(c, 'application/yaml')) {
         return new Response(found.source ?? '', {
           headers: { 'content-type': 'application/yaml; charset=utf-8' },
         });

@@ -6,13 +6,13 @@ import { limits } from '../../domain/limits.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
-import { describe } from '../openapi/describe.ts';
+import { idempotencyKey } from '../headers.ts';
+import { describe, readHeader } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as answers from '../responses.ts';
-import { runResponse } from '../run-response.ts';
+import { expiryOf, runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
-import { EXPIRY_HEADER } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -25,7 +25,13 @@ async function admitted({ admit }: SessionAppOptions): Promise<void> {
 
 sessionActions.delete(
   '/',
-  describe({ summary: 'Cancel all runs of the session and delete it', query: deleteQuery, status: 204 }),
+  describe({
+    summary: 'Cancel all runs of the session and delete it',
+    query: deleteQuery,
+    status: 204,
+    further: [200],
+    media: 'lines',
+  }),
   async (c) => {
     const { session, destroy } = c.env;
     void session.record;
@@ -45,6 +51,7 @@ sessionActions.post(
     summary: 'Send a message; the response is a stream of the run’s events, or one document',
     body: messageBody,
     query: messageQuery,
+    headers: [idempotencyKey],
     response: answers.runResult,
     run: true,
     media: 'events',
@@ -60,20 +67,11 @@ sessionActions.post(
     if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
       throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
     }
-    const idempotencyKey = c.req.header('idempotency-key') ?? null;
-    if (
-      idempotencyKey !== null &&
-      !(idempotencyKey.length > 0 && idempotencyKey.length <= limits.idempotencyKeyChars)
-    ) {
-      throw new EngineError(
-        'invalid_request',
-        `Idempotency-Key must have 1 to ${limits.idempotencyKeyChars} characters`,
-      );
-    }
+    const key = readHeader(c, idempotencyKey);
     const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted(c.env);
     const after = session.lastSeq;
-    const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey });
+    const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
     return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream);
   },
 );
@@ -103,7 +101,7 @@ sessionActions.get(
     const page = approvalsPage(c.req.url);
     const wanted = { ...page, limit: page.limit + 1 };
     // A session token cannot decide requests of other sessions.
-    const isToken = c.req.header(EXPIRY_HEADER) !== undefined;
+    const isToken = expiryOf(c) !== null;
     const children = isToken ? [] : ((await childApprovals?.(wanted)) ?? []);
     return c.json(approvalsDocument(mergeApprovals([session.openApprovals(wanted), children], wanted.limit), page));
   },

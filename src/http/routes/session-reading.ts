@@ -4,7 +4,8 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { artifactResponse } from '../artifact.ts';
-import { describe } from '../openapi/describe.ts';
+import { lastEventId, range } from '../headers.ts';
+import { describe, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as answers from '../responses.ts';
@@ -23,6 +24,7 @@ sessionReading.get(
   describe({
     summary: 'Stream all events of the session, then live ones; resumable with Last-Event-ID',
     query: eventsQuery,
+    headers: [lastEventId],
     media: 'events',
   }),
   (c) => {
@@ -31,8 +33,8 @@ sessionReading.get(
     // A reconnecting browser keeps its URL and sends its position in the header. A position after the last event is
     // invalid.
     const { after: asked = 0, run: runId = null } = readQuery(eventsQuery, c.req.url);
-    const seen = c.req.header('last-event-id') ?? '';
-    const after = Math.min(seen === '' ? asked : placeOf(seen), session.lastSeq);
+    const seen = readHeader(c, lastEventId) ?? '';
+    const after = Math.min(seen === '' ? asked : Number(seen), session.lastSeq);
     // The run has no events before its first one.
     const from = runId === null ? after : Math.max(after, session.run(runId).firstSeq - 1);
     if (heartbeat.readers >= limits.readersPerSession) {
@@ -120,9 +122,8 @@ sessionReading.get(
 );
 sessionReading.get(
   '/artifacts/:artifact',
-  describe({ summary: 'Download an artifact; supports Range', media: 'file' }),
-  async (c) =>
-    artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), c.req.header('range') ?? null),
+  describe({ summary: 'Download an artifact, or a range of it', headers: [range], media: 'file', further: [206] }),
+  async (c) => artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), readHeader(c, range)),
 );
 
 sessionReading.get(
@@ -177,12 +178,6 @@ sessionReading.get('/-/latest-run', async (c) => {
   if (run === undefined) throw new EngineError('unknown_run', 'This session has no run yet');
   return await runDocument(c, run);
 });
-
-/** The event number in the `Last-Event-ID` header. */
-function placeOf(lastEventId: string): number {
-  if (/^\d{1,15}$/.test(lastEventId)) return Number(lastEventId);
-  throw new EngineError('invalid_request', '"Last-Event-ID" must be the number of an event');
-}
 
 /** Page size, and the number of the run that the page precedes: `?limit=20&before=run_…_7`. */
 function pageOf(url: string): [limit: number, before: number | undefined] {

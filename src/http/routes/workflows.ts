@@ -14,7 +14,8 @@ import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { firstOwner, ownerOf } from '../api-keys.ts';
 import type { ApiKey } from '../api-keys.ts';
 import { parseBody, readJson, readText } from '../body.ts';
-import { describe } from '../openapi/describe.ts';
+import { webhookSignature } from '../headers.ts';
+import { describe, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
 import * as answers from '../responses.ts';
@@ -175,7 +176,8 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
   app.post(
     '/webhooks/:name',
     describe({
-      summary: 'Start a workflow with a signed request instead of a key: `x-cortex-signature: t=<seconds>,v1=<hex>`',
+      summary: 'Start a workflow with a signed request instead of a key; the body is a JSON object with its inputs',
+      headers: [webhookSignature],
       query: webhookQuery,
       status: 202,
       response: answers.startedByWebhook,
@@ -196,7 +198,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
       // The operator's secret must not start the workflow for every namespace: others have their own secrets.
       const common = found.bundled?.subject === true && owner === firstOwner(keys);
       const secret = host.secret(found.workflow.trigger.secret, owner, common);
-      const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(c.req.header('x-cortex-signature') ?? '');
+      const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(readHeader(c, webhookSignature) ?? '');
       const [, seconds = '', signature = ''] = given ?? [];
       if (secret === null || given === null) throw refused;
       if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) throw refused;

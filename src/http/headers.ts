@@ -1,0 +1,94 @@
+/**
+ * Headers that routes read from requests and set on responses (H4). A route declares them in its description
+ * (openapi/describe.ts), and the OpenAPI document and docs/http.md are generated from the declarations. Not listed here:
+ * headers of every request or of HTTP itself, such as `Authorization`, `Content-Type`, `Accept` and `Cache-Control`.
+ */
+import { limits } from '../domain/limits.ts';
+
+export interface RequestHeader {
+  readonly name: string;
+  readonly description: string;
+  /** Other values are rejected: `"Last-Event-ID" must be …`. */
+  readonly pattern?: RegExp;
+  readonly expected?: string;
+}
+
+export interface ResponseHeader {
+  readonly name: string;
+  readonly description: string;
+}
+
+export const idempotencyKey: RequestHeader = {
+  name: 'Idempotency-Key',
+  description:
+    'Makes a repeated request safe: the same key with the same content returns the first run; with other content, 409 `idempotency_mismatch`',
+  pattern: new RegExp(`^[^]{1,${limits.idempotencyKeyChars}}$`),
+  expected: `1 to ${limits.idempotencyKeyChars} characters`,
+};
+
+export const lastEventId: RequestHeader = {
+  name: 'Last-Event-ID',
+  description: 'Number of the last event that the client has; overrides `after`',
+  pattern: /^\d{0,15}$/,
+  expected: 'the number of an event',
+};
+
+export const range: RequestHeader = {
+  name: 'Range',
+  description: 'One range of bytes, such as `bytes=0-99`; the response is then 206',
+};
+
+export const webhookSignature: RequestHeader = {
+  name: 'X-Cortex-Signature',
+  description: `\`t=<seconds>,v1=<hex>\`: the HMAC-SHA256 of \`<seconds>.<body>\` under the workflow's secret; at most ${limits.webhookSeconds} seconds old`,
+};
+
+/** Headers of the response that a run gives. */
+export const runHeaders: readonly ResponseHeader[] = [
+  { name: 'X-Session-Id', description: 'Id of the session' },
+  { name: 'X-Run-Id', description: 'Id of the run' },
+];
+
+export const eventsHeaders: readonly ResponseHeader[] = [
+  { name: 'X-Accel-Buffering', description: '`no`: proxies must not buffer the events' },
+];
+
+export const fileHeaders: readonly ResponseHeader[] = [
+  { name: 'Content-Disposition', description: 'Always a download, with the file name' },
+  { name: 'X-Content-Type-Options', description: '`nosniff`' },
+  { name: 'Content-Security-Policy', description: 'Blocks scripts' },
+  { name: 'Cross-Origin-Resource-Policy', description: '`same-site`' },
+  { name: 'Accept-Ranges', description: '`bytes`' },
+  { name: 'ETag', description: 'Id of the artifact' },
+  { name: 'Content-Range', description: 'With status 206: the range and the whole size' },
+];
+
+/** Headers of problem documents, and of failed runs. */
+export const problemHeaders: readonly ResponseHeader[] = [
+  { name: 'Retry-After', description: 'With status 429 or 503: seconds until the next attempt' },
+  { name: 'WWW-Authenticate', description: 'With status 401: `Bearer`' },
+];
+
+interface HeaderParameter {
+  readonly name: string;
+  readonly in: 'header';
+  readonly description: string;
+  readonly schema: object;
+}
+
+/** As OpenAPI parameters. */
+export function headerParameters(headers: readonly RequestHeader[]): HeaderParameter[] {
+  return headers.map(({ name, description, pattern }) => ({
+    name,
+    in: 'header',
+    description,
+    schema: { type: 'string', ...(pattern === undefined ? {} : { pattern: pattern.source }) },
+  }));
+}
+
+/** As `headers` of an OpenAPI response. */
+export function headerObjects(headers: readonly ResponseHeader[]): Record<string, object> {
+  return Object.fromEntries(
+    headers.map(({ name, description }) => [name, { description, schema: { type: 'string' } }]),
+  );
+}
