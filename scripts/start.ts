@@ -3,6 +3,7 @@ import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { setAsideDamaged } from './system/damaged-databases.ts';
+import { hiddenThings } from './system/hidden-things.ts';
 import { findLocalModel } from './system/local-model.ts';
 import { checkManifests } from './manifest-files.ts';
 import { watchManifests } from './system/manifest-watch.ts';
@@ -38,7 +39,13 @@ async function requireFree(name: string, number: number): Promise<void> {
   );
 }
 
-function screen(system: SystemPlan, health: WorkerHealth, keys: readonly ApiKey[], state: string): string {
+function screen(
+  system: SystemPlan,
+  health: WorkerHealth,
+  keys: readonly ApiKey[],
+  hidden: readonly string[],
+  state: string,
+): string {
   const sandbox =
     health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
   return [
@@ -49,6 +56,7 @@ function screen(system: SystemPlan, health: WorkerHealth, keys: readonly ApiKey[
     `  ${pc.dim('model')}     ${health.model}`,
     `  ${pc.dim('sandbox')}   ${sandbox}`,
     `  ${pc.dim('auth')}      ${describeKeys(keys)}`,
+    ...hidden.map((line) => pc.yellow(`            ${line} (docs/operations.md, From no keys to keys)`)),
     `  ${pc.dim('state')}     ${state}`,
     ...[
       ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),
@@ -159,6 +167,8 @@ for (const file of damaged) {
   );
 }
 
+const hidden = hiddenThings(resolvePath(ROOT, stateDir, 'worker'), keys);
+
 let stopping = false;
 const { promise: aborted, resolve: stop } = Promise.withResolvers<'stop'>();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -248,7 +258,7 @@ if (health === 'stop') {
 
 const { problems } = checkManifests('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
-console.log(screen(system, health, keys, stateDir));
+console.log(screen(system, health, keys, hidden, stateDir));
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
 );

@@ -7,7 +7,7 @@ import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../dom
 import type { SessionRecord } from '../domain/session.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { CatalogRpc, Env, Remote } from './env.ts';
 import { valueOf } from './reply.ts';
 import type { Reply } from './reply.ts';

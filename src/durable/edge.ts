@@ -14,7 +14,7 @@ import { platformClock, platformQueue } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
 import { readSettings } from '../settings/settings.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 import { loggerOf } from './log.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';

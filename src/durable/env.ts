@@ -52,11 +52,6 @@ export interface Env extends Variables {
   readonly RUNNERS?: DurableObjectNamespace;
 }
 
-/** The name of an owner's objects; null owns what was made without keys (T4). */
-export function objectName(owner: string | null): string {
-  return owner === null ? 'local' : `key:${owner}`;
-}
-
 export interface SessionRpc {
   create(record: SessionRecord, state: JsonObject): Promise<void>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */

@@ -2,7 +2,7 @@
 import { limits } from '../domain/limits.ts';
 import type { ExecutionEntry } from '../http/routes/executions.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { Env, ExecutionIndexRpc, Remote } from './env.ts';
 
 export function indexFor(env: Env, owner: string | null): Remote<ExecutionIndexRpc> {

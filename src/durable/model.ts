@@ -15,7 +15,7 @@ import type { ModelDeps } from '../llm/routing/select.ts';
 import { platformClock } from './platform.ts';
 import { secretFor } from '../settings/secrets.ts';
 import type { Settings } from '../settings/settings.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 
 /** Endpoint state shared by all sessions in this isolate, for its lifetime. */

@@ -1,7 +1,7 @@
 /** The feeds that sessions of a namespace share: each is a separate object (F6). */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { SharedFeeds } from '../domain/ports.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 
 export function sharedFeeds(env: Env): SharedFeeds {

@@ -12,7 +12,7 @@ import { firstOwner } from '../http/api-keys.ts';
 import { schedulesOf } from '../policies/schedule-times.ts';
 import { apiKeysOf } from '../settings/keys.ts';
 import { secretFor } from '../settings/secrets.ts';
-import { objectName } from './env.ts';
+import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
 

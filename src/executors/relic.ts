@@ -5,6 +5,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint } from '../domain/manifest.ts';
+import { sharedSpace } from '../domain/owner.ts';
 import type { RelicAnswer } from '../domain/ports.ts';
 import { RequestTemplate, encoded, textOf } from '../domain/request-template.ts';
 import type { ActionContext, Executor } from './executor.ts';
@@ -142,11 +143,6 @@ async function callService(
     const unsupported = fault instanceof EngineError && fault.details['problem'] === 'unsupported';
     return unsupported ? failure('not_available', failed.error.message, { beforeDispatch: true }) : failed;
   }
-}
-
-/** Scope of relics shared by all sessions of a namespace; unique for each one. */
-function sharedSpace(owner: string | null): string {
-  return `key:${owner === null ? '' : owner.replaceAll(/[^\w.@-]/g, (char) => `~${char.charCodeAt(0).toString(16)}`)}`;
 }
 
 /**

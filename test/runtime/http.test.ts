@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { objectName } from '../../src/durable/env.ts';
+import { objectName } from '../../src/domain/owner.ts';
 import { here } from './bindings.ts';
 import { call, newSession, post } from './client.ts';
 
