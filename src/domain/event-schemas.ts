@@ -55,6 +55,7 @@ const unclosed = flag('The text ended before its closing tag');
 const cut = flag('A crash cut off the rest');
 const final = z.boolean().nullable().describe('`final` as the model wrote it; null means auto');
 const reason = text('The reason');
+const cutParameters = flag('`parameters` were longer than 16,384 characters, and markers say where they were cut');
 const completes = segment
   .exactOptional()
   .describe('The response that this one replaces: its pending values are known now');
@@ -171,7 +172,15 @@ export const JOURNALED = {
     embedded_in_thought: flag('It was declared inside a thought'),
     repaired: flag('Its body was not strict JSON and was repaired'),
   }),
-  action_started: event('action', 'An attempt begins', { attempt }),
+  action_started: event('action', 'An attempt begins', {
+    attempt,
+    parameters: jsonObject
+      .exactOptional()
+      .describe(
+        'As executed, in the first attempt, if they differ from the declared ones; `inputs`: values passed to code',
+      ),
+    parameters_cut: cutParameters,
+  }),
   action_retrying: event('action', 'An attempt failed and will be retried', {
     attempt: attempt.describe('The failed attempt'),
     delay_ms: milliseconds.describe('Milliseconds until the next attempt'),
@@ -201,6 +210,8 @@ export const JOURNALED = {
     line: count.exactOptional().describe('In the generated text, 1-based; absent if the text is well formed'),
     column: count.exactOptional(),
     excerpt: z.string().exactOptional().describe('The text around the error'),
+    parameters: jsonObject.exactOptional().describe('As declared, if they could be read'),
+    parameters_cut: cutParameters,
   }),
   approval_requested: event(
     'action',

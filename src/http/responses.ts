@@ -87,6 +87,13 @@ export const runResult: z.ZodType<RunResult> = z.object({
         status: z
           .enum(['queued', 'running', 'completed', 'failed', 'skipped', 'cancelled', 'rejected'])
           .describe('Status of the action; `rejected`: its text was not accepted'),
+        parameters: jsonObject
+          .nullable()
+          .describe('As executed; null if it was not dispatched. Of a rejected action: as declared'),
+        parameters_cut: z
+          .literal(true)
+          .exactOptional()
+          .describe('Set if they were longer than 16,384 characters; markers say where they were cut'),
         output: json.describe('The output of a completed action; else null'),
         error: z
           .union([

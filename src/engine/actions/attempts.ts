@@ -28,6 +28,7 @@ import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
 import type { Lookups } from './lookups.ts';
+import { executedParameters } from './shown-parameters.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
 
@@ -60,14 +61,17 @@ export class Attempts {
     const isRecorded = log.replaying && replay?.startedAt(key) != null;
     const call = attempt > 1 || isRecorded || this.#approvals.has(key) ? null : names.resolve(key);
     if (isRecorded) names.pin(key);
-    const seq = actions.append('action_started', key, { attempt }, call === null ? {} : names.record(key));
+    const approved = attempt === 1 && !isRecorded && call === null ? this.#approvals.callOf(key) : null;
+    const first = call ?? approved;
+    const shown = first === null ? {} : executedParameters(actions.declaration(key), first, context.redact);
+    const seq = actions.append('action_started', key, { attempt, ...shown }, call === null ? {} : names.record(key));
     if (call !== null) {
       names.recorded(key, seq);
       if (!this.#lookups.has(key)) actions.warn(key, call);
     }
     // The crash interrupted it, unless a later record contains its end.
     if (log.wasRecorded(seq)) this.#interrupted.set(key, start);
-    else this.#run(start, call ?? this.#approvals.callOf(key), (execute) => execute());
+    else this.#run(start, first ?? this.#approvals.callOf(key), (execute) => execute());
   }
 
   /** Recovers the attempts that a crash interrupted (J2). */

@@ -9,6 +9,7 @@ import type { SchedulerCommand, Settlement } from '../../scheduler/types.ts';
 import type { ActionLabel } from '../run/run-log.ts';
 import { errorJson } from './action-log.ts';
 import { targetOf } from './action-policy.ts';
+import { shownParameters } from './shown-parameters.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Lookups } from './lookups.ts';
 
@@ -78,7 +79,8 @@ export class Settlements {
     const { type, mode } = rejection ?? this.#scope.actions.declaration(key);
     const place =
       rejection === undefined ? {} : { line: rejection.line, column: rejection.column, excerpt: rejection.excerpt };
-    const data = { code, message, type, mode, ...place };
+    const declared = rejection === undefined ? shownParameters(this.#scope.actions.declaration(key).parameters) : {};
+    const data = { code, message, type, mode, ...place, ...declared };
     return this.#scope.log.append('action_rejected', data, { action: this.label(key), state: { key } });
   }
 }

@@ -75,6 +75,8 @@ export interface RunContext {
   /** Sub-agents and workflows that the run's actions start (M7). */
   readonly children: ChildSessions;
   readonly variables: VariableStore;
+  /** Removes secrets of the environment from a text (X3). */
+  readonly redact: (text: string) => string;
   /** The session's durations by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
   readonly outcomeCache: OutcomeCache;

@@ -35,6 +35,10 @@ interface ActionJson {
   type: ActionType | null;
   mode: ActionMode | null;
   status: ActionStatusJson;
+  /** As executed; null if it was not dispatched. For a rejected action: as declared, null if they could not be read. */
+  parameters: JsonObject | null;
+  /** Set if they were cut. */
+  parameters_cut?: true;
   output: Json;
   error: ActionErrorJson | null;
   attempts: number;
@@ -79,8 +83,10 @@ export type RunOutline = Omit<
   readonly outputsSeq: number | null;
   readonly responses: readonly { readonly seq: number; readonly final: boolean | null }[];
   readonly actions: readonly {
-    readonly action: Readonly<Omit<ActionJson, 'output'>>;
+    readonly action: Readonly<ActionOutline>;
     readonly outputSeq: number | null;
+    /** The event with the parameters; null if there are none. */
+    readonly parametersSeq: number | null;
   }[];
 };
 
@@ -208,14 +214,16 @@ export class RunFold {
         this.#approvals.delete(event.data.approval_id);
         break;
       case 'action_started': {
-        const { action } = this.#actionOf(event);
+        const outlined = this.#actionOf(event);
+        const { action } = outlined;
         action.status = 'running';
         action.attempts = event.data.attempt;
         action.started_at ??= event.timestamp;
+        outlined.parametersSeq ??= event.data.parameters === undefined ? outlined.declaredSeq : event.seq;
         break;
       }
       case 'action_completed':
-        this.#end(event, 'completed').outputSeq = event.seq;
+        this.#complete(event);
         if (event.action_id === OUTPUTS && isWorkflowHelper(event.action_name)) this.#outputsSeq = event.seq;
         break;
       case 'action_failed':
@@ -232,7 +240,7 @@ export class RunFold {
         this.#end(event, 'cancelled').action.error = { code: 'cancelled', message: event.data.reason };
         break;
       case 'action_rejected':
-        this.#end(event, 'rejected').action.error = { code: event.data.code, message: event.data.message };
+        this.#reject(event);
         break;
       case 'response_completed':
         this.#answer.add(event);
@@ -293,11 +301,27 @@ export class RunFold {
         ended_at: null,
       },
       outputSeq: null,
+      declaredSeq: event.type === 'action_queued' ? event.seq : null,
+      parametersSeq: null,
     };
     this.#atWork += 1;
     this.#actions.push(fresh);
     if (event.type !== 'action_rejected') this.#accepted.set(key, fresh);
     return fresh;
+  }
+
+  #complete(event: EventOf<'action_completed'>): void {
+    const outlined = this.#end(event, 'completed');
+    outlined.outputSeq = event.seq;
+    // The outcome of an equal action was reused: this one was not started.
+    outlined.parametersSeq ??= outlined.declaredSeq;
+  }
+
+  #reject(event: EventOf<'action_rejected'>): void {
+    const outlined = this.#end(event, 'rejected');
+    const { code, message, parameters } = event.data;
+    outlined.action.error = { code, message };
+    if (parameters !== undefined) outlined.parametersSeq = event.seq;
   }
 
   #fail(event: EventOf<'action_failed'>): void {
@@ -321,10 +345,16 @@ export class RunFold {
   }
 }
 
+type ActionOutline = Omit<ActionJson, 'output' | 'parameters' | 'parameters_cut'>;
+
 interface OutlinedAction {
-  readonly action: Omit<ActionJson, 'output'>;
+  readonly action: ActionOutline;
   /** The event with its output. */
   outputSeq: number | null;
+  /** The event with its declared parameters. */
+  readonly declaredSeq: number | null;
+  /** The event with its executed parameters. */
+  parametersSeq: number | null;
 }
 
 /** An event that begins or ends a row of the document. */

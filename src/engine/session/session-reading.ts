@@ -24,6 +24,7 @@ import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifact
 import type { LazyArtifact } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { readTranscript } from '../generation/conversation.ts';
+import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
@@ -82,10 +83,11 @@ export class SessionReading {
       await this.#took(content.length + limits.eventChars);
     }
     yield '],"actions":[';
-    for (const [index, { action, outputSeq }] of actions.entries()) {
+    for (const [index, { action, outputSeq, parametersSeq }] of actions.entries()) {
       const { id, name, type, mode, status: end, ...more } = action;
       const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq, 'action_completed'));
-      const text = `${open({ id, name, type, mode, status: end })},"output":${output},${JSON.stringify(more).slice(1)}`;
+      const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq)) });
+      const text = `${head},"output":${output},${JSON.stringify(more).slice(1)}`;
       yield `${index === 0 ? '' : ','}${text}`;
       await this.#took(text.length + limits.eventChars);
     }
@@ -255,6 +257,24 @@ export class SessionReading {
       for (const event of found) fold.add(event);
       after = next;
       await this.#took(chars);
+    }
+  }
+
+  /** The parameters in an event, for the document of a run. */
+  async #parameters(seq: number | null): Promise<Pick<RunResult['actions'][number], 'parameters' | 'parameters_cut'>> {
+    if (seq === null) return { parameters: null };
+    await this.#took(this.#journal.dataBytes(seq));
+    const event = this.#journal.event(seq);
+    switch (event?.type) {
+      case 'action_queued':
+        return shownParameters(event.data.parameters);
+      case 'action_started':
+      case 'action_rejected': {
+        const { parameters = null, parameters_cut: isCut } = event.data;
+        return { parameters, ...(isCut === true ? { parameters_cut: true } : {}) };
+      }
+      default:
+        return { parameters: null };
     }
   }
 

@@ -78,6 +78,7 @@ describe('[S10] an action ends', () => {
         message: expect.stringContaining('No tool is called "nosuchtool"') as string,
         type: 'tool',
         mode: 'async',
+        parameters: { n: 1 },
       },
     });
     expect(lastOf(kit, 'b')).toMatchObject({

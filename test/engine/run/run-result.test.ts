@@ -50,6 +50,8 @@ describe('actions', () => {
           started_at: 20,
           ended_at: 40,
         },
+        declaredSeq: 1,
+        parametersSeq: 1,
         outputSeq: 4,
       },
     ]);
