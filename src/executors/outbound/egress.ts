@@ -10,13 +10,12 @@
  * 2. If no runner can be reached, nothing is sent, and the error reports it.
  * 3. A request that may have been sent is not sent again.
  */
-import { messageOf } from '../../domain/errors.ts';
 import { parseObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { OutboundError } from './outbound-error.ts';
-import { neverConnected } from '../runner/error.ts';
+import { connectionFailure, neverConnected } from '../runner/error.ts';
 import type { RunnerAddress, SigningKey } from '../runner/list.ts';
 import { tokenOf } from '../runner/signature.ts';
 
@@ -101,7 +100,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
       } catch (fault) {
         signal.throwIfAborted();
         if (fault instanceof OutboundError) throw fault;
-        reason = `the runner at ${runner.url} could not be reached: ${messageOf(fault)}`;
+        reason = `the runner could not be reached: ${connectionFailure(fault)}`;
         if (repeatable || neverConnected(fault)) continue;
         throw new OutboundError('fetch_failed', `The request may have been sent: ${reason}`, false, fault);
       }
@@ -109,7 +108,7 @@ export function createRunnerEgress(options: RunnerEgressOptions): Egress {
         order = [runner, ...order.filter((other) => other !== runner)];
         return response;
       }
-      const refusal = refusalOf(response.status, parseObject(await response.text()), runner);
+      const refusal = refusalOf(response.status, parseObject(await response.text()));
       if (refusal.code !== 'egress_unavailable') throw refusal;
       reason = refusal.message;
     }
@@ -173,7 +172,7 @@ function answerOf(response: Response): Response {
 }
 
 /** Converts a runner's error answer; `egress_unavailable` if another runner may succeed. */
-function refusalOf(status: number, problem: JsonObject | null, { url }: RunnerAddress): OutboundError {
+function refusalOf(status: number, problem: JsonObject | null): OutboundError {
   const detail = typeof problem?.['detail'] === 'string' ? problem['detail'] : `it answered ${status}`;
   switch (problem?.['code']) {
     case 'egress_failed':
@@ -185,7 +184,7 @@ function refusalOf(status: number, problem: JsonObject | null, { url }: RunnerAd
     case 'invalid_request':
       return new OutboundError('header_refused', detail, true);
     default:
-      return unavailable(`the runner at ${url} cannot send requests now: ${detail}`);
+      return unavailable(`the runner cannot send requests now: ${detail}`);
   }
 }
 

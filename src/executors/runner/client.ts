@@ -9,12 +9,11 @@
  * 2. After an abort the job is killed, even if the runner has not confirmed it yet.
  * 3. A job is observed before the runner is asked about it, so no event in between is missed.
  */
-import { messageOf } from '../../domain/errors.ts';
 import { parseObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../domain/ports.ts';
 import { pause } from '../../domain/sleep.ts';
-import { neverConnected, refusalOf, RunnerError } from './error.ts';
+import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
 import { killed, mergeRecord, runnerRetryMs, SessionStream, type Transport, watch, type Watched } from './stream.ts';
@@ -75,7 +74,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   ): Promise<{ status: number; headers: Headers; text: string }> {
     const stop = new AbortController();
     const cancel = clock.schedule(limits.runnerRequestMs, () =>
-      stop.abort(new Error(`no answer within ${limits.runnerRequestMs / 1_000} s`)),
+      stop.abort(new NoAnswer(`no answer within ${limits.runnerRequestMs / 1_000} s`)),
     );
     try {
       const response = await request(method, target, body, stop.signal);
@@ -109,13 +108,13 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           await pause(runnerRetryMs(attempt), clock, signal);
           continue;
         }
-        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+        throw new RunnerError('runner_unavailable', `The runner could not be reached: ${connectionFailure(fault)}`, {
           beforeDispatch: !mayBeThere,
           cause: fault,
         });
       }
       if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
-      throw refusalOf(answer, base, mayBeThere);
+      throw refusalOf(answer, mayBeThere);
     }
   }
 
@@ -225,7 +224,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     async callRelic(call, { signal }) {
       const stop = new AbortController();
       const waitMs = call.timeoutMs + limits.relicGraceMs;
-      const cancel = clock.schedule(waitMs, () => stop.abort(new Error(`no answer within ${waitMs / 1_000} s`)));
+      const cancel = clock.schedule(waitMs, () => stop.abort(new NoAnswer(`no answer within ${waitMs / 1_000} s`)));
       const { name } = call.relic;
       let response: Response;
       try {
@@ -236,19 +235,19 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         cancel();
         signal.throwIfAborted();
         contact(false);
-        throw new RunnerError('runner_unavailable', `The runner at ${base} could not be reached: ${messageOf(fault)}`, {
+        throw new RunnerError('runner_unavailable', `The runner could not be reached: ${connectionFailure(fault)}`, {
           beforeDispatch: neverConnected(fault),
           cause: fault,
         });
       }
       try {
         const text = await response.text();
-        if (!response.ok) throw refusalOf({ status: response.status, headers: response.headers, text }, base);
+        if (!response.ok) throw refusalOf({ status: response.status, headers: response.headers, text });
         return relicAnswerOf(parseObject(text), name);
       } catch (fault) {
         if (fault instanceof RunnerError) throw fault;
         signal.throwIfAborted();
-        return broken(`The runner closed the connection during the call of the relic ${name}: ${messageOf(fault)}`);
+        return broken(`The runner closed the connection during the call of the relic ${name}: ${connectionFailure(fault)}`);
       } finally {
         cancel();
       }

@@ -53,7 +53,6 @@ export class RunnerError extends EngineError {
  */
 export function refusalOf(
   { status, headers, text }: { status: number; headers: Headers; text: string },
-  base: string,
   mayBeThere = false,
 ): RunnerError {
   const detail = parseObject(text)?.['detail'];
@@ -68,7 +67,7 @@ export function refusalOf(
   }
   if (status >= 500) {
     // 503 is sent before anything happens; another 5xx may come from any proxy on the way.
-    return new RunnerError('runner_unavailable', `The runner at ${base} cannot accept jobs: ${reason}`, {
+    return new RunnerError('runner_unavailable', `The runner cannot accept jobs: ${reason}`, {
       beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
     });
@@ -78,6 +77,20 @@ export function refusalOf(
     beforeDispatch: true,
     ...(typeof problem === 'string' ? { problem } : {}),
   });
+}
+
+/** A request that its own timeout has ended. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+}
+
+/**
+ * Why a request to a runner has no answer. The platform's own message is not used: it may contain the runner's address,
+ * which is only for the operator.
+ */
+export function connectionFailure(fault: unknown): string {
+  if (fault instanceof NoAnswer) return fault.message;
+  return neverConnected(fault) ? 'there was no connection' : 'the connection failed';
 }
 
 /** Whether no connection was established, so nothing can have been sent. */

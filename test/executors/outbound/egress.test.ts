@@ -122,7 +122,7 @@ describe('names', () => {
       code: 'egress_unavailable',
       beforeDispatch: true,
       retryable: true,
-      message: 'the runner at http://a cannot send requests now: said egress_off',
+      message: 'the runner cannot send requests now: said egress_off',
     });
     await expect(egressWith({ runners: [] }).resolve('x', signal)).rejects.toMatchObject({
       code: 'egress_unavailable',
