@@ -10,6 +10,7 @@ import { watchManifests } from './system/manifest-watch.ts';
 import type { Failure } from './system/supervisor.ts';
 import { failureOf, supervise, RestartBudget, restart } from './system/supervisor.ts';
 import { endOrphans } from './system/orphans.ts';
+import { LogLines } from './system/log-lines.ts';
 import { portIsFree, statusOf } from './system/services.ts';
 import { startLimits } from './system/start-limits.ts';
 import { starterGone } from './system/starter.ts';
@@ -188,6 +189,7 @@ async function stopWithStarter(): Promise<void> {
 
 const say = (line: string, isGood: boolean): void => console.error(isGood ? pc.green(line) : pc.red(line));
 const progress = (message: string): void => console.error(pc.dim(message));
+const logLines = new LogLines(() => new Date(), true);
 const system = planSystem({
   port: workerPort,
   ...(settings.start.CORTEX_BUILT_WORKER === undefined ? {} : { builtWorker: settings.start.CORTEX_BUILT_WORKER }),
@@ -197,6 +199,7 @@ const system = planSystem({
   ownRunner,
   runnerEnv: settings.runner,
   progress,
+  logLines,
 });
 const isStopping = (): boolean => stopping;
 const supervised = system.parts.map((part) => ({
@@ -259,6 +262,7 @@ if (health === 'stop') {
 const { problems } = checkManifests('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
 console.log(screen(system, health, keys, hidden, stateDir));
+logLines.started();
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
 );

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startLimits } from './start-limits.ts';
@@ -30,6 +31,8 @@ export function startService(
     readonly echo: (line: string) => boolean;
     /** Lines that are neither printed nor kept. */
     readonly noise?: (line: string) => boolean;
+    /** Converts an entry of the service's log; undefined: no entry, null: it is not printed. */
+    readonly entry?: (line: string) => string | null | undefined;
     /** Time to end after this process has died. */
     readonly graceMs?: number;
   },
@@ -43,16 +46,16 @@ export function startService(
     detached: process.platform !== 'win32',
   });
   const tail: string[] = [];
-  const read = (chunk: Buffer): void => {
-    for (const line of chunk.toString().split('\n')) {
-      if (line.trim() === '' || options.noise?.(line) === true) continue;
-      tail.push(line);
-      if (tail.length > 40) tail.shift();
-      if (options.echo(line)) console.error(`[${name}] ${line}`);
-    }
+  const read = (line: string): void => {
+    if (line.trim() === '' || options.noise?.(line) === true) return;
+    const entry = options.entry?.(line);
+    if (entry === null) return;
+    tail.push(entry ?? line);
+    if (tail.length > 40) tail.shift();
+    if (entry !== undefined) console.error(entry);
+    else if (options.echo(line)) console.error(`[${name}] ${line}`);
   };
-  child.stdout.on('data', read);
-  child.stderr.on('data', read);
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', read);
   child.stdin.on('error', () => undefined);
   const exited = new Promise<number | string>((resolve) => {
     child.stdio[3]?.on('data', (chunk: Buffer) => {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
+import { LogLines } from './log-lines.ts';
 import { recordServices } from './orphans.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
 import type { Answer, StartTimeouts, Service } from './services.ts';
@@ -30,6 +31,8 @@ export interface SystemOptions {
    */
   readonly builtWorker?: string;
   readonly progress: (message: string) => void;
+  /** Prints the Worker's log. Default: every entry. */
+  readonly logLines?: LogLines;
 }
 
 /** A service that can be restarted. */
@@ -105,6 +108,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
     vars['RUNNER_SECRET'] ??= randomBytes(32).toString('hex');
     vars['RUNNER_URLS'] = `http://127.0.0.1:${options.runnerPort}`;
   }
+  const logLines = options.logLines ?? new LogLines();
   const lives = new Lives(stateDir);
   const varsOfLife = (): Record<string, string> => {
     const { life, frozen } = lives.begin();
@@ -165,6 +169,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
         },
         // the manifest watcher already reports errors of manifests
         echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
+        entry: (line) => logLines.read(line),
         // health checks of the supervisor
         noise: (line) => line.includes('GET /health 200'),
       });

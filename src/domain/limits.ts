@@ -268,6 +268,15 @@ export const limits = {
   sharedFeedSlackMs: 250,
   /** A shared value is deleted after this time without a fetch, or after two intervals, if that is later. */
   sharedFeedKeptMs: 3_600_000,
+  /** Characters of a field in the log, and of a stack trace. */
+  logFieldChars: 500,
+  logStackChars: 4_000,
+  /** An event whose repeats are limited is logged once in this time, with a count; so many different ones are tracked. */
+  logRepeatMs: 60_000,
+  logRepeats: 1_000,
+  /** A runner that has not answered for this time is reported as unreachable: longer than a restart. */
+  runnerReportMs: 5_000,
+
   /** What `recent_actions` shows (F5). */
   recentActions: 10,
   /** Default minimum interval of a periodic feed (`FEED_MIN_SECONDS`). */

@@ -14,13 +14,6 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The operator's log. `fields` contains additional data, such as the request or a stack trace. */
-export type Logger = (
-  level: 'info' | 'warn' | 'error',
-  message: string,
-  fields?: Readonly<Record<string, unknown>>,
-) => void;
-
 /** 128-bit random ids with a readable prefix, `ses_…`, `run_…`. */
 export type NewId = (prefix: 'ses' | 'run' | 'apr') => string;
 

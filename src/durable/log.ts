@@ -1,12 +1,21 @@
-/** The platform's log: one JSON line per entry, without the secrets of the environment (X3). */
-import type { Logger } from '../domain/ports.ts';
+/** The platform's log: one JSON line per entry, without the secrets of the environment (X3, X5). */
+import type { Logger } from '../domain/log.ts';
 import { lazyRedactor } from '../engine/session/redact.ts';
+import { logEntry } from '../policies/log-entry.ts';
+import { LogRepeats } from '../policies/log-repeats.ts';
 import { secretsOf } from '../settings/secrets.ts';
 import type { Env } from './env.ts';
+import { platformClock } from './platform.ts';
+
+/** Shared by all objects of this thread. */
+const repeats = new LogRepeats(platformClock.now);
+
+const WRITE = { info: console.log, warn: console.warn, error: console.error } as const; // oxlint-disable-line no-console -- the platform's log
 
 export function loggerOf(env: Env): Logger {
   const redact = lazyRedactor(() => secretsOf(env));
-  return (level, message, fields = {}) => {
-    console.error(redact(JSON.stringify({ level, message, ...fields }))); // oxlint-disable-line no-console -- the platform's log
+  return (event, fields) => {
+    const entry = logEntry(event, fields, redact, repeats);
+    if (entry !== null) WRITE[entry.level](entry.line);
   };
 }

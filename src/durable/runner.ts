@@ -7,9 +7,14 @@ import type { Egress } from '../executors/outbound/egress.ts';
 import { createOutboundFetch } from '../executors/outbound/outbound.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
+import { RunnerWatch } from '../executors/runner/watch.ts';
+import { loggerOf } from './log.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Env } from './env.ts';
+
+/** Shared by all objects of this thread. */
+const watch = new RunnerWatch(platformClock.now);
 
 type Reach = (input: string, init: RequestInit) => Promise<Response>;
 
@@ -28,6 +33,7 @@ function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }:
 export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
   const { runners, runnerKey } = settings;
   if (runners.length === 0 || runnerKey === null) return null;
+  const log = loggerOf(env);
   return createRunnerPool({
     runners,
     clock: platformClock,
@@ -39,6 +45,7 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
         clock: platformClock,
         tenant: () => tenantOf(settings, owner()),
         newNonce: () => newId('run'),
+        contacted: (answered) => watch.contact(baseUrl, answered, log),
         ...(runners.length > 1 ? { moveAfterMs: limits.runnerMoveMs } : {}),
       }),
   });

@@ -5,7 +5,7 @@
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { Logger } from '../domain/ports.ts';
+import type { Logger } from '../domain/log.ts';
 import type { ThreadShare } from '../domain/fair-queue.ts';
 import { isOwner } from './api-keys.ts';
 import { authenticate, checkCaller } from './auth.ts';
@@ -92,7 +92,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     await next();
   });
   app.use('/webhooks/*', onlyDeclared);
-  app.route('/', webhookRoutes(workflows, auth.keys));
+  app.route('/', webhookRoutes(workflows, auth.keys, options.log));
 
   app.use(async (c, next) => {
     const presented = presentedToken(c.req.raw);

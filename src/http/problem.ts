@@ -1,6 +1,6 @@
 /** Errors on the wire: RFC 9457 problem documents with a stable `code` (H4). */
-import type { Logger } from '../domain/ports.ts';
-import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
+import type { Logger } from '../domain/log.ts';
+import { EngineError, ERROR_TABLE } from '../domain/errors.ts';
 
 export interface Problem {
   readonly type: string;
@@ -53,6 +53,5 @@ export function logFault(
   request: { readonly method: string; readonly path: string },
 ): void {
   if (fault instanceof EngineError && fault.status < 500) return;
-  const stack = fault instanceof Error ? fault.stack : undefined;
-  log('error', messageOf(fault), { ...request, stack });
+  log(fault instanceof EngineError ? 'request_failed' : 'internal_error', { ...request, fault });
 }

@@ -1,6 +1,7 @@
 /** Context of the session routes. One router serves all sessions; each request passes its session as `c.env`. */
 import type { EngineError } from '../domain/errors.ts';
-import type { Clock, Logger } from '../domain/ports.ts';
+import type { Logger } from '../domain/log.ts';
+import type { Clock } from '../domain/ports.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';

@@ -47,7 +47,7 @@ function edge(
       runner: null,
       missing: options.missing ?? [],
     }),
-    log: (_level, message, fields) => lines.push(`${message} ${JSON.stringify(fields)}`),
+    log: (event, fields) => lines.push(`${event} ${fields.message ?? String(fields.fault)} ${JSON.stringify(fields)}`),
   });
   const call = async (path: string, init: RequestInit = {}): Promise<Response> =>
     await checkedFetch(app)(

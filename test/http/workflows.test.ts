@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
+import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifest.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { SessionTokens } from '../../src/http/tokens.ts';
@@ -71,7 +72,9 @@ function worker() {
       return Promise.resolve('run_1');
     },
   };
+  const logged: [LogEvent, LogFields][] = [];
   const app = edgeApp({
+    log: (...entry) => void logged.push(entry),
     auth: { keys: parseApiKeys('bob:run:k-bob,ann:admin:k-ann'), allowedOrigins: [] },
     tokens: new SessionTokens(
       () => 's',
@@ -98,7 +101,7 @@ function worker() {
       await checkedFetch(app)(new Request(`http://edge.example${path}`, { headers }))
     ).json()) as JsonObject;
   };
-  return { started, asked, post, get };
+  return { started, asked, logged, post, get };
 }
 
 function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Record<string, string> {
@@ -161,18 +164,24 @@ describe('[M6] webhooks', () => {
   });
 
   test.each([
-    ['unsigned', '/webhooks/hook', {}],
-    ['signed with another secret', '/webhooks/hook', signed('{"n":1}', { secret: 'guessed' })],
-    ['signed for another body', '/webhooks/hook', signed('{"n":2}')],
-    ['too old', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 - limits.webhookSeconds - 1 })],
-    ['from the future', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 + limits.webhookSeconds + 1 })],
-    ['for a workflow whose secret is not set', '/webhooks/unset', signed('{"n":1}')],
-    ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}')],
-    ['for an unknown workflow', '/webhooks/nowhere', signed('{"n":1}')],
-    ['for an unknown key name', '/webhooks/hook?owner=mallory', signed('{"n":1}')],
-    ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }],
-  ])('%s: refused with the same message, and nothing starts', async (_, path, headers) => {
-    const { started, post } = worker();
+    ['unsigned', '/webhooks/hook', {}, 'no_signature'],
+    ['signed with another secret', '/webhooks/hook', signed('{"n":1}', { secret: 'guessed' }), 'wrong_signature'],
+    ['signed for another body', '/webhooks/hook', signed('{"n":2}'), 'wrong_signature'],
+    ['too old', '/webhooks/hook', signed('{"n":1}', { at: NOW / 1_000 - limits.webhookSeconds - 1 }), 'old_signature'],
+    [
+      'from the future',
+      '/webhooks/hook',
+      signed('{"n":1}', { at: NOW / 1_000 + limits.webhookSeconds + 1 }),
+      'old_signature',
+    ],
+    ['for a workflow whose secret is not set', '/webhooks/unset', signed('{"n":1}'), 'missing_secret'],
+    ['for a workflow without a webhook', '/webhooks/by_hand', signed('{"n":1}'), 'unknown_webhook'],
+    ['for an unknown workflow', '/webhooks/nowhere', signed('{"n":1}'), 'unknown_webhook'],
+    ['for an unknown key name', '/webhooks/hook?owner=mallory', signed('{"n":1}'), 'unknown_webhook'],
+    ['with a broken header', '/webhooks/hook', { 'x-cortex-signature': 't=x,v1=y' }, 'no_signature'],
+  ])('%s: refused with the same message, nothing starts, and only the log has the reason', async (...given) => {
+    const [, path, headers, reason] = given;
+    const { started, logged, post } = worker();
     const [status, problem] = await post(path, '{"n":1}', headers);
     expect([status, problem['code'], problem['detail']]).toEqual([
       401,
@@ -180,10 +189,13 @@ describe('[M6] webhooks', () => {
       'The webhook is unknown, or its signature is missing, wrong or too old',
     ]);
     expect(started).toEqual([]);
+    const known = reason === 'unknown_webhook' ? {} : { workflow: path.split('/').at(-1), namespace: 'ann' };
+    const entry = { ...known, code: reason, message: expect.any(String) as string };
+    expect(logged).toEqual([['webhook_refused', entry]]);
   });
 
-  test('inputs that the workflow does not declare are refused', async () => {
-    const { post } = worker();
+  test('inputs that the workflow does not declare are refused, and their text is not logged', async () => {
+    const { logged, post } = worker();
     expect(await post('/webhooks/hook', '{"n":"x"}', signed('{"n":"x"}'))).toMatchObject([
       400,
       { code: 'invalid_request' },
@@ -192,6 +204,15 @@ describe('[M6] webhooks', () => {
     for (const body of ['[1]', 'x', deep]) {
       expect(await post('/webhooks/hook', body, signed(body))).toMatchObject([400, { code: 'invalid_json' }]);
     }
+    const message = 'the body does not match the inputs of the workflow';
+    expect(logged.map(([, fields]) => fields)).toEqual(
+      ['invalid_request', 'invalid_json', 'invalid_json', 'invalid_json'].map((code) => ({
+        workflow: 'hook',
+        namespace: 'ann',
+        code,
+        message,
+      })),
+    );
   });
 });
 

@@ -3,6 +3,7 @@ import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
 import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient, SharedFeeds } from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
@@ -34,7 +35,10 @@ export interface SessionKit {
   readonly events: SessionEvent[];
   /** Every request to the model. */
   readonly requests: ModelRequest[];
+  /** Internal errors and quarantined work of the log. */
   readonly faults: unknown[];
+  /** All entries of the log. */
+  readonly logged: readonly (readonly [LogEvent, LogFields])[];
   /** Everything that was passed to `hold`. */
   settled(): Promise<void>;
 }
@@ -82,6 +86,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   const events: SessionEvent[] = [];
   const requests: ModelRequest[] = [];
   const faults: unknown[] = [];
+  const logged: SessionKit['logged'][number][] = [];
   const held: Promise<unknown>[] = [];
   const resolved = resolvedAgent(options);
   const session = new Session({
@@ -126,7 +131,11 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runEnded: () => undefined,
     ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),
     redact: redactor(options.secrets ?? []),
-    log: (fault) => void faults.push(fault),
+    log: (event, fields) => {
+      logged.push([event, fields]);
+      if (event === 'work_quarantined') faults.push(fields.message);
+      if (event === 'internal_error') faults.push(fields.fault);
+    },
   });
   session.listen((batch) => {
     events.push(...(batch ?? []));
@@ -142,7 +151,16 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       options.variables ?? {},
     );
   }
-  return { session, sql, clock, events, requests, faults, settled: async () => void (await Promise.allSettled(held)) };
+  return {
+    session,
+    sql,
+    clock,
+    events,
+    requests,
+    faults,
+    logged,
+    settled: async () => void (await Promise.allSettled(held)),
+  };
 }
 
 function resolvedAgent({ agent: change, tools = [] }: KitOptions): ResolvedAgent {

@@ -13,6 +13,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { bundled } from '../../catalog/bundled.ts';
 import { limits } from '../../domain/limits.ts';
+import type { LogEvent, LogFields } from '../../domain/log.ts';
 import { isOwner } from '../../http/api-keys.ts';
 import type { ScheduleOutlook } from '../../http/routes/workflows.ts';
 import { workflowsOf } from '../catalogs.ts';
@@ -112,7 +113,8 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
   async #startUnlessFrozen(kept: KeptSchedule, owner: string | null): Promise<boolean> {
     const aside = await this.#recoveryQueue.take(`${STARTS}${kept.workflow}`);
     if (aside === null) return await this.#start(kept, owner);
-    loggerOf(this.env)('error', `schedule of "${kept.workflow}" is quarantined until the catalogue changes: ${aside}`);
+    const message = `schedule of "${kept.workflow}" is quarantined until the catalogue changes: ${aside}`;
+    this.#log('work_quarantined', owner, { workflow: kept.workflow, message });
     return true;
   }
 
@@ -132,9 +134,13 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
       await startWorkflow(this.env, record, inputs);
       return true;
     } catch (fault) {
-      loggerOf(this.env)('error', `schedule of "${workflow}": ${String(fault)}`);
+      this.#log('schedule_failed', owner, { workflow, fault });
       return false;
     }
+  }
+
+  #log(event: LogEvent, owner: string | null, fields: LogFields): void {
+    loggerOf(this.env)(event, { ...(owner === null ? {} : { namespace: owner }), ...fields });
   }
 
   /** Sets the next time. A schedule that was changed or removed in the meantime is left unchanged. */

@@ -8,6 +8,7 @@ import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { LogEvent, LogFields } from '../../domain/log.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
@@ -125,7 +126,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
         const entry = executionEntry(record, run, this.#session.read().failure(run));
         ctx.waitUntil(indexFor(env, record.owner).record(entry));
       },
-      log: (fault) => this.#logError(fault),
+      log: (event, fields) => this.#logHere(event, fields),
     });
     session.listen((batch) => {
       if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.#listApprovals();
@@ -149,13 +150,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     if (!this.#outbox.isBehind) return;
     const listed = this.#outbox.sync().then(
       () => this.#arm(),
-      (fault: unknown) => this.#logError(fault),
+      (fault: unknown) => this.#logHere('internal_error', { fault }),
     );
     this.ctx.waitUntil(listed);
   }
 
-  #logError(fault: unknown): void {
-    this.#log('error', String(fault), fault instanceof Error ? { stack: fault.stack } : {});
+  /** Adds the session to an entry of the log. */
+  #logHere(event: LogEvent, fields: LogFields): void {
+    this.#log(event, { ...this.#whose(), ...fields });
+  }
+
+  #whose(): LogFields {
+    if (this.#opened instanceof EngineError || !this.#opened.exists) return {};
+    const { session_id, agent, workflow, kind, owner } = this.#opened.record;
+    const name = workflow === undefined ? { agent } : { workflow };
+    return { session_id, ...name, kind, ...(owner === null ? {} : { namespace: owner }) };
   }
 
   #openApp(): Pick<ReturnType<typeof createSessionApp>, 'fetch'> {
@@ -186,7 +195,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       await this.#arm();
       await this.#cleanUp();
     } catch (fault) {
-      this.#logError(fault);
+      this.#logHere('internal_error', { fault });
     }
   }
 
@@ -322,7 +331,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       this.#listApprovals();
       await this.#arm();
     } catch (fault) {
-      this.#logError(fault);
+      this.#logHere('internal_error', { fault });
     }
   }
 

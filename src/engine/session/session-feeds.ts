@@ -62,7 +62,7 @@ export class SessionFeeds {
     const { journal, clock } = this.#scope;
     const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs.list(1)[0]?.run ?? 0);
     const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
-    this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log(fault));
+    this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
   }
 
   /** Not if the session is idle, or has no room for new values. */

@@ -1,4 +1,5 @@
 /** The outside world of a session, as ports. */
+import type { Logger } from '../../domain/log.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -41,8 +42,8 @@ export interface SessionPorts extends Pick<
   readonly feedMinMs?: number;
   /** Removes secrets of the environment from a text (X3). */
   readonly redact: Redactor;
-  /** Called for internal errors. */
-  readonly log: (fault: unknown) => void;
+  /** The operator's log; it adds the session to each entry. */
+  readonly log: Logger;
   /** Called when a run has ended. */
   readonly runEnded: (run: RunRecord) => void;
 }

@@ -67,7 +67,8 @@ export class SessionRecovery {
     if (aside !== null) {
       const isNews = this.#feeds.refuse(feed, `recovery_exhausted: quarantined until the next message: ${aside}`);
       const { session_id: session } = recordOf(this.#scope);
-      if (isNews) this.#scope.log(`feed "${feed.id}" of session ${session} is quarantined: ${aside}`);
+      const message = `feed "${feed.id}" of session ${session} is quarantined: ${aside}`;
+      if (isNews) this.#scope.log('work_quarantined', { message });
       return false;
     }
     this.#notedFeeds.add(feed.id);
@@ -107,7 +108,7 @@ export class SessionRecovery {
       // Waiting for a person is not work that could freeze the host.
       if (this.#runs.get(record.run)?.end === 'waiting') this.#scope.recoveryQueue.end(workOf(record.run));
     } catch (fault) {
-      this.#scope.log(fault);
+      this.#scope.log('internal_error', { fault });
       await this.#runs.fail(record, {
         code: 'interrupted',
         message: `The session was restarted during this run, and the run cannot continue: ${messageOf(fault)}`,

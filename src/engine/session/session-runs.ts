@@ -241,7 +241,9 @@ export class SessionRuns {
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
   async endFrozen(record: RunRecord, why: string): Promise<void> {
-    this.#scope.log(`run ${record.runId} of session ${recordOf(this.#scope).session_id} is quarantined: ${why}`);
+    const { session_id: session } = recordOf(this.#scope);
+    const message = `run ${record.runId} of session ${session} is quarantined: ${why}`;
+    this.#scope.log('work_quarantined', { run_id: record.runId, message });
     await this.fail(record, { code: 'recovery_exhausted', message: `The run was stopped: ${why}` });
   }
 
@@ -256,7 +258,7 @@ export class SessionRuns {
     try {
       this.start(run, source());
     } catch (fault) {
-      if (!(fault instanceof EngineError)) this.#scope.log(fault);
+      if (!(fault instanceof EngineError)) this.#scope.log('internal_error', { fault });
       const code = fault instanceof EngineError ? fault.code : 'internal';
       this.#failToStart(run, { code, message: messageOf(fault) });
     }
@@ -271,7 +273,7 @@ export class SessionRuns {
       else await this.endFrozen(this.#journal.runs.require(run), aside);
     } catch (fault) {
       // It stays queued for the next host.
-      this.#scope.log(fault);
+      this.#scope.log('internal_error', { fault });
       this.#ends.get(run)?.reject(fault);
     } finally {
       this.#starting = null;
@@ -284,13 +286,13 @@ export class SessionRuns {
     try {
       await active.live.drained;
     } catch (fault) {
-      this.#scope.log(fault);
+      this.#scope.log('internal_error', { fault });
       this.#active.delete(run);
       try {
         await this.fail(this.#journal.runs.require(run), { code: 'internal', message: messageOf(fault) });
       } catch (again) {
         this.#ends.get(run)?.reject(again);
-        this.#scope.log(again);
+        this.#scope.log('internal_error', { fault: again });
         // The end cannot be written: readers' streams close without it, and find it in the journal later.
         this.#readers.close();
       }
@@ -319,6 +321,9 @@ export class SessionRuns {
   #resolveEnd(run: number): void {
     this.#ends.get(run)?.resolve();
     this.#ends.delete(run);
-    this.#scope.runEnded(this.#journal.runs.require(run));
+    const record = this.#journal.runs.require(run);
+    const failure = this.#journal.runFailure(record);
+    if (failure !== null) this.#scope.log('run_failed', { run_id: record.runId, ...failure });
+    this.#scope.runEnded(record);
   }
 }

@@ -32,6 +32,8 @@ export interface RunnerClientOptions {
   readonly newNonce: () => string;
   /** A movable job counts as lost if its runner is unreachable for this time; others use the default (R7). */
   readonly moveAfterMs?: number;
+  /** Called after each contact, or attempt. @param answered whether the runner answered */
+  readonly contacted?: (answered: boolean) => void;
 }
 
 /** One runner. `record` returns the record of a job, null if it is unknown, undefined if the runner is unreachable. */
@@ -46,8 +48,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
   let lastContactAt = Number.NEGATIVE_INFINITY;
-  const contact = (alive: boolean): void => {
+  /** @param answered whether anything was received, for example that the runner is starting */
+  const contact = (alive: boolean, answered = alive): void => {
     lastContactAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
+    options.contacted?.(answered);
   };
 
   async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
@@ -79,7 +83,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     try {
       const response = await request(method, target, body, stop.signal);
       const text = await response.text();
-      contact(response.status < 500);
+      contact(response.status < 500, response.status < 500 || response.status === 503);
       return { status: response.status, headers: response.headers, text };
     } catch (fault) {
       contact(false);
@@ -247,7 +251,9 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       } catch (fault) {
         if (fault instanceof RunnerError) throw fault;
         signal.throwIfAborted();
-        return broken(`The runner closed the connection during the call of the relic ${name}: ${connectionFailure(fault)}`);
+        return broken(
+          `The runner closed the connection during the call of the relic ${name}: ${connectionFailure(fault)}`,
+        );
       } finally {
         cancel();
       }
@@ -275,7 +281,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       try {
         const response = await options.fetch(`${base}/health`, { method: 'GET', signal: stop.signal });
         const body = response.ok ? parseObject(await response.text()) : null;
-        contact(body?.['status'] === 'healthy');
+        contact(body?.['status'] === 'healthy', body !== null);
         return body;
       } catch {
         contact(false);

@@ -7,6 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { LogFields, Logger } from '../../domain/log.ts';
 import type { ResolvedWorkflow, WorkflowDefinition } from '../../domain/manifest.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { WorkMeter } from '../../domain/work.ts';
@@ -169,9 +170,10 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
 /**
  * Routes for callers without a key, who sign their requests: `x-cortex-signature: t=<seconds>,v1=<hex>` is the
  * HMAC-SHA256 of `<seconds>.<body>` under the secret named by the manifest. A repeated delivery starts no second run.
- * `?owner=` names the namespace that owns the workflow; default: that of the first admin key.
+ * `?owner=` names the namespace that owns the workflow; default: that of the first admin key. The log has the reason for
+ * a refusal; the response does not reveal which workflows exist.
  */
-export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono {
+export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[], log: Logger): Hono {
   const app = new Hono();
   app.post(
     '/webhooks/:name',
@@ -186,31 +188,55 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[]): Hono
       const { owner: namespace } = readQuery(webhookQuery, c.req.url);
       const owner = namespace === undefined ? firstOwner(keys) : ownerOf(keys, namespace);
       const name = c.req.param('name');
+      const refuse = (code: string, message: string, error: EngineError = unverified()): never => {
+        log('webhook_refused', { ...whose, code, message });
+        throw error;
+      };
+      let whose: LogFields = {};
       // A namespace without a key has no catalogue, and none is created.
       const found = owner === undefined ? null : await host.find(name, owner);
       const text = await readText(c.req.raw);
-      // The response does not reveal which workflows exist.
-      const refused = new EngineError(
-        'unauthorized',
-        'The webhook is unknown, or its signature is missing, wrong or too old',
-      );
-      if (owner === undefined || found === null || found.workflow.trigger.type !== 'webhook') throw refused;
+      if (owner === undefined || found === null || found.workflow.trigger.type !== 'webhook') {
+        return refuse('unknown_webhook', 'no workflow with this name has a webhook trigger');
+      }
+      whose = { workflow: name, ...(owner === null ? {} : { namespace: owner }) };
       // The operator's secret must not start the workflow for every namespace: others have their own secrets.
       const common = found.bundled?.subject === true && owner === firstOwner(keys);
       const secret = host.secret(found.workflow.trigger.secret, owner, common);
+      if (secret === null) return refuse('missing_secret', `${found.workflow.trigger.secret} is not set`);
       const given = /^t=(\d{1,15}),v1=([0-9a-f]{64})$/.exec(readHeader(c, webhookSignature) ?? '');
       const [, seconds = '', signature = ''] = given ?? [];
-      if (secret === null || given === null) throw refused;
-      if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) throw refused;
-      if (!(await verified(secret, `${seconds}.${text}`, signature))) throw refused;
-      const inputs = inputsOf(text);
-      checkInputs(found.workflow, inputs);
+      if (given === null) return refuse('no_signature', 'the header x-cortex-signature is missing or malformed');
+      if (Math.abs(host.now() / 1_000 - Number(seconds)) > limits.webhookSeconds) {
+        return refuse('old_signature', `the time of the signature differs by more than ${limits.webhookSeconds} s`);
+      }
+      if (!(await verified(secret, `${seconds}.${text}`, signature))) {
+        return refuse('wrong_signature', 'the signature is wrong');
+      }
+      const inputs = acceptedInputs(found.workflow, text, (error) =>
+        refuse(error.code, 'the body does not match the inputs of the workflow', error),
+      );
       const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
       const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
       return c.json({ session_id: sessionId, run_id: run }, 202);
     },
   );
   return app;
+}
+
+function unverified(): EngineError {
+  return new EngineError('unauthorized', 'The webhook is unknown, or its signature is missing, wrong or too old');
+}
+
+function acceptedInputs(workflow: WorkflowDefinition, text: string, refuse: (error: EngineError) => never): JsonObject {
+  try {
+    const inputs = inputsOf(text);
+    checkInputs(workflow, inputs);
+    return inputs;
+  } catch (fault) {
+    if (fault instanceof EngineError) return refuse(fault);
+    throw fault;
+  }
 }
 
 function inputsOf(text: string): JsonObject {

@@ -770,3 +770,23 @@ describe('[J5] a cancel', () => {
     expect(kit.faults.map(String)).toEqual(['Error: the catalogue is broken']);
   });
 });
+
+test('[X5] a failed run is logged once, with its id and error and without the message; others are not', async () => {
+  const kit = await sessionKit({
+    script: ['<response final="true">ok</response>'],
+    stream: async function* () {
+      if (kit.requests.length === 1) {
+        yield { type: 'text', text: '<response final="true">ok</response>' };
+        yield { type: 'finish', reason: 'stop' };
+      } else throw new EngineError('model_rejected', 'the key is wrong');
+    },
+  });
+  await say(kit, 'a first question');
+  expect(kit.logged).toEqual([]);
+  await say(kit, 'a private question');
+  const run = kit.session.runs().at(-1);
+  expect(kit.logged).toEqual([
+    ['run_failed', { run_id: run?.runId, code: 'model_rejected', message: 'the key is wrong' }],
+  ]);
+  expect(JSON.stringify(kit.logged)).not.toContain('private');
+});

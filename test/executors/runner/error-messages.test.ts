@@ -13,7 +13,10 @@ const lost = new TypeError(`connect failed: ${ADDRESS}:8790`);
 const refused = Object.assign(new TypeError(`fetch failed ${ADDRESS}`), { cause: { code: 'ECONNREFUSED' } });
 
 type Fetch = RunnerClientOptions['fetch'];
-const failing = (fault: Error): Fetch => () => Promise.reject(fault);
+const failing =
+  (fault: Error): Fetch =>
+  () =>
+    Promise.reject(fault);
 const answering =
   (status: number, body: string): Fetch =>
   async () =>
