@@ -9,7 +9,7 @@ import type { System } from '../../scripts/system/system.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 
-type Who = 'breaker' | 'cancel' | 'limit';
+type Who = 'breaker' | 'cancel' | 'limit' | 'limit-2';
 
 const stateDir = mkdtempSync(join(tmpdir(), 'cortex-models-'));
 let llm: ScriptedLlm;
@@ -30,7 +30,10 @@ beforeAll(async () => {
       LLM_BASE_URL: llm.baseUrl,
       LLM_MODEL: 'm',
       RATE_LIMIT: '3',
-      API_KEYS: (['breaker', 'cancel', 'limit'] as const).map((who) => `${who}:run:${keyOf(who)}`).join(','),
+      API_KEYS: [
+        ...(['breaker', 'cancel', 'limit'] as const).map((who) => `${who}:run:${keyOf(who)}`),
+        `limit-2:run:${keyOf('limit-2')}@limit`,
+      ].join(','),
     },
     ownRunner: false,
     progress: () => undefined,
@@ -74,7 +77,7 @@ test('[J5] a cancelled run closes the model’s connection', async () => {
   expect(await (await running).json()).toMatchObject({ status: 'cancelled' });
 });
 
-test('[H4] RATE_LIMIT counts all sessions of a key with an agent; further requests get 429 with Retry-After', async () => {
+test('[H4] [T4] RATE_LIMIT counts all sessions of a namespace with an agent; further requests get 429 with Retry-After', async () => {
   const [one, two] = [await session('limit'), await session('limit')];
   const statuses: number[] = [];
   for (const chat of [one, two, one]) {
@@ -83,7 +86,7 @@ test('[H4] RATE_LIMIT counts all sessions of a key with an agent; further reques
     await response.text();
   }
   expect(statuses).toEqual([200, 200, 200]);
-  const refused = await ask('limit', `${two}/message`, { content: 'hello', stream: false });
+  const refused = await ask('limit-2', `${two}/message`, { content: 'hello', stream: false });
   expect(refused.status).toBe(429);
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(5);
   expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
