@@ -1,7 +1,12 @@
-/** `npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]`: prints the grammar of a bundled agent's protocol text. */
+/**
+ * `npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]`: prints the grammar of an agent's protocol text.
+ * Asks the running system, with the key in CORTEX_API_KEY; without one, reads the bundled manifests.
+ */
 import { parseArgs } from 'node:util';
-import { bundled } from '../src/catalog/bundled.ts';
-import { buildGrammar } from '../src/protocol/grammar/grammar.ts';
+import { grammarDocument } from '../src/dry-run/agent-documents.ts';
+import type { AgentGrammar } from '../src/protocol/grammar/grammar.ts';
+import { bundledAgent, runningSystem } from './terminal/running-system.ts';
+import type { Ask } from './terminal/running-system.ts';
 
 const USAGE = 'npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]';
 
@@ -28,11 +33,21 @@ if (format !== 'gbnf' && format !== 'lark') fail(`--format "${format}" is unknow
 if (form !== undefined && form !== 'full' && form !== 'compact') {
   fail(`--form "${form}" is unknown (known: full, compact)`);
 }
-const resolved = bundled.agent(name);
-if (resolved === null) {
-  const known = bundled.list('agent').map((agent) => agent.name);
-  fail(`unknown agent "${name}" (known: ${known.join(', ')})`);
+try {
+  const ask = await runningSystem(process.env);
+  const { text, notes } =
+    ask === null ? grammarDocument(bundledAgent(name), { format, form: form ?? null }) : await asked(ask);
+  process.stdout.write(text);
+  for (const note of notes) console.error(note);
+} catch (fault) {
+  console.error(fault instanceof Error ? fault.message : String(fault));
+  process.exitCode = 1;
 }
-const grammar = buildGrammar(resolved, form === undefined ? { format } : { format, form });
-process.stdout.write(grammar.text);
-for (const note of grammar.notes) console.error(note);
+
+async function asked(ask: Ask): Promise<AgentGrammar> {
+  const query = new URLSearchParams(form === undefined ? { format } : { format, protocol_form: form });
+  const accept = { headers: { accept: 'application/json' } };
+  const answer = await ask(`/agents/${encodeURIComponent(name)}/grammar?${query}`, accept);
+  const { grammar, notes } = (await answer.json()) as { readonly grammar: string; readonly notes: readonly string[] };
+  return { text: grammar, notes };
+}

@@ -1,8 +1,12 @@
-/** `npm run plan -- file.xml [agent]`: dry-runs protocol text. `-` reads standard input. */
+/**
+ * `npm run plan -- file.xml [agent]`: dry-runs protocol text. `-` reads standard input. Looks names up in the running
+ * system, with the key in CORTEX_API_KEY; without one, in the bundled manifests.
+ */
 import { readFileSync } from 'node:fs';
 import pc from 'picocolors';
-import { bundled } from '../src/catalog/bundled.ts';
+import type { JsonObject } from '../src/domain/json.ts';
 import { planText } from '../src/dry-run/dry-run.ts';
+import { bundledAgent, runningSystem } from './terminal/running-system.ts';
 
 const [file, agentName] = process.argv.slice(2);
 if (file === undefined) {
@@ -18,13 +22,21 @@ function read(path: string): string {
   }
 }
 
-const agent = agentName === undefined ? null : bundled.agent(agentName);
-if (agentName !== undefined && agent === null) {
-  const known = bundled.list('agent').map(({ name }) => name);
-  console.error(`unknown agent "${agentName}" (known: ${known.join(', ')})`);
-  process.exit(1);
+/** Without an agent, no names are looked up, so no system is asked. */
+async function planOf(text: string): Promise<JsonObject> {
+  if (agentName === undefined) return planText(text, null);
+  const ask = await runningSystem(process.env);
+  if (ask === null) return planText(text, bundledAgent(agentName));
+  const body = JSON.stringify({ protocol_text: text, agent: agentName });
+  const headers = { 'content-type': 'application/json' };
+  return (await (await ask('/plan', { method: 'POST', headers, body })).json()) as JsonObject;
 }
-const plan = planText(read(file), agent);
+
+const text = read(file);
+const plan = await planOf(text).catch((fault: unknown) => {
+  console.error(fault instanceof Error ? fault.message : String(fault));
+  process.exit(1);
+});
 console.log(plan['report']);
 for (const kind of ['rejected', 'warnings'] as const) {
   const list = plan[kind] as { id?: string; code: string; message: string }[];

@@ -7,6 +7,7 @@ import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
+import { nearestNames } from '../domain/nearest.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
 import { readText } from './body.ts';
@@ -48,7 +49,9 @@ export class Gateway {
     const found = await this.#ports.agent(name, owner);
     if (found !== null) return found;
     const known = (await this.agents(owner)).map((one) => one.name);
-    const message = `No agent is called "${name.slice(0, limits.excerptChars)}" (known: ${known.join(', ')})`;
+    const near = nearestNames(name, known).map((one) => `"${one}"`);
+    const hint = near.length === 0 ? '' : `did you mean ${near.join(' or ')}? `;
+    const message = `No agent is called "${name.slice(0, limits.excerptChars)}" (${hint}known: ${known.join(', ')})`;
     throw new EngineError('unknown_agent', message, { known });
   }
 

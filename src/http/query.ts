@@ -108,6 +108,11 @@ export const planQuery = {
   agent: name('With a text/plain body: look names up for this agent'),
 } as const satisfies Query;
 
+export const grammarQuery = {
+  format: oneOf(['gbnf', 'lark'], 'Format of the grammar; default gbnf'),
+  protocol_form: oneOf(['full', 'compact'], "Form of actions; default: the agent's own"),
+} as const satisfies Query;
+
 export const executionsQuery = {
   status: oneOf(STATUSES, 'Only executions with this status'),
   kind: oneOf(EXECUTION_KINDS, 'Only executions of this kind'),

@@ -346,6 +346,18 @@ const manifestKind = z.enum(MANIFEST_KINDS).describe('Kind of the manifest');
 const manifestName = text('Name of the manifest');
 const manifestVersion = text("The author's version");
 
+export const agentPrompt = z.object({
+  agent: z.string(),
+  prompt: z.string(),
+  characters: count,
+  tokens: count.describe('An estimate'),
+  sections: z.array(z.object({ title: z.string(), tokens: count })),
+});
+export const agentGrammar = z.object({
+  grammar: z.string(),
+  notes: z.array(z.string()).describe('Constraints of parameters that the grammar does not express'),
+});
+
 export const manifest = z.looseObject({
   kind: manifestKind,
   name: manifestName,

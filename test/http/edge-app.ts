@@ -25,7 +25,7 @@ export const noWorkflows: WorkflowHost = {
 };
 
 /** An empty catalog. */
-const noManifests: ManifestHost = {
+export const noManifests: ManifestHost = {
   list: async () => [],
   get: nothing,
   put: nothing,

@@ -27,6 +27,7 @@ const GOOD: Readonly<Record<string, string>> = {
   kind: 'chat',
   before: '1',
   format: 'jsonl',
+  protocol_form: 'compact',
   export: '0',
   if_busy: 'reject',
   agent: 'assistant',
@@ -193,7 +194,8 @@ describe.each(asked)('[H4] %s', (_, route) => {
     for (const [name, field] of Object.entries(route.query ?? {})) {
       // A session token is checked before anything else in the request.
       if (name === 'token') continue;
-      const good = [GOOD[name] ?? '', APPROVALS_PLACE].find((value) => field.schema.safeParse(value).success) ?? '';
+      const good =
+        [GOOD[name] ?? '', APPROVALS_PLACE, 'gbnf'].find((value) => field.schema.safeParse(value).success) ?? '';
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
         expect(await ask(route, search)).toEqual([
           400,

@@ -40,6 +40,18 @@ describe('[M4] the catalogue', () => {
     expect(session).toMatch(/^ses_/);
   });
 
+  test('[L4] shows the prompt and the grammar of an uploaded agent as of its latest change', async () => {
+    await put('tool/spyglass', echo('spyglass'));
+    await put('agent/lookout', agent('lookout', 'spyglass'));
+    const read = async (path: string): Promise<string> => await (await call(`/agents/lookout/${path}`)).text();
+    expect(await read('prompt')).toContain('You help.');
+    expect(await read('grammar')).toContain('spyglass');
+    await put('agent/lookout', agent('lookout', 'spyglass', '2.0').replace('You help.', 'You look out.'));
+    expect(await read('prompt')).toContain('You look out.');
+    await remove('agent/lookout');
+    await remove('tool/spyglass');
+  });
+
   test('keeps versions with their source texts', async () => {
     await put('tool/often', echo('often'));
     await put('tool/often', echo('often'));

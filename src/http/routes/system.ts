@@ -1,12 +1,13 @@
 /** Routes of the system: its health, action types, agents, and OpenAPI document. */
 import { Hono } from 'hono';
+import { grammarDocument, promptDocument } from '../../dry-run/agent-documents.ts';
 import { authenticate, checkCaller } from '../auth.ts';
 import type { AuthConfig } from '../auth.ts';
 import { describe } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { healthDocument, healthStatus } from '../health.ts';
 import type { SystemStatus } from '../health.ts';
-import { healthQuery, readQuery } from '../query.ts';
+import { grammarQuery, healthQuery, readQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 import { presentedToken } from '../tokens.ts';
 
@@ -50,8 +51,10 @@ export function systemRoutes(given: {
   readonly status: SystemRoutesOptions['status'];
   readonly gateway: Gateway;
   readonly document: () => Promise<object>;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
 }): Hono<EdgeEnv> {
-  const { status, gateway, document } = given;
+  const { status, gateway, document, now } = given;
   const app = new Hono<EdgeEnv>();
   app.get('/openapi.json', describe({ summary: 'Get this document', response: answers.document }), async (c) =>
     c.json(await document()),
@@ -67,5 +70,36 @@ export function systemRoutes(given: {
   app.get('/agents', describe({ summary: 'List the agents in the catalogue', response: answers.agents }), async (c) =>
     c.json({ agents: await gateway.agents(c.get('principal').owner) }),
   );
+  app.get(
+    '/agents/:name/prompt',
+    describe({
+      summary:
+        'Get the system prompt that a session of an agent gets now; with token counts for `Accept: application/json`',
+      response: answers.agentPrompt,
+    }),
+    async (c) => {
+      const { owner } = c.get('principal');
+      const document = promptDocument(await gateway.requireAgent(c.req.param('name'), owner), owner, now());
+      return wantsJson(c.req.raw) ? c.json(document) : c.text(document.prompt);
+    },
+  );
+  app.get(
+    '/agents/:name/grammar',
+    describe({
+      summary: "Get the grammar of an agent's protocol text; with notes for `Accept: application/json`",
+      query: grammarQuery,
+      response: answers.agentGrammar,
+    }),
+    async (c) => {
+      const { format = 'gbnf', protocol_form: form = null } = readQuery(grammarQuery, c.req.url);
+      const resolved = await gateway.requireAgent(c.req.param('name'), c.get('principal').owner);
+      const { text, notes } = grammarDocument(resolved, { format, form });
+      return wantsJson(c.req.raw) ? c.json({ grammar: text, notes }) : c.text(text);
+    },
+  );
   return app;
+}
+
+function wantsJson(request: Request): boolean {
+  return (request.headers.get('accept') ?? '').includes('application/json');
 }

@@ -5,7 +5,7 @@
  * parameters have the declared shape. The runtime checks what a grammar cannot count: unique ids, references to
  * existing names, and limits (P12, P16).
  *
- * Not part of the Worker: `npm run grammar` prints it.
+ * `GET /agents/{name}/grammar` and `npm run grammar` print it.
  */
 import {
   ACTION_TYPES,
@@ -24,7 +24,8 @@ import { Rules, choice, literal } from './rules.ts';
 import { SchemaGrammar, shape } from './schema.ts';
 
 /** llama.cpp and XGrammar read GBNF; llguidance reads Lark. */
-export type GrammarFormat = 'gbnf' | 'lark';
+export const GRAMMAR_FORMATS = ['gbnf', 'lark'] as const;
+export type GrammarFormat = (typeof GRAMMAR_FORMATS)[number];
 
 export interface AgentGrammar {
   /** The grammar in the requested format. The first rule is the start rule (`root` in GBNF, `start` in Lark). */

@@ -21,6 +21,11 @@ import { approvalNote, endpointReturns, oneLine, tablesOf, toolReturns, workflow
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
 export function buildSystemPrompt(resolved: ResolvedAgent): string {
+  return promptSections(resolved).join('\n\n');
+}
+
+/** The sections of the prompt; all but the first begin with a heading. */
+export function promptSections(resolved: ResolvedAgent): readonly string[] {
   const { agent } = resolved;
   // Functions are declared in a separate field of the request; a second way to call them would cost and confuse (P17).
   const acting =
@@ -41,9 +46,7 @@ export function buildSystemPrompt(resolved: ResolvedAgent): string {
     ...acting,
     persona('About the user', agent.persona.user),
     persona('Further examples', agent.persona.examples.join('\n\n')),
-  ]
-    .filter((section) => section !== '')
-    .join('\n\n');
+  ].filter((section) => section !== '');
 }
 
 function who(agent: AgentDefinition): string {
