@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { stageConfig } from './system/stage-config.ts';
 import { ROOT } from './system/system.ts';
 
 const MAX_GZIP_BYTES = 1_048_576;
@@ -52,6 +53,26 @@ function standIn(directory: string): string {
   return file;
 }
 
+/** A stage is generated next to wrangler.toml, because its paths are relative to its folder; it must have all bindings. */
+function checkStage(): void {
+  const file = `wrangler.deploy-check-${process.pid}.jsonc`;
+  const options = { stage: 'staging', domain: 'staging.example.com', variables: ['RATE_LIMIT=60'] };
+  writeFileSync(join(ROOT, file), JSON.stringify(stageConfig(join(ROOT, 'wrangler.toml'), options)));
+  try {
+    const bindings = (output: string): string[] => output.match(/env\.[A-Z_]+ \([^)]*\)/g) ?? [];
+    const own = bindings(wrangler(['deploy', '--dry-run']));
+    const staged = bindings(wrangler(['deploy', '--dry-run', '-c', file]));
+    const missing = own.filter((binding) => !staged.includes(binding));
+    if (own.length === 0 || missing.length > 0) {
+      console.error(`A stage lacks bindings: ${missing.join(', ')}`);
+      process.exit(1);
+    }
+    console.log(`stage: complete, ${own.length} bindings`);
+  } finally {
+    rmSync(join(ROOT, file), { force: true });
+  }
+}
+
 /** Other load only increases a measurement, so the minimum of several attempts counts. */
 function measureStartup(profileFile: string): number {
   let least = Infinity;
@@ -74,6 +95,7 @@ try {
   console.log('environment containers: complete');
   wrangler(['deploy', '--dry-run', '--env', 'workers-ai']);
   console.log('environment workers-ai: complete');
+  checkStage();
   const startupMs = measureStartup(join(folder, 'startup.cpuprofile'));
   console.log(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${MAX_STARTUP_MS} ms)`);
 
