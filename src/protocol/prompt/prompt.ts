@@ -156,7 +156,11 @@ function examples({ agent, relics: known, workflows: pipelines }: ResolvedAgent)
 }
 
 function exampleText({ title, user, outputs }: PromptExample): string {
-  const turns = outputs.flatMap(({ text, results }) => [`You:\n${text}`, ...(results === undefined ? [] : [results])]);
+  const turns = outputs.flatMap(({ text, results }) => [
+    `You:\n${text}`,
+    // Labelled, so that a model does not write results itself.
+    ...(results === undefined ? [] : [`Runtime:\n${results}`]),
+  ]);
   return [`## Example: ${title}`, `User: ${user}`, ...turns].join('\n');
 }
 
