@@ -41,7 +41,7 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
   };
 }
 
-function worker() {
+function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
   const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
   /** The owners whose catalogues were opened. */
   const asked = new Set<string | null>();
@@ -75,7 +75,7 @@ function worker() {
   const logged: [LogEvent, LogFields][] = [];
   const app = edgeApp({
     log: (...entry) => void logged.push(entry),
-    auth: { keys: parseApiKeys('bob:run:k-bob,ann:admin:k-ann'), allowedOrigins: [] },
+    auth: { keys, allowedOrigins: [] },
     tokens: new SessionTokens(
       () => 's',
       () => NOW,
@@ -108,6 +108,33 @@ function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Recor
   const signature = createHmac('sha256', secret).update(`${at}.${body}`).digest('hex');
   return { 'x-cortex-signature': `t=${at},v1=${signature}` };
 }
+
+test('[T4] keys of one namespace see the same schedules, and their webhooks and events belong to the namespace', async () => {
+  const { get, post, started } = worker(parseApiKeys('bob:run:k-bob@shop,ann:admin:k-ann@shop,eve:run:k-eve'));
+  const workflows = async (key: string): Promise<unknown> =>
+    ((await get('/schedules', key))['schedules'] as JsonObject[]).map(({ workflow: name }) => name);
+  expect([await workflows('k-ann'), await workflows('k-bob'), await workflows('k-eve')]).toEqual([
+    ['of shop', 'late'],
+    ['of shop', 'late'],
+    ['of eve', 'late'],
+  ]);
+  for (const query of ['', '?owner=shop', '?owner=eve']) {
+    expect((await post(`/webhooks/hook${query}`, '{"n":1}', signed('{"n":1}')))[0]).toBe(202);
+  }
+  // Names of keys are not namespaces.
+  expect((await post('/webhooks/hook?owner=ann', '{"n":1}', signed('{"n":1}')))[0]).toBe(401);
+  await post('/events/order', '{"data":{"n":1}}', { authorization: 'Bearer k-bob' });
+  expect(started.map(({ owner }) => owner)).toEqual(['shop', 'shop', 'eve', 'shop', 'shop']);
+});
+
+test('[T4] webhooks of the namespace in OWNER_OF_KEYLESS start what was made without keys', async () => {
+  const { post, started, asked } = worker(parseApiKeys('ann:admin:k-ann@home,eve:run:k-eve', 'home'));
+  for (const query of ['', '?owner=home', '?owner=eve', '?owner=local']) {
+    await post(`/webhooks/hook${query}`, '{"n":1}', signed('{"n":1}'));
+  }
+  expect(started.map(({ owner }) => owner)).toEqual([null, null, 'eve']);
+  expect([...asked]).toEqual([null, 'eve']);
+});
 
 test('[M6] [H5] a key sees its own schedules, soonest first', async () => {
   const { get } = worker();
