@@ -4,6 +4,7 @@ import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { describeAbsence } from '../executors/runner/wait.ts';
 import { createApp } from '../http/app.ts';
+import { runnerState } from '../http/health.ts';
 import type { MissingPart } from '../http/health.ts';
 import { SessionTokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
@@ -26,6 +27,7 @@ function appFor(env: Env): App {
   const known = apps.get(env);
   if (known !== undefined) return known;
   const settings = readSettings(env);
+  const startedAt = platformClock.now();
   let runnerWorked = false;
   const app = createApp({
     version: VERSION,
@@ -51,7 +53,15 @@ function appFor(env: Env): App {
       const missing: MissingPart[] =
         runners === null || works
           ? []
-          : [{ part: 'runner', reason: describeAbsence(runner), workedBefore: runnerWorked }];
+          : [
+              {
+                part: 'runner',
+                state: runnerState(runner),
+                reason: describeAbsence(runner),
+                workedBefore: runnerWorked,
+                upMs: platformClock.now() - startedAt,
+              },
+            ];
       runnerWorked ||= works;
       const endpoints = await env.ENDPOINTS.getByName(objectName(owner))
         .list()

@@ -1,5 +1,6 @@
 /** `GET /health`: liveness, and whether every configured part answers (H1). */
 import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 
 export interface SystemStatus {
   /** Action types, with where they run. */
@@ -17,16 +18,35 @@ export interface SystemStatus {
 
 export interface MissingPart {
   readonly part: 'runner';
+  readonly state: PartState;
   /** Message without an address. */
   readonly reason: string;
   /** Whether it has worked since this Worker started. */
   readonly workedBefore: boolean;
+  /** How long this Worker has been running. */
+  readonly upMs: number;
 }
 
-/** `starting` if a part has not worked yet, `degraded` if one no longer works, else `healthy`. */
+/** `unreachable`: it does not answer; `draining`: it accepts no new work; `unavailable`: it reports anything else. */
+export const PART_STATES = ['healthy', 'starting', 'draining', 'unavailable', 'unreachable'] as const;
+export type PartState = (typeof PART_STATES)[number];
+
+/** The state of a runner. @param answer its answer to `/health`; null if it did not answer */
+export function runnerState(answer: JsonObject | null): PartState {
+  if (answer === null) return 'unreachable';
+  const { status } = answer;
+  return PART_STATES.find((state) => state === status) ?? 'unavailable';
+}
+
+/**
+ * `starting` if a part has not worked yet, `degraded` if one no longer works, else `healthy`. A part that has never
+ * answered counts as starting only for a while.
+ */
 export function healthStatus({ missing = [] }: Pick<SystemStatus, 'missing'>): 'healthy' | 'starting' | 'degraded' {
   if (missing.length === 0) return 'healthy';
-  return missing.some(({ workedBefore }) => workedBefore) ? 'degraded' : 'starting';
+  const isGone = ({ workedBefore, state, upMs }: MissingPart): boolean =>
+    workedBefore || (state === 'unreachable' && upMs >= limits.healthStartMs);
+  return missing.some(isGone) ? 'degraded' : 'starting';
 }
 
 /**
@@ -36,10 +56,12 @@ export function healthStatus({ missing = [] }: Pick<SystemStatus, 'missing'>): '
  */
 export function healthDocument(version: string, status: SystemStatus, isWhole: boolean): JsonObject {
   const { executors, model, endpoints = [], runner, missing = [], setAside = [] } = status;
+  const [absent] = missing;
   return {
     status: healthStatus(status),
     service: 'cortex-edge',
     version,
+    parts: runner !== null || absent !== undefined ? { runner: absent?.state ?? 'healthy' } : {},
     ...(missing.length === 0 ? {} : { missing: missing.map(({ part, reason }) => ({ part, reason })) }),
     executors: executors
       .filter((executor) => executor['available'] === true)

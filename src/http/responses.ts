@@ -16,6 +16,7 @@ import { EVENT_SCHEMAS, json, jsonObject, JOURNALED } from '../domain/event-sche
 import { EXECUTION_KINDS } from '../domain/session.ts';
 import type { RunStatus } from '../domain/session.ts';
 import { SCOPES } from './tokens.ts';
+import { PART_STATES } from './health.ts';
 
 const count = z.int().min(0);
 const at = z.int().describe('Epoch milliseconds');
@@ -319,6 +320,9 @@ export const health = z.object({
     .describe('`starting`: a part has not worked yet; `degraded`: a part no longer works'),
   service: z.literal('cortex-edge').describe('The name of the service'),
   version: text('The version of the system'),
+  parts: z
+    .object({ runner: z.enum(PART_STATES).exactOptional().describe('The best of the configured runners') })
+    .describe('The state of each configured part'),
   missing: z
     .array(z.object({ part: z.literal('runner').describe('The part'), reason: text('Why it does not work') }))
     .exactOptional()

@@ -2,21 +2,28 @@
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { describeAbsence } from '../../src/executors/runner/wait.ts';
-import { healthDocument, healthStatus } from '../../src/http/health.ts';
+import { healthDocument, healthStatus, runnerState } from '../../src/http/health.ts';
 import type { SystemStatus } from '../../src/http/health.ts';
 
 const UP: SystemStatus = { executors: [], model: 'm', runner: { status: 'healthy', sandbox: {} } };
-const missing = (runner: JsonObject | null, workedBefore = false): SystemStatus => ({
+const missing = (runner: JsonObject | null, workedBefore = false, upMs = 0): SystemStatus => ({
   ...UP,
   runner,
-  missing: [{ part: 'runner', reason: describeAbsence(runner), workedBefore }],
+  missing: [{ part: 'runner', state: runnerState(runner), reason: describeAbsence(runner), workedBefore, upMs }],
 });
 
 test.each<[string, SystemStatus, string, unknown]>([
   ['a runner that takes jobs', UP, 'healthy', undefined],
   ['no runner configured', { ...UP, runner: null }, 'healthy', undefined],
   ['a runner that has not answered yet', missing(null), 'starting', 'the runner does not answer'],
+  [
+    'a runner that has never answered',
+    missing(null, false, limits.healthStartMs),
+    'degraded',
+    'the runner does not answer',
+  ],
   ['a runner that no longer answers', missing(null, true), 'degraded', 'the runner does not answer'],
   ['a runner that drains', missing({ status: 'draining' }, true), 'degraded', 'the runner is draining'],
   [
@@ -40,6 +47,17 @@ test.each<[string, SystemStatus, string, unknown]>([
   const document = healthDocument('1', status, true);
   expect(document).toMatchObject({ status: expected, service: 'cortex-edge', version: '1', executors: [] });
   expect(document['missing']).toEqual(reason === undefined ? undefined : [{ part: 'runner', reason }]);
+});
+
+test.each<[string, SystemStatus, unknown]>([
+  ['a runner that takes jobs', UP, { runner: 'healthy' }],
+  ['no runner configured', { ...UP, runner: null }, {}],
+  ['a runner that does not answer', missing(null, true), { runner: 'unreachable' }],
+  ['a runner that drains', missing({ status: 'draining' }, true), { runner: 'draining' }],
+  ['a runner that builds its images', missing({ status: 'starting' }), { runner: 'starting' }],
+  ['a runner with another state', missing({ status: 'http://10.0.0.1 broke' }), { runner: 'unavailable' }],
+])('[H1] the parts of %s, for callers without a key too', (_name, status, parts) => {
+  expect(healthDocument('1', status, false)['parts']).toEqual(parts);
 });
 
 test('[R1] the runner’s renamed state files are listed, if there are any', () => {

@@ -94,7 +94,7 @@ describe('[H4] the Worker', () => {
         executors: [{ type: 'tool', available: true }],
         model: 'm',
         runner: null,
-        missing: [{ part: 'runner', reason: 'none answers', workedBefore: false }],
+        missing: [{ part: 'runner', state: 'unreachable', reason: 'none answers', workedBefore: false, upMs: 0 }],
       }),
     }),
   );

@@ -306,7 +306,9 @@ describe('[H5] origins and hosts', () => {
   });
 
   test('[H1] the readiness check answers 503 until every part answers; the liveness check answers 200', async () => {
-    const starting = edge({ missing: [{ part: 'runner', reason: 'the runner is starting', workedBefore: false }] });
+    const starting = edge({
+      missing: [{ part: 'runner', state: 'starting', reason: 'the runner is starting', workedBefore: false, upMs: 0 }],
+    });
     const statuses = async (on: ReturnType<typeof edge>): Promise<number[]> =>
       await Promise.all(['/health', '/health?ready', '/health?ready=1'].map(async (at) => (await on.call(at)).status));
     expect(await statuses(starting)).toEqual([200, 503, 503]);
@@ -347,7 +349,7 @@ test('[H5] /health names the model, the runner and endpoints only to a caller wi
   const on = edge();
   const members = async (init: RequestInit = {}): Promise<string[]> =>
     Object.keys((await (await on.call('/health', init)).json()) as object);
-  const brief = ['status', 'service', 'version', 'executors'];
+  const brief = ['status', 'service', 'version', 'parts', 'executors'];
   expect(await members()).toEqual(brief);
   expect(await members({ headers: ANN })).toEqual([...brief, 'model', 'model_endpoints', 'runner']);
   const token = await issued(on);
