@@ -10,7 +10,7 @@ import { connectionOf, request } from './terminal/connection.ts';
 import type { Connection } from './terminal/connection.ts';
 import { readEvents } from './terminal/event-client.ts';
 import { RUN_END_EVENTS } from '../src/domain/event.ts';
-import type { EventOf, SessionEvent } from '../src/domain/event.ts';
+import type { EventOf, SessionEvent, TextPatch } from '../src/domain/event.ts';
 import type { JsonObject } from '../src/domain/json.ts';
 import type { OpenApproval } from '../src/engine/actions/approval-list.ts';
 import { boxed, harmless, visible } from './terminal/visible.ts';
@@ -48,24 +48,28 @@ async function call(path: string, body?: unknown): Promise<Response> {
   );
 }
 
+/** The block type of a closing event. */
+const CLOSES: Readonly<Partial<Record<SessionEvent['type'], TextPatch['type']>>> = {
+  thought_completed: 'thought',
+  text_completed: 'text',
+  response_completed: 'response',
+};
+
 /** Prints blocks while they grow: writes only the part of a patch that is new. */
 class Screen {
+  /** The block at the end of the output. */
   #segment = -1;
-  #length = 0;
+  /** Length of the printed text of each block. */
+  readonly #printed = new Map<number, number>();
 
   show(event: SessionEvent): void {
     if (event.type === 'thought' || event.type === 'response' || event.type === 'text') {
-      const paint = event.type === 'thought' ? pc.dim : (text: string): string => text;
-      const { segment, offset, delta } = event.data;
-      if (segment !== this.#segment) {
-        this.#newLine();
-        this.#segment = segment;
-        this.#length = 0;
-      }
-      const fresh = delta.slice(Math.max(0, this.#length - offset));
-      process.stdout.write(paint(harmless(fresh)));
-      this.#length += fresh.length;
-      return;
+      return this.#print(event.type, event.data);
+    }
+    const closed = CLOSES[event.type];
+    // A block that was read from the journal has no patches: its text is in the closing event.
+    if (closed !== undefined && 'content' in event.data) {
+      return this.#print(closed, { segment: event.data.segment, offset: 0, delta: event.data.content });
     }
     const line = this.#line(event);
     if (line === null) return;
@@ -75,6 +79,16 @@ class Screen {
 
   end(): void {
     this.#newLine();
+  }
+
+  #print(type: TextPatch['type'], { segment, offset, delta }: TextPatch['data']): void {
+    const printed = this.#printed.get(segment) ?? 0;
+    const fresh = delta.slice(Math.max(0, printed - offset));
+    if (fresh === '') return;
+    if (segment !== this.#segment) this.#newLine();
+    this.#segment = segment;
+    this.#printed.set(segment, printed + fresh.length);
+    process.stdout.write(type === 'thought' ? pc.dim(harmless(fresh)) : harmless(fresh));
   }
 
   #newLine(): void {
@@ -257,9 +271,11 @@ try {
   };
   const question: Question = async (text) => (open ? await terminal.question(text).catch(() => null) : null);
   terminal.setPrompt(pc.cyan('> '));
+  // Collects lines from now on, also those that are typed while the session is joined.
+  const lines = terminal[Symbol.asyncIterator]();
   if (joined !== null) await join(joined, question);
   prompt();
-  for await (const line of terminal) {
+  for await (const line of lines) {
     if (line.trim() === '') break;
     await follow(await call(`/agent/session/${session}/message`, { content: line }), question);
     prompt();

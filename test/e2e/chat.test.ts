@@ -1,0 +1,129 @@
+/** `npm run chat` with a running system: asks for approvals, also for those that a joined session waits for (J8). */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../scripts/system/services.ts';
+import { ROOT, startSystem } from '../../scripts/system/system.ts';
+import type { System } from '../../scripts/system/system.ts';
+import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+
+const KEY = 'the-key-of-the-chat-in-this-test';
+const TOOL =
+  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+const AGENT =
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
+
+const stateDir = mkdtempSync(join(tmpdir(), 'cortex-chat-'));
+let llm: ScriptedLlm;
+let system: System;
+
+beforeAll(async () => {
+  llm = await startScriptedLlm(({ body }) => {
+    const { messages } = body as { messages: { content: string }[] };
+    const word = /please seal (\w+)/.exec(messages.at(-1)?.content ?? '')?.[1];
+    return answer(
+      word === undefined
+        ? '<response final="true">That is all about it.</response>'
+        : `<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "${word}"}}</action>`,
+    );
+  });
+  system = await startSystem({
+    port: await freePort(),
+    runnerPort: 0,
+    stateDir,
+    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'm', API_KEYS: `ann:admin:${KEY}` },
+    ownRunner: false,
+    progress: () => undefined,
+  });
+  for (const [path, body] of [
+    ['tool/seal', TOOL],
+    ['agent/sealer', AGENT],
+  ]) {
+    const init = { method: 'PUT', body: body ?? '', headers: { authorization: `Bearer ${KEY}` } };
+    expect((await fetch(`${system.url}/manifests/${path}`, init)).status).toBe(201);
+  }
+});
+
+afterAll(async () => {
+  await system?.stop();
+  await llm?.[Symbol.asyncDispose]();
+  rmSync(stateDir, { recursive: true, force: true });
+});
+
+async function ask<T>(path: string, body?: unknown): Promise<T> {
+  const response = await fetch(`${system.url}${path}`, {
+    headers: { authorization: `Bearer ${KEY}` },
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return (await response.json()) as T;
+}
+
+/** Runs the chat; writes each line after the output has the text before it. @returns the output, when it has ended */
+async function chat(argument: string, lines: readonly (readonly [after: string, line: string])[]): Promise<string> {
+  const child = spawn(process.execPath, ['scripts/chat.ts', argument], {
+    cwd: ROOT,
+    env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  let seen = 0;
+  const left = [...lines];
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    for (const [after, line] of left.slice(0, 1)) {
+      const at = output.indexOf(after, seen);
+      if (at === -1) return;
+      seen = at + after.length;
+      left.shift();
+      child.stdin.write(`${line}\n`);
+    }
+  });
+  // Only a chat that hangs takes so long; the message shows where.
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  const code = await new Promise((resolve, reject) => child.on('close', resolve).on('error', reject));
+  clearTimeout(timer);
+  expect([code, left], output).toEqual([0, []]);
+  return output;
+}
+
+interface Approval {
+  readonly status: string;
+  readonly note: string | null;
+}
+
+test('[J8] asks for approvals, sends a reason with a denial, and shows the run to its end', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'please seal wax'],
+    ['approve? [y/N]', 'n'],
+    ['reason (optional)', 'too red'],
+    ['That is all about it.', 'please seal paper'],
+    ['approve? [y/N]', 'y'],
+    ['That is all about it.', ''],
+  ]);
+  expect(output).toContain('"text": "wax"');
+  expect(output).toContain('approval_denied: Action "s" was denied: too red');
+  expect(output).toContain('✓ s (seal)');
+  const session = /ses_[0-9a-f]{32}/.exec(output)?.[0] ?? '';
+  const { runs } = await ask<{ runs: { status: string }[] }>(`/agent/session/${session}/runs`);
+  expect(runs.map(({ status }) => status)).toEqual(['completed', 'completed']);
+});
+
+test('[J8] joins a session and asks for what it waits for', async () => {
+  const { session_id: session } = await ask<{ session_id: string }>('/agent/sealer/session', {});
+  const path = `/agent/session/${session}`;
+  const run = await ask<{ status: string }>(`${path}/message`, { content: 'please seal glass', stream: false });
+  expect(run.status).toBe('waiting');
+  const { approvals } = await ask<{ approvals: { approval_id: string }[] }>(`${path}/approvals`);
+  const output = await chat(session, [
+    ['approve? [y/N]', 'y'],
+    ['That is all about it.', ''],
+  ]);
+  expect(output).toContain(`session ${session} with sealer (waiting)`);
+  expect(output).toContain('"text": "glass"');
+  const decided = await ask<Approval>(`${path}/approvals/${approvals[0]?.approval_id ?? ''}`);
+  expect(decided).toMatchObject({ status: 'approved', note: null });
+  expect(await ask(`${path}/approvals`)).toEqual({ approvals: [], next: null });
+});
