@@ -351,14 +351,16 @@ const manifestName = text('Name of the manifest');
 const manifestVersion = text("The author's version");
 
 export const agentPrompt = z.object({
-  agent: z.string(),
-  prompt: z.string(),
-  characters: count,
+  agent: text('Name of the agent'),
+  prompt: text('The system prompt'),
+  characters: number('Length of the prompt'),
   tokens: count.describe('An estimate'),
-  sections: z.array(z.object({ title: z.string(), tokens: count })),
+  sections: z
+    .array(z.object({ title: text('Title of the section'), tokens: number('An estimate') }))
+    .describe('The parts of the prompt'),
 });
 export const agentGrammar = z.object({
-  grammar: z.string(),
+  grammar: text('The grammar'),
   notes: z.array(z.string()).describe('Constraints of parameters that the grammar does not express'),
 });
 

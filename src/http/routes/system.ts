@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { grammarDocument, promptDocument } from '../../dry-run/agent-documents.ts';
 import { authenticate, checkCaller } from '../auth.ts';
 import type { AuthConfig } from '../auth.ts';
-import { describe } from '../openapi/describe.ts';
+import { accepts, describe } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { healthDocument, healthStatus } from '../health.ts';
 import type { SystemStatus } from '../health.ts';
@@ -76,11 +76,12 @@ export function systemRoutes(given: {
       summary:
         'Get the system prompt that a session of an agent gets now; with token counts for `Accept: application/json`',
       response: answers.agentPrompt,
+      text: 'text/plain',
     }),
     async (c) => {
       const { owner } = c.get('principal');
       const document = promptDocument(await gateway.requireAgent(c.req.param('name'), owner), owner, now());
-      return wantsJson(c.req.raw) ? c.json(document) : c.text(document.prompt);
+      return accepts(c, 'application/json') ? c.json(document) : c.text(document.prompt);
     },
   );
   app.get(
@@ -89,17 +90,14 @@ export function systemRoutes(given: {
       summary: "Get the grammar of an agent's protocol text; with notes for `Accept: application/json`",
       query: grammarQuery,
       response: answers.agentGrammar,
+      text: 'text/plain',
     }),
     async (c) => {
       const { format = 'gbnf', protocol_form: form = null } = readQuery(grammarQuery, c.req.url);
       const resolved = await gateway.requireAgent(c.req.param('name'), c.get('principal').owner);
       const { text, notes } = grammarDocument(resolved, { format, form });
-      return wantsJson(c.req.raw) ? c.json({ grammar: text, notes }) : c.text(text);
+      return accepts(c, 'application/json') ? c.json({ grammar: text, notes }) : c.text(text);
     },
   );
   return app;
-}
-
-function wantsJson(request: Request): boolean {
-  return (request.headers.get('accept') ?? '').includes('application/json');
 }
