@@ -50,6 +50,8 @@ export const limits = {
   conditionStepsPerRun: 4_000_000,
   /** Input quoted in messages. */
   excerptChars: 80,
+  /** Stored prompts of a session, for debugging, in characters of JSON; the oldest are dropped. */
+  promptsChars: 4_194_304,
   /** Parameters of an action as JSON in the document of a run, and in `action_started` (H7). */
   shownParametersChars: 16_384,
   /** An error message in the list of executions; the document of the run has the whole message. */

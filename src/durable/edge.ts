@@ -34,6 +34,7 @@ function appFor(env: Env): App {
     auth: settings,
     tokens: new SessionTokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
+    debugPrompts: settings.debugPrompts,
     newSessionId: () => newSessionId(env),
     mayBeSession: (id) => mayBeSession(env, id),
     agent: (name, owner) => agentOf(env, owner, name),

@@ -30,6 +30,7 @@ import type { SessionTokens } from './tokens.ts';
 
 export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly tokens: SessionTokens;
+  readonly debugPrompts?: boolean;
   /** Executions of one namespace, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
   readonly approvals: ApprovalsOf;

@@ -149,6 +149,34 @@ export const runResult: z.ZodType<RunResult> = z.object({
   ended_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
 });
 
+export const prompt = z.object({
+  session_id: sessionId,
+  run_id: runId,
+  generations: z
+    .array(
+      z.object({
+        iteration: count.describe('The iteration, 1-based'),
+        sent_at: at.describe('Epoch milliseconds'),
+        model: text('The model that was requested first'),
+        max_tokens: count.exactOptional().describe('Maximum length of the output'),
+        tools: z.array(z.string()).exactOptional().describe('Names of the declared functions, if there are any'),
+        tokens: count.describe('Estimated tokens of the messages'),
+        messages: z
+          .array(
+            z.object({
+              role: z.enum(['system', 'user', 'assistant', 'tool']).describe('Role of the message'),
+              content: text('The text, without secrets'),
+              tool_calls: json.exactOptional().describe('Native calls of the model'),
+              tool_call_id: z.string().exactOptional().describe('The native call that the message answers'),
+            }),
+          )
+          .describe('The messages in order'),
+      }),
+    )
+    .describe('One entry for each model call of the conversation, in order'),
+  dropped: count.describe('Number of generations whose messages are no longer stored'),
+});
+
 export const session = z.object({
   session_id: sessionId,
   agent: text('Name of the agent, or of the workflow'),

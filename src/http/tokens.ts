@@ -98,11 +98,16 @@ export function presentedToken(request: Request): string | null {
   return bearer ?? new URL(request.url).searchParams.get('token');
 }
 
+/** Whether a path, relative to its session, shows what was sent to the model: feeds, system prompt and all results. */
+export function showsPrompt(path: string): boolean {
+  return /^\/runs\/[^/]*\/prompt/.test(path);
+}
+
 /** The scopes that allow a request to a session, any of which suffices; none: only the API key may do it. */
 export function scopesOf(method: string, path: string): readonly Scope[] {
   const approval = path === '/approvals' || path.startsWith('/approvals/');
   if (method === 'GET' || method === 'HEAD') {
-    if (path.startsWith('/transcript')) return [];
+    if (path.startsWith('/transcript') || showsPrompt(path)) return [];
     // Approving requires permission to read.
     return approval ? ['read', 'approve'] : ['read'];
   }

@@ -18,6 +18,7 @@ import type { Slice, StoredEvent } from './event-rows.ts';
 import { History } from './history.ts';
 import { JournalDatabase } from './journal-database.ts';
 import { KeptOutcomes } from './kept-outcomes.ts';
+import { Prompts } from './prompts.ts';
 import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
 
@@ -25,6 +26,7 @@ export class Journal {
   readonly runs: RunTable;
   readonly outcomes: KeptOutcomes;
   readonly history: History;
+  readonly prompts: Prompts;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -33,6 +35,7 @@ export class Journal {
     this.runs = new RunTable(this.#db);
     this.outcomes = new KeptOutcomes(this.#db);
     this.history = new History(this.#db);
+    this.prompts = new Prompts(this.#db);
   }
 
   /** The session, or null if this database is empty. */

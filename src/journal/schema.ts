@@ -65,6 +65,17 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Feeds: their definition by the model, and their latest values (F2, F3).
     `CREATE TABLE feeds (id TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID`,
   ],
+  [
+    // The messages that were sent to the model, for debugging.
+    `CREATE TABLE prompts (
+       id INTEGER PRIMARY KEY,
+       run INTEGER NOT NULL,
+       iteration INTEGER NOT NULL,
+       at INTEGER NOT NULL,
+       chars INTEGER NOT NULL,
+       data TEXT NOT NULL
+     )`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

@@ -27,6 +27,8 @@ export const WORKER_SETTINGS = [
   'ALLOW_HOSTS',
   /** Who sends the requests of tools: the platform, or a runner after a check of the address (X2). */
   'EGRESS',
+  /** `1`: every key may read the messages that were sent to the model; unset: admin keys only. */
+  'DEBUG_PROMPTS',
   /** Requests per minute for each namespace and agent; unset means no limit. */
   'RATE_LIMIT',
   /** How long a session is kept after its last activity, such as `7d`; unset means 30 days. */

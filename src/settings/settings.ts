@@ -52,6 +52,8 @@ export interface Settings {
   readonly egress: EgressChoice;
   /** Requests per minute for each namespace and agent, or null. */
   readonly rateLimit: number | null;
+  /** Whether every key may read the messages that were sent to the model; otherwise admin keys only. */
+  readonly debugPrompts: boolean;
   readonly sessionExpiryMs: number;
   /** Minimum intervals of feeds and schedules (F3, M6). */
   readonly intervals: IntervalLimits;
@@ -74,6 +76,7 @@ export function readSettings(env: Variables & Containers): Settings {
     allowHosts: list(env.ALLOW_HOSTS),
     egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
+    debugPrompts: env.DEBUG_PROMPTS === '1' || env.DEBUG_PROMPTS === 'true',
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     intervals: parseIntervals(env),
     host: hostOf(env),

@@ -60,6 +60,10 @@ describe('[M7] sub-agents', () => {
     for (const id of sessions) {
       const child = await (await call(`/agent/session/${id}`)).json<Record<string, unknown>>();
       expect(child).toMatchObject({ agent: 'researcher', kind: 'child', parent: { depth: 1 } });
+      const run = `run_${id.replace('ses_', '')}_1`;
+      const prompt = await (await call(`/agent/session/${id}/runs/${run}/prompt`)).json<Record<string, unknown>>();
+      expect(prompt).toMatchObject({ run_id: run, dropped: 0, generations: [{ iteration: 1 }] });
+      expect(JSON.stringify(prompt)).toMatch(/"role":"user","content":"calculate/);
     }
   });
 

@@ -104,7 +104,10 @@ async function readModel(
   let finish: FinishReason = 'stop';
   let ignored = false;
   const asked = await request(source, signal);
-  if (!signal.aborted) usage.openCall(asked.messages);
+  if (!signal.aborted) {
+    usage.openCall(asked.messages);
+    inputQueue.put({ type: 'prompt', request: asked });
+  }
   const deltas = context.model.stream(asked);
   for await (const delta of actInReasoning ? reasoningAsText(deltas) : deltas) {
     if (signal.aborted && delta.type !== 'usage') break;

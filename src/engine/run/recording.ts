@@ -52,6 +52,7 @@ export function recordInput(
     case 'generation_idle':
       return log.record({ ...input, at });
     case 'token':
+    case 'prompt':
     case 'progress':
     case 'feed':
     case 'save':

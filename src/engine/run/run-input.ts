@@ -7,7 +7,7 @@
 import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
-import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
+import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { Spent } from '../../domain/spent.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
@@ -71,6 +71,8 @@ export type RunInput =
     }
   /** A piece of the model's text, for readers that requested tokens; not recorded. */
   | { readonly type: 'token'; readonly text: string }
+  /** The request that is being sent to the model, for debugging; not recorded. */
+  | { readonly type: 'prompt'; readonly request: ModelRequest }
   /** A change of a feed, for readers; not recorded (F2). */
   | { readonly type: 'feed'; readonly data: EventData['context_feed_updated'] }
   /** Time to write unsaved inputs (J6). */

@@ -21,6 +21,7 @@ import type { RunInput } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
 import type { Replay } from '../replay/replay.ts';
 import { RunClock } from './run-clock.ts';
+import { recordPrompt } from '../generation/prompt-record.ts';
 import { RunLog } from './run-log.ts';
 import { OutcomeReader } from './outcome-reader.ts';
 import { Results } from './results.ts';
@@ -114,6 +115,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return generations.blocks.reasoning(input.text);
       case 'token':
         return log.live('llm_token', { token: input.text });
+      case 'prompt':
+        return recordPrompt(context, log.iteration, input.request);
       case 'usage':
         return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage) });
       case 'generation_ended': {

@@ -100,6 +100,40 @@ export class SessionReading {
     yield `,${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
   }
 
+  /** The messages that a run sent to the model, in pieces (`PromptDocument`). */
+  async *prompt(run: RunRecord): AsyncGenerator<string> {
+    yield `${open({ session_id: this.#record.session_id, run_id: run.runId })},"generations":[`;
+    const stored = new Set<number>();
+    for (const { run: number, iteration, at, request, messages, chars } of this.#journal.prompts.all()) {
+      await this.#took(chars);
+      if (number > run.run) break;
+      if (number !== run.run) continue;
+      const text = JSON.stringify({ iteration, sent_at: at, ...request, messages });
+      yield `${stored.size === 0 ? '' : ','}${text}`;
+      stored.add(iteration);
+      await this.#took(text.length);
+    }
+    yield `],"dropped":${(await this.#modelCalls(run)) - stored.size}}`;
+  }
+
+  /** Number of generations of a run that a model wrote; 0 for posted text and workflows. */
+  async #modelCalls(run: RunRecord): Promise<number> {
+    let isModel = false;
+    let calls = 0;
+    const until = Math.min(endOf(run) ?? Infinity, this.#until);
+    for (let after = run.firstSeq - 1; after < until;) {
+      const only: EventType[] = ['agent_started', 'iteration_started'];
+      const { found, next, chars } = this.#journal.slice({ run: run.run, after, until, only });
+      for (const event of found) {
+        if (event.type === 'agent_started') isModel = event.data.source === 'model';
+        else calls += 1;
+      }
+      after = next;
+      await this.#took(chars);
+    }
+    return isModel ? calls : 0;
+  }
+
   /** Why a run failed; null if it did not. */
   failure(run: RunRecord): RunResult['error'] {
     return this.#journal.runFailure(run);

@@ -170,6 +170,19 @@ sessionReading.get(
   async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
 );
 
+sessionReading.get(
+  '/runs/:run/prompt',
+  describe({
+    summary: 'Get the messages that a run sent to the model; requires an admin key, or DEBUG_PROMPTS',
+    response: answers.prompt,
+  }),
+  async (c) => {
+    const { session } = c.env;
+    const run = session.run(c.req.param('run'));
+    return await jsonAnswer(session.read().prompt(run), { closed: closedBy(c) });
+  },
+);
+
 /** The only run of an execution, or the latest run of a chat. For the Worker only. */
 sessionReading.get('/-/latest-run', async (c) => {
   const { session } = c.env;

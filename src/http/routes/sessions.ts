@@ -8,16 +8,18 @@ import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
 import * as answers from '../responses.ts';
 import { createSessionBody, tokenBody, validate } from '../schemas.ts';
-import { allow } from '../tokens.ts';
+import { allow, showsPrompt } from '../tokens.ts';
 import type { SessionTokens } from '../tokens.ts';
 
 interface SessionRoutesOptions {
   readonly gateway: Gateway;
   readonly tokens: SessionTokens;
   readonly now: () => number;
+  /** Whether every key may read prompts; default: only admin keys. */
+  readonly debugPrompts?: boolean;
 }
 
-export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): Hono<EdgeEnv> {
+export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: SessionRoutesOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
   app.post(
@@ -84,6 +86,12 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
     const id = await gateway.requireId(given);
     const token = c.get('token');
     if (token !== null) allow(token, id, c.req.method, read);
+    if (showsPrompt(read) && c.get('principal').role !== 'admin' && !debugPrompts) {
+      throw new EngineError(
+        'forbidden',
+        'Prompts require a key with the role admin, or DEBUG_PROMPTS=1 (docs/runs.md)',
+      );
+    }
     if (searchParams.getAll('token').length > 1) {
       throw new EngineError('invalid_request', '"token" is given more than once; expected a session token');
     }

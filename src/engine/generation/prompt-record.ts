@@ -1,0 +1,41 @@
+/** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import { estimateTokens } from '../../domain/tokens.ts';
+import type { RunContext } from '../run/run-context.ts';
+import { redactJson } from '../session/redact.ts';
+
+/** Nothing reads it but people, so the run does not wait until it is durable. */
+export function recordPrompt(
+  {
+    journal,
+    runNumber,
+    model,
+    clock,
+    redact,
+  }: Pick<RunContext, 'journal' | 'runNumber' | 'model' | 'clock' | 'redact'>,
+  iteration: number,
+  { messages, maxTokens, tools }: ModelRequest,
+): void {
+  journal.prompts.add({
+    run: runNumber,
+    iteration,
+    at: clock.now(),
+    request: {
+      model: model.name,
+      ...(maxTokens === null ? {} : { max_tokens: maxTokens }),
+      ...(tools === undefined ? {} : { tools: tools.map(({ name }) => name) }),
+      tokens: messages.reduce((sum, { content }) => sum + estimateTokens(content), 0),
+    },
+    messages: messages.map((message) => redactJson(messageJson(message), redact) as JsonObject),
+  });
+}
+
+function messageJson({ role, content, toolCalls, toolCallId }: ChatMessage): JsonObject {
+  return {
+    role,
+    content,
+    ...(toolCalls === undefined ? {} : { tool_calls: toolCalls.map((call) => ({ ...call }) as unknown as Json) }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
+  };
+}
