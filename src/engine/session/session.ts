@@ -257,7 +257,18 @@ export class Session {
     const found = this.#journal.runs.get(run);
     if (found === null)
       throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);
-    return found;
+    return this.#current(found);
+  }
+
+  /** A run that has continued after a decision is `waiting` in its table until its next end (J8). */
+  #current(record: RunRecord): RunRecord {
+    if (record.status !== 'waiting' || this.#runs.get(record.run)?.end !== null) return record;
+    // Not a copy, because the input is read on demand.
+    return Object.create(record, {
+      status: { value: 'running' },
+      lastSeq: { value: null },
+      endedAt: { value: null },
+    }) as RunRecord;
   }
 
   get runCount(): number {
@@ -266,7 +277,7 @@ export class Session {
 
   /** Runs in order: the newest `limit` of them, or of those before the run number `before`. */
   runs(limit?: number, before?: number): readonly RunRecord[] {
-    return this.#journal.runs.list(limit, before);
+    return this.#journal.runs.list(limit, before).map((record) => this.#current(record));
   }
 
   /** Whether nothing more of this run will follow, so that a reader who has everything may disconnect. */

@@ -1,12 +1,13 @@
 /** The list of open approvals of a session (J8). */
 import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { mergeApprovals } from '../../../src/engine/actions/approval-list.ts';
 import type { OpenApproval } from '../../../src/engine/actions/approval-list.ts';
 import { eventsOf } from '../../support/events.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
-import { runText, sessionKit } from '../../support/session-kit.ts';
+import { resultOf, runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
 const PAY = toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', effects: 'idempotent', approval: 'always' });
@@ -75,6 +76,24 @@ describe('[J8] open approvals', () => {
     expect(kit.session.openApprovals({ limit: 9, after: null, only })).toEqual([all[0], all[4]]);
     await kit.session.cancel('enough');
     expect([list(kit), kit.session.status]).toEqual([[], 'idle']);
+  });
+
+  test('end the waiting of their run when they are decided, before its work is done', async () => {
+    const work = Promise.withResolvers<ActionOutcome>();
+    const kit = await kitWith({ executors: { tool: async () => await work.promise } });
+    const { run_id: run } = await runText(kit, pay('a', {}), '<response final="true">$a</response>');
+    const statusOf = async (): Promise<unknown[]> => {
+      const { status, ended_at: ended } = await resultOf(kit.session, kit.session.run(run));
+      return [status, ended === null, kit.session.runs().map((one) => one.status), kit.session.status];
+    };
+    expect(await statusOf()).toEqual(['waiting', false, ['waiting'], 'waiting']);
+    await kit.session.resolveApproval(kit.session.openApprovalIds[0] ?? '', true, null);
+    await settle();
+    expect(await statusOf()).toEqual(['running', true, ['running'], 'running']);
+    work.resolve({ ok: true, output: 'paid' });
+    await kit.session.ended(1);
+    expect(await statusOf()).toEqual(['completed', false, ['completed'], 'idle']);
+    expect(await resultOf(kit.session, kit.session.run(run))).toMatchObject({ actions: [{ output: 'paid' }] });
   });
 
   test('with a long call are listed without it: a person never sees a part of a call', async () => {

@@ -691,7 +691,7 @@ describe('[J8] approvals', () => {
       await first.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
       await send(first, 'and then?');
       await settle();
-      expect(first.kit.session.runs().map(({ status }) => status)).toEqual(['waiting', 'queued']);
+      expect(first.kit.session.runs().map(({ status }) => status)).toEqual(['running', 'queued']);
       const last = which === 'the same host' ? first : await next();
       await live(world, last);
       expect(last.kit.session.runs().map(({ status }) => status)).toEqual(['completed', 'completed']);
