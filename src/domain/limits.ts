@@ -303,6 +303,10 @@ export const limits = {
   shapeItems: 4,
   shapeKeyChars: 32,
   shapeChars: 400,
+  /** Learned shapes of one run and of one namespace, and the JSON of one. */
+  learnedShapesPerRun: 100,
+  learnedShapes: 1_000,
+  storedShapeChars: 8_192,
   /** A description of a result, and the statements that create a relic's tables, in the prompt. */
   returnsChars: 200,
   tablesPromptChars: 4_000,

@@ -6,6 +6,7 @@ import type { Capability } from './action-types.ts';
 import type { ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { FeedSource, ImageBuild, RelicDefinition, SandboxLevel, ToolDefinition } from './manifest.ts';
+import type { LearnedShapes } from './shape.ts';
 import type { Spent } from './spent.ts';
 
 /** Time. `now` is epoch milliseconds. `schedule` calls back once, not before `delayMs`; it returns a cancel function. */
@@ -355,6 +356,12 @@ export interface SharedFeedValue {
 export interface SharedFeeds {
   /** @throws Error if the value could not be read */
   read(request: SharedFeedRequest): Promise<SharedFeedValue>;
+}
+
+/** The shapes of results that the runs of a namespace have learned (L4). */
+export interface ShapeStore {
+  /** Stores shapes that differ from the known ones, without waiting. They may be lost. */
+  learn(shapes: LearnedShapes): void;
 }
 
 /** A session's feeds, for internal actions (I). Throws `EngineError` for the model's mistakes. */

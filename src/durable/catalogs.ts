@@ -1,10 +1,13 @@
 /** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
+import { shapesIn } from '../catalog/store/learned-shapes.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import type { LearnedShapes } from '../domain/shape.ts';
+import { undescribedTargets } from '../domain/undescribed-targets.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from '../domain/owner.ts';
@@ -39,22 +42,52 @@ export function manifestHost(env: Env): ManifestHost {
   };
 }
 
-/** In the form that is stored with a run; null if the name is unknown. */
-async function resolve(
+/** A definition in the form that is stored with a run, and what was learned about the results of its targets. */
+interface Current {
+  readonly text: string;
+  readonly shapes: string | null;
+}
+
+/**
+ * Names of bundled manifests are reserved, so these are found here. Null if the name is unknown.
+ *
+ * @throws EngineError the catalogue's error
+ */
+async function current(
   env: Env,
   owner: string | null,
   kind: 'agent' | 'workflow',
   name: string,
-): Promise<string | null> {
-  return valueOf(await catalogFor(env, owner).resolve(kind, name));
+): Promise<Current | null> {
+  const common = kind === 'agent' ? bundled.agent(name) : bundled.workflow(name);
+  if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name));
+  return { text: toPinned(common), shapes: await shapesOf(env, owner, undescribedTargets(common)) };
 }
 
-/** Names of bundled manifests are reserved, so these are found here without a call. */
+/** Without shapes, a prompt says less; so a message does not fail because of them. */
+async function shapesOf(env: Env, owner: string | null, targets: readonly string[]): Promise<string | null> {
+  if (targets.length === 0) return null;
+  try {
+    return valueOf(await catalogFor(env, owner).shapes(targets));
+  } catch {
+    return null;
+  }
+}
+
+/** Stores what a run of the namespace has learned about results (L4). */
+export async function learnShapes(env: Env, owner: string | null, shapes: LearnedShapes): Promise<void> {
+  valueOf(await catalogFor(env, owner).learn(shapes));
+}
+
+function resolvedFrom({ text, shapes }: Current): ResolvedAgent | ResolvedWorkflow {
+  return { ...fromPinned(text), ...shapesIn(shapes) };
+}
+
 export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
   const common = bundled.agent(name);
-  if (common !== null) return common;
-  const found = await resolve(env, owner, 'agent', name);
-  const resolved = found === null ? null : fromPinned(found);
+  if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, owner, undescribedTargets(common))) };
+  const found = await current(env, owner, 'agent', name);
+  const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'agent' in resolved ? resolved : null;
 }
 
@@ -62,8 +95,8 @@ export async function agentOf(env: Env, owner: string | null, name: string): Pro
 export async function workflowOf(env: Env, owner: string | null, name: string): Promise<ResolvedWorkflow | null> {
   const common = bundled.workflow(name);
   if (common !== null) return common;
-  const found = await resolve(env, owner, 'workflow', name);
-  const resolved = found === null ? null : fromPinned(found);
+  const found = await current(env, owner, 'workflow', name);
+  const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
 
@@ -83,29 +116,39 @@ const PIECE_CHARS = 500_000;
 export class PinnedManifests {
   readonly #env: Env;
   readonly #sql: SqlStorage;
-  #last: { readonly id: string; readonly text: string } | null = null;
+  readonly #last = new Map<'definitions' | 'shapes', { readonly id: string; readonly text: string }>();
 
   constructor(env: Env, storage: DurableObjectStorage) {
     this.#env = env;
     this.#sql = storage.sql;
   }
 
-  /** Stores the current definition of the session's agent or workflow. @returns its id; null if there is none */
+  /**
+   * Stores the current definition of the session's agent or workflow, and separately, because they are small and change
+   * more often, the shapes of its results.
+   *
+   * @returns `definitions` or `definitions+shapes`, each the id of a text; null if there is none
+   */
   async pin({ agent, workflow, owner }: Pick<SessionRecord, 'agent' | 'workflow' | 'owner'>): Promise<string | null> {
     const kind = workflow === undefined ? 'agent' : 'workflow';
-    const name = workflow ?? agent;
-    const common = workflow === undefined ? bundled.agent(name) : bundled.workflow(name);
-    const text = common === null ? await resolve(this.#env, owner, kind, name) : toPinned(common);
-    if (text === null) return null;
-    if (this.#last?.text === text) return this.#last.id;
+    const found = await current(this.#env, owner, kind, workflow ?? agent);
+    if (found === null) return null;
+    const definitions = await this.#keep('definitions', found.text);
+    return found.shapes === null ? definitions : `${definitions}+${await this.#keep('shapes', found.shapes)}`;
+  }
+
+  /** @returns the id of the text */
+  async #keep(part: 'definitions' | 'shapes', text: string): Promise<string> {
+    const last = this.#last.get(part);
+    if (last?.text === text) return last.id;
     const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
     const id = bytesToHex(digest.subarray(0, 16));
     this.#open();
     for (let piece = 0; piece * PIECE_CHARS < text.length; piece += 1) {
-      const part = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);
-      this.#sql.exec(`INSERT OR IGNORE INTO pinned_manifests (id, piece, text) VALUES (?, ?, ?)`, id, piece, part);
+      const slice = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);
+      this.#sql.exec(`INSERT OR IGNORE INTO pinned_manifests (id, piece, text) VALUES (?, ?, ?)`, id, piece, slice);
     }
-    this.#last = { id, text };
+    this.#last.set(part, { id, text });
     return id;
   }
 
@@ -122,14 +165,22 @@ export class PinnedManifests {
     return withSecrets(found, [], scopeOf(this.#env, owner));
   }
 
-  #read(id: string): ResolvedAgent | ResolvedWorkflow | null {
-    if (this.#last?.id === id) return fromPinned(this.#last.text);
+  #read(pin: string): ResolvedAgent | ResolvedWorkflow | null {
+    const [definitions = '', shapes] = pin.split('+');
+    const text = this.#text('definitions', definitions);
+    if (text === null) return null;
+    return resolvedFrom({ text, shapes: shapes === undefined ? null : this.#text('shapes', shapes) });
+  }
+
+  #text(part: 'definitions' | 'shapes', id: string): string | null {
+    const last = this.#last.get(part);
+    if (last?.id === id) return last.text;
     this.#open();
     const rows = this.#sql.exec(`SELECT text FROM pinned_manifests WHERE id = ? ORDER BY piece`, id).toArray();
     if (rows.length === 0) return null;
     const text = rows.map((row) => String(row['text'])).join('');
-    this.#last = { id, text };
-    return fromPinned(text);
+    this.#last.set(part, { id, text });
+    return text;
   }
 
   #open(): void {

@@ -6,6 +6,7 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
+import type { LearnedShapes } from '../domain/shape.ts';
 import type { ChildEnd, ChildRequest, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
@@ -116,9 +117,16 @@ type CatalogCalls = {
 
 export interface CatalogRpc extends CatalogCalls {
   /**
-   * The current definition of an agent or workflow, as text stored with a run (`fromPinned`); null if there is none.
+   * The current definition of an agent or workflow, as text stored with a run (`fromPinned`), and what was learned about
+   * the results of its targets (`shapesIn`); null if there is none.
    */
-  resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>>;
+  resolve(
+    kind: 'agent' | 'workflow',
+    name: string,
+  ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>>;
+  /** What was learned about the results of these targets. */
+  shapes(targets: readonly string[]): Promise<Reply<string | null>>;
+  learn(shapes: LearnedShapes): Promise<Reply<null>>;
   workflows(): Promise<WorkflowDefinition[]>;
 }
 

@@ -1,6 +1,6 @@
 /** The catalogue in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
 import { abortAllDurableObjects } from 'cloudflare:test';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { here } from './bindings.ts';
 import { call, events, execute, newSession, post } from './client.ts';
@@ -50,6 +50,22 @@ describe('[M4] the catalogue', () => {
     expect(await read('prompt')).toContain('You look out.');
     await remove('agent/lookout');
     await remove('tool/spyglass');
+  });
+
+  test('[L4] learns what a tool returns from its results, until the tool changes', async () => {
+    await put('tool/sonar', echo('sonar'));
+    await put('agent/diver', agent('diver', 'sonar'));
+    const prompt = async (): Promise<string> => await (await call('/agents/diver/prompt')).text();
+    expect(await prompt()).not.toContain('Returns {depth');
+    await execute('<action name="sonar" id="a">{"depth":7,"fish":[{"kind":"cod"}]}</action>', { agent: 'diver' });
+    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind}]}'));
+    // The next run is pinned with it.
+    const result = await execute('<action name="sonar" id="a">{"depth":7,"fish":[]}</action>', { agent: 'diver' });
+    expect(result).toMatchObject({ status: 'completed' });
+    await put('tool/sonar', echo('sonar', '2.0'));
+    expect(await prompt()).not.toContain('Returns {depth');
+    await remove('agent/diver');
+    await remove('tool/sonar');
   });
 
   test('keeps versions with their source texts', async () => {

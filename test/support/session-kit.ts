@@ -5,7 +5,14 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
-import type { ChildSessions, ModelDelta, ModelRequest, RunnerClient, SharedFeeds } from '../../src/domain/ports.ts';
+import type {
+  ChildSessions,
+  ModelDelta,
+  ModelRequest,
+  RunnerClient,
+  ShapeStore,
+  SharedFeeds,
+} from '../../src/domain/ports.ts';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';
@@ -76,6 +83,8 @@ export interface KitOptions {
   /** The host's description from its starter; default: its first life. */
   readonly host?: HostLife;
   readonly slots?: QuarantineSlots;
+  /** Where its runs store what they learn about results. */
+  readonly shapes?: ShapeStore;
   /** Whether the session's agent has been removed from the catalog. */
   readonly gone?: () => boolean;
 }
@@ -127,6 +136,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
         yield { type: 'finish', reason: 'stop' };
       },
     }),
+    ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
     hold: (work) => void held.push(work),
     runEnded: () => undefined,
     ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),

@@ -14,11 +14,14 @@ import type {
 import { DurableObject } from 'cloudflare:workers';
 import { bundled, bundledSources } from '../../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
+import { ShapeTable } from '../../catalog/store/learned-shapes.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestGraph } from '../../catalog/store/graph.ts';
 import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifest.ts';
+import type { LearnedShapes } from '../../domain/shape.ts';
+import { undescribedTargets } from '../../domain/undescribed-targets.ts';
 import { platformClock } from '../platform.ts';
 import { deploymentOf } from '../../settings/deployment.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
@@ -31,6 +34,7 @@ import { durableSql } from '../sql-storage.ts';
 export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   #opened: Promise<ManifestStore> | null = null;
   #owner: string | null = null;
+  readonly #shapes = new ShapeTable(durableSql(this.ctx.storage));
 
   /** Reading YAML needs a lot of code, so it is loaded on first use and not when a Worker starts. */
   #store(): Promise<ManifestStore> {
@@ -47,6 +51,15 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
         ),
     );
     return this.#opened;
+  }
+
+  /** The same for a change: what was learned about changed manifests is forgotten. */
+  async #change<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {
+    return await this.#answer(owner, async (store) => {
+      const answer = await work(store);
+      this.#shapes.follow(store.list(null));
+      return answer;
+    });
   }
 
   async #answer<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {
@@ -72,19 +85,19 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   }
 
   async put(owner: string | null, ref: ManifestRef, text: string): Promise<Reply<ChangeReport>> {
-    return await this.#answer(owner, (store) => store.put(ref, text, platformClock.now()));
+    return await this.#change(owner, (store) => store.put(ref, text, platformClock.now()));
   }
 
   async remove(owner: string | null, ref: ManifestRef): Promise<Reply<void>> {
-    return await this.#answer(owner, (store) => store.remove(ref, platformClock.now()));
+    return await this.#change(owner, (store) => store.remove(ref, platformClock.now()));
   }
 
   async upload(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
-    return await this.#answer(owner, (store) => store.upload(files, platformClock.now()));
+    return await this.#change(owner, (store) => store.upload(files, platformClock.now()));
   }
 
   async replace(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ReplaceReport>> {
-    return await this.#answer(owner, (store) => store.replace(files, platformClock.now()));
+    return await this.#change(owner, (store) => store.replace(files, platformClock.now()));
   }
 
   async validate(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
@@ -98,11 +111,26 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     });
   }
 
-  async resolve(kind: 'agent' | 'workflow', name: string): Promise<Reply<string | null>> {
+  async resolve(
+    kind: 'agent' | 'workflow',
+    name: string,
+  ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>> {
     return await replyOf(async () => {
       const store = await this.#store();
       const found = kind === 'agent' ? store.agent(name) : store.workflow(name);
-      return found === null ? null : toPinned(found);
+      if (found === null) return null;
+      return { text: toPinned(found), shapes: this.#shapes.read(undescribedTargets(found)) };
+    });
+  }
+
+  async shapes(targets: readonly string[]): Promise<Reply<string | null>> {
+    return await replyOf(() => this.#shapes.read(targets));
+  }
+
+  async learn(shapes: LearnedShapes): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      this.#shapes.learn(shapes, (await this.#store()).list(null));
+      return null;
     });
   }
 

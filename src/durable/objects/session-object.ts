@@ -23,7 +23,7 @@ import { createSessionApp, eventSource } from '../../http/session-app.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import type { SessionRecord } from '../../domain/session.ts';
-import { PinnedManifests } from '../catalogs.ts';
+import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { executionEntry, indexFor } from '../executions.ts';
@@ -111,6 +111,14 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),
       workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
+      shapes: {
+        learn: (shapes) => {
+          const { owner } = this.#session.record;
+          ctx.waitUntil(
+            learnShapes(env, owner, shapes).catch((fault: unknown) => this.#logHere('internal_error', { fault })),
+          );
+        },
+      },
       redact,
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,

@@ -68,6 +68,7 @@ export class Settlements {
     if (!cached) {
       const target = targetOf(action);
       if (!log.replaying) context.learned.learn(target, ms);
+      if (output !== undefined) context.resultShapes.note(action, output);
       Object.assign(state, { target, ms });
     }
     return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);

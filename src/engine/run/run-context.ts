@@ -24,6 +24,7 @@ import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
+import type { RunShapes } from './run-shapes.ts';
 import type { LearnedDurations } from '../actions/learned-durations.ts';
 
 /** The source of the text of the run's generations. */
@@ -79,6 +80,8 @@ export interface RunContext {
   readonly redact: (text: string) => string;
   /** The session's durations by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
+  /** Learns the shapes of results. */
+  readonly resultShapes: Pick<RunShapes, 'note'>;
   readonly outcomeCache: OutcomeCache;
   readonly feeds: Feeds;
   /** The record of the session at its creation. */

@@ -1,6 +1,7 @@
 /** The outside world of a session, as ports. */
 import type { Logger } from '../../domain/log.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
+import type { ShapeStore } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RecoveryQueue } from '../replay/recovery-queue.ts';
@@ -33,6 +34,8 @@ export interface SessionPorts extends Pick<
   readonly pin: (record: SessionRecord) => Promise<string | null>;
   readonly resolve: (agent: string, pin: string | null) => ResolvedAgent | null;
   readonly workflow: (name: string, pin: string | null) => ResolvedWorkflow | null;
+  /** Where the session's runs store what they learn about results (L4). Default: it is not stored. */
+  readonly shapes?: ShapeStore;
   readonly modelFor: (resolved: ResolvedAgent) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;

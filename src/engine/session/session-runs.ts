@@ -21,6 +21,7 @@ import type { Replay } from '../replay/replay.ts';
 import { InputQueue } from '../run/input-queue.ts';
 import { startRun } from '../run/run.ts';
 import type { RunSource } from '../run/run-context.ts';
+import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
 import { agentOfRun, recordOf, runPolicy } from './run-setup.ts';
@@ -162,6 +163,7 @@ export class SessionRuns {
     }
     const inputQueue = new InputQueue();
     const { variables, learned, outcomeCache, feeds } = this.#memory;
+    const resultShapes = new RunShapes(resolved);
     const live = startRun(
       {
         ...this.#scope,
@@ -183,11 +185,13 @@ export class SessionRuns {
             }
           }
           this.#resolveEnd(run);
+          this.#learn(resultShapes);
           this.next();
         },
         model: this.#scope.modelFor(resolved),
         variables,
         learned,
+        resultShapes,
         outcomeCache,
         feeds,
         record,
@@ -206,6 +210,12 @@ export class SessionRuns {
     const followed = this.#follow(run, active);
     this.#followed.add(followed);
     void followed.finally(() => this.#followed.delete(followed));
+  }
+
+  /** Passes on what a run has learned about results, after its answer (L4). */
+  #learn(resultShapes: RunShapes): void {
+    const shapes = resultShapes.take();
+    if (Object.keys(shapes).length > 0) this.#scope.shapes?.learn(shapes);
   }
 
   /** A run that waited for a person is running again, and other runs wait for it. */

@@ -1,0 +1,81 @@
+/**
+ * The shapes of results that runs of a namespace have learned (L4), by `type/name`.
+ *
+ * A shape belongs to one revision of its manifest: it is forgotten when the manifest changes. At most
+ * `limits.learnedShapes` are kept.
+ */
+import type { ListedManifest } from '../../domain/catalog.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { SqlDatabase } from '../../domain/ports.ts';
+import type { LearnedShapes } from '../../domain/shape.ts';
+
+export class ShapeTable {
+  readonly #sql: SqlDatabase;
+
+  constructor(sql: SqlDatabase) {
+    this.#sql = sql;
+    sql.exec(
+      `CREATE TABLE IF NOT EXISTS learned_shapes (target TEXT PRIMARY KEY, revision INTEGER NOT NULL, shape TEXT NOT NULL)
+       WITHOUT ROWID`,
+    );
+  }
+
+  /** The shapes of these targets, as JSON; null if there are none. */
+  read(targets: readonly string[]): string | null {
+    if (targets.length === 0) return null;
+    const rows = this.#sql.exec(
+      `SELECT json_group_object(target, json(shape)) AS shapes, COUNT(*) AS count FROM
+         (SELECT target, shape FROM learned_shapes WHERE target IN (SELECT value FROM json_each(?)) ORDER BY target)`,
+      JSON.stringify(targets),
+    );
+    return Number(rows[0]?.['count'] ?? 0) === 0 ? null : String(rows[0]?.['shapes']);
+  }
+
+  /** Stores shapes of manifests that exist. */
+  learn(shapes: LearnedShapes, manifests: readonly ListedManifest[]): void {
+    const revisions = revisionsOf(manifests);
+    this.#sql.transaction(() => {
+      for (const [target, shape] of Object.entries(shapes)) {
+        const revision = revisions.get(manifestOf(target));
+        const text = JSON.stringify(shape);
+        if (revision === undefined || text.length > limits.storedShapeChars) continue;
+        this.#sql.exec(
+          `INSERT INTO learned_shapes (target, revision, shape)
+           SELECT ?1, ?2, ?3 WHERE (SELECT COUNT(*) FROM learned_shapes WHERE target <> ?1) < ?4
+           ON CONFLICT (target) DO UPDATE SET revision = excluded.revision, shape = excluded.shape
+           WHERE revision <> excluded.revision OR shape <> excluded.shape`,
+          target,
+          revision,
+          text,
+          limits.learnedShapes,
+        );
+      }
+    });
+  }
+
+  /** After a change of manifests: forgets the shapes of manifests that were changed or removed. */
+  follow(manifests: readonly ListedManifest[]): void {
+    const revisions = revisionsOf(manifests);
+    for (const row of this.#sql.exec(`SELECT target, revision FROM learned_shapes`)) {
+      const target = String(row['target']);
+      if (revisions.get(manifestOf(target)) === Number(row['revision'])) continue;
+      this.#sql.exec(`DELETE FROM learned_shapes WHERE target = ?`, target);
+    }
+  }
+}
+
+/** Bundled manifests have the revision 0. */
+function revisionsOf(manifests: readonly ListedManifest[]): ReadonlyMap<string, number> {
+  return new Map(manifests.map(({ kind, name, revision }) => [`${kind}/${name}`, revision ?? 0]));
+}
+
+/** `relic/notes.get` belongs to `relic/notes`. */
+function manifestOf(target: string): string {
+  return target.startsWith('relic/') ? target.split('.', 1).join('') : target;
+}
+
+/** The result of `read`. */
+export function shapesIn(text: string | null): { readonly shapes?: LearnedShapes } {
+  return text === null ? {} : { shapes: JSON.parse(text) as JsonObject as unknown as LearnedShapes };
+}

@@ -1,0 +1,25 @@
+/** The targets of an agent whose manifest does not say what they return. Their results are learned (L4). */
+import type { ImportedDefinitions } from './manifest.ts';
+import { isWorkflowHelper } from './workflow-actions.ts';
+
+/**
+ * @returns `tool/name`, `relic/name.endpoint` and `workflow/name`. Every workflow is included, because its outputs have
+ *   names but no types
+ */
+export function undescribedTargets({
+  tools,
+  relics,
+  workflows,
+}: Pick<ImportedDefinitions, 'tools' | 'relics' | 'workflows'>): string[] {
+  return [
+    ...[...tools.values()]
+      .filter(({ name, returns }) => returns === null && !isWorkflowHelper(name))
+      .map(({ name }) => `tool/${name}`),
+    ...[...relics.values()].flatMap(({ name, endpoints }) =>
+      Object.values(endpoints)
+        .filter(({ returns }) => returns === null)
+        .map((endpoint) => `relic/${name}.${endpoint.name}`),
+    ),
+    ...[...workflows.keys()].map((name) => `workflow/${name}`),
+  ];
+}
