@@ -1,6 +1,6 @@
 /**
- * Actions that the runtime adds to a workflow (M6). They are journaled like any other action, because a run continues
- * from the journal, but readers do not see them: they are not steps of the author.
+ * Actions that the runtime adds to a workflow (M6). They are journaled and streamed like any other action, because
+ * streams have no gaps (J4), but without a name. Documents and plans leave them out: they are not steps of the author.
  */
 
 /** The pure built-in that returns its parameters, used to collect groups and outputs. Manifests cannot use its name. */
@@ -15,10 +15,10 @@ export function isWorkflowHelper(name: string | null | undefined): boolean {
 }
 
 /**
- * Whether readers do not see this event: it is about an action that the runtime added to a workflow. A failure of one
- * is written without the name, and visible. A rejection is visible too: a model may write any name.
+ * Whether the event is about an action that the runtime added to a workflow, so that readers do not see its name. In a
+ * rejection they do: a model may write any name.
  */
-export function isHiddenEvent({
+export function isHelperEvent({
   type,
   action_name: name,
 }: {

@@ -2,8 +2,8 @@
  * A session's events as a Server-Sent Events body (H2, J4).
  *
  * Invariants:
- *  1. A reader gets every journaled event after its cursor exactly once, in order, except those of actions that the
- *     runtime added to a workflow.
+ *  1. A reader gets every journaled event after its cursor exactly once, in order. Events of actions that the runtime
+ *     added to a workflow have no action name.
  *  2. Nothing is kept for a reader beyond the stream's own buffer: a reader that does not read falls back to the
  *     journal and is served from there when it reads again.
  *  3. A reader that has caught up gets the open blocks completely, then the live patches. Before the closing event of a
@@ -14,11 +14,11 @@
  *  5. A stream opened with a session token ends when the token expires, after a comment that explains it.
  *  6. The output of one turn is one chunk, encoded once for all readers with the same filter.
  */
-import { encodeEvent, isTextPatch, RUN_END_EVENTS, RUN_TERMINAL_EVENTS } from '../domain/event.ts';
+import { encodeEvent, isTextPatch, RUN_END_EVENTS, RUN_TERMINAL_EVENTS, withoutActionName } from '../domain/event.ts';
 import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
-import { isHiddenEvent } from '../domain/workflow-actions.ts';
+import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -204,6 +204,9 @@ class Reader<Chunk> {
     if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
       chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
     }
+    if (chosen.some(isHelperEvent)) {
+      chosen = chosen.map((event) => (isHelperEvent(event) ? withoutActionName(event) : event));
+    }
     const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => this.#ends.has(type));
     if (end !== -1) chosen = chosen.slice(0, end + 1);
     if (chosen.length > 0) {
@@ -220,7 +223,7 @@ class Reader<Chunk> {
   #wants(event: SessionEvent): boolean {
     const { seq, run_id: runId } = event;
     if (seq !== null && seq <= this.#cursor) return false;
-    return (this.#runId === null || runId === this.#runId) && !isHiddenEvent(event);
+    return this.#runId === null || runId === this.#runId;
   }
 
   /** Whether this event belongs to a block of which this reader has missed earlier patches. */

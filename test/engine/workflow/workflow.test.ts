@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
-import { isHiddenEvent } from '../../../src/domain/workflow-actions.ts';
+import { isHelperEvent } from '../../../src/domain/workflow-actions.ts';
 import { eventSource } from '../../../src/http/session-app.ts';
 import { batchStream } from '../../../src/http/sse.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
@@ -796,7 +796,7 @@ describe('[M6] actions that the runtime adds', () => {
     { all: 'steps.last.all', none: 'steps.last.nothing' },
   );
 
-  test('are in no document, plan or stream; the outputs are values', async () => {
+  test('are in no document or plan, and have no name in a stream, which has no gaps (J4); outputs are values', async () => {
     const clock = new FakeClock();
     const kit = await sessionKit({ clock, workflow: grouped, executors: { tool: new Shop(clock).work } });
     const source = eventSource(kit.session, clock);
@@ -816,13 +816,15 @@ describe('[M6] actions that the runtime adds', () => {
     const stream = batchStream(source, { after: 0, runId: started.runId });
     const seen: SessionEvent[] = [];
     for await (const batch of stream) seen.push(...batch);
-    expect(JSON.stringify(seen.filter(({ type }) => type.startsWith('action_')))).not.toContain('_collect');
+    expect(JSON.stringify(seen)).not.toContain('"action_name":"_collect"');
+    const numbers = seen.flatMap(({ seq }) => (seq === null ? [] : [seq]));
+    expect(numbers).toEqual(numbers.map((_, index) => index + 1));
     expect(JSON.stringify(plan)).not.toMatch(/each_gate|workflow_outputs/);
     expect(seen.at(-1)).toMatchObject({ type: 'agent_completed', data: { outputs: result.outputs } });
     const warned = seen.flatMap((event) => (event.type === 'warning' ? [event] : []));
     expect(warned.map(({ data }) => data.code)).toEqual(['missing_path']);
     expect(JSON.stringify(warned)).not.toContain('_collect');
-    // The journal has them, because a run continues from it.
+    // The journal has their names, because a run continues from it.
     expect(kit.events.some(({ action_name: name }) => name === '_collect')).toBe(true);
   });
 
@@ -852,6 +854,6 @@ describe('[M6] actions that the runtime adds', () => {
     expect(result.actions).toMatchObject([{ id: 'a', name: '_collect', status: 'rejected' }]);
     expect(result).not.toHaveProperty('outputs');
     const rejected = kit.events.find(({ type }) => type === 'action_rejected');
-    expect(rejected === undefined || isHiddenEvent(rejected)).toBe(false);
+    expect(rejected === undefined || isHelperEvent(rejected)).toBe(false);
   });
 });
