@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
@@ -471,19 +470,6 @@ describe('grammars for engines with a lexer', () => {
     expect(text).toContain('" idempotency_key=" KEY');
     expect(text.replace(/"(?:[^"\\]|\\.)*"|\/\[(?:[^\]\\]|\\.)*\][^/ ]*\//g, '')).not.toMatch(/::=|[[\]{}-]/);
   });
-});
-
-test('[P18] the Worker does not contain the generator', () => {
-  const seen = new Set<string>();
-  const visit = (file: string): void => {
-    if (seen.has(file)) return;
-    seen.add(file);
-    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/from '(\.[^']+\.ts)'/g))
-      visit(join(dirname(file), path));
-  };
-  visit(join(import.meta.dirname, '../../../src/worker.ts'));
-  expect(seen.size).toBeGreaterThan(100);
-  expect([...seen].filter((file) => file.includes('/grammar/'))).toEqual([]);
 });
 
 describe('npm run grammar', () => {
