@@ -39,6 +39,9 @@ interface UndecidedValue {
 
 type Piece = string | OpenReference | UndecidedValue;
 
+/** What follows a value: text in its line, another line, a blank line, or the end of the block. */
+type Follows = 'text' | 'line' | 'blank_line' | 'end' | 'unknown';
+
 /** How many pieces of white space after a value are awaited. */
 const LOOKAHEAD_PIECES = 16;
 
@@ -195,7 +198,8 @@ export class Segments {
       for (const [raw, reference] of missing) found.set(raw, reference);
       for (const part of pending.size === 0 ? [] : (parts ?? [])) {
         if (typeof part === 'string' || !pending.has(part.reference.name)) continue;
-        if (gapOf(part.reference, part.resolve()) === 'missing') found.set(part.reference.raw, part);
+        const gap = gapOf(part.reference, part.resolve());
+        if (gap === 'missing' || gap === 'empty') found.set(part.reference.raw, part);
       }
     }
     return [...found.values()];
@@ -257,13 +261,13 @@ export class Segments {
       }
       if (typeof next === 'string') this.#emit(block, next);
       else {
-        const isAlone = this.#isAlone(block, index + 1);
-        if (isAlone === null) {
+        const follows = this.#whatFollows(block, index + 1);
+        if (follows === 'unknown') {
           pieces[index] = next;
           break;
         }
-        if (isAlone) this.#emitBlock(block, next, index + 1 < pieces.length);
-        else this.#emit(block, next.text);
+        if (follows === 'text') this.#emit(block, next.text);
+        else this.#emitBlock(block, next, follows);
       }
       done += 1;
     }
@@ -282,7 +286,7 @@ export class Segments {
       return '';
     }
     const gap = gapOf(reference, value);
-    if (gap === 'missing') block.missing.set(reference.raw, { reference, resolve });
+    if (gap === 'missing' || gap === 'empty') block.missing.set(reference.raw, { reference, resolve });
     if (gap === 'pending') block.pending.add(reference.name);
     const { text, block: form, warning } = this.#render(reference, value);
     this.#renderedChars += text.length;
@@ -291,23 +295,28 @@ export class Segments {
     return isInline ? text : { text, block: form };
   }
 
-  /** Whether the line ends before the piece `next`; null if that is not known yet. */
-  #isAlone({ pieces, closed }: Block, next: number): boolean | null {
+  /** What the text from the piece `next` on begins with. */
+  #whatFollows({ pieces, closed }: Block, next: number): Follows {
+    let hasLineEnd = false;
     for (const piece of pieces.slice(next, next + LOOKAHEAD_PIECES)) {
-      if (typeof piece !== 'string') return false;
-      const text = /[^ \t\r]/.exec(piece)?.[0];
-      if (text !== undefined) return text === '\n';
+      if (typeof piece !== 'string') return hasLineEnd ? 'line' : 'text';
+      for (const [character] of piece.matchAll(/[^ \t\r]/g)) {
+        if (character !== '\n') return hasLineEnd ? 'line' : 'text';
+        if (hasLineEnd) return 'blank_line';
+        hasLineEnd = true;
+      }
     }
-    if (pieces.length - next >= LOOKAHEAD_PIECES) return false;
-    return closed ? true : null;
+    if (pieces.length - next >= LOOKAHEAD_PIECES) return hasLineEnd ? 'line' : 'text';
+    return closed ? 'end' : 'unknown';
   }
 
   /** A value with a line of its own. Blank lines separate a table from the text around it. */
-  #emitBlock(block: Block, { block: render }: UndecidedValue, hasMore: boolean): void {
+  #emitBlock(block: Block, { block: render }: UndecidedValue, follows: Follows): void {
     const { indent, isAfterBlank } = block.position;
     const { text, isTable } = render(indent ?? '');
     this.#renderedChars += text.length;
-    this.#emit(block, `${isTable && !isAfterBlank ? `\n${indent ?? ''}` : ''}${text}${isTable && hasMore ? '\n' : ''}`);
+    const before = isTable && !isAfterBlank ? `\n${indent ?? ''}` : '';
+    this.#emit(block, `${before}${text}${isTable && follows === 'line' ? '\n' : ''}`);
   }
 
   #cut(block: Block, why: string): void {
@@ -343,7 +352,6 @@ export class Segments {
 
   #finishIfDone(block: Block): void {
     if (!block.closed || block.pieces.length > 0) return;
-    this.#fillBlank(block);
     const { pending, missing, completes, parts } = block;
     const isWhole = block.final !== false && completes === null && !block.shortened;
     if (isWhole && pending.size + missing.size > 0) this.#incomplete.push(block);
@@ -366,14 +374,6 @@ export class Segments {
     const { content } = data;
     if (block.type === 'response') this.#answered(block, content);
     if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
-  }
-
-  /** A response whose values are all empty says so: a reader is never shown an empty answer. */
-  #fillBlank(block: Block): void {
-    const first = block.parts?.find((part) => typeof part !== 'string');
-    if (first === undefined || block.cut || block.content.trim() !== '') return;
-    block.missing.set(first.reference.raw, first);
-    this.#emit(block, `[${spelled(first.reference)}: empty]`);
   }
 
   #answered({ segment, final, completes }: Block, content: string): void {

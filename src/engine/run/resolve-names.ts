@@ -88,13 +88,16 @@ export interface RenderedReference {
   readonly warning: { readonly code: WarningCode; readonly message: string } | null;
 }
 
-/** Why a reference in a response has no value: it does not exist or is null, or it waits for an approval. */
-export type ReferenceGap = 'missing' | 'pending' | null;
+/**
+ * Why a reference in a response has nothing to show: the value does not exist or is null, is blank text, or waits for an
+ * approval.
+ */
+export type ReferenceGap = 'missing' | 'empty' | 'pending' | null;
 
 export function gapOf({ path }: Reference, value: NameValue): ReferenceGap {
   switch (value.type) {
     case 'value':
-      return follow(value.value, path).value === null ? 'missing' : null;
+      return gapIn(follow(value.value, path).value);
     case 'absent':
       return value.why === 'pending' ? 'pending' : null;
     case 'running':
@@ -104,20 +107,26 @@ export function gapOf({ path }: Reference, value: NameValue): ReferenceGap {
   }
 }
 
-/** Renders a reference in a response (P13). Never empty, except for an empty string. */
+function gapIn(value: Json): 'missing' | 'empty' | null {
+  if (value === null) return 'missing';
+  return typeof value === 'string' && !/\S/.test(value) ? 'empty' : null;
+}
+
+/** Renders a reference in a response (P13). Never blank. */
 export function renderReference(reference: Reference, value: NameValue): RenderedReference {
   const plain = (text: string): RenderedReference => ({ text, block: null, warning: null });
   switch (value.type) {
     case 'value': {
       const { found, value: shown } = follow(value.value, reference.path);
-      if (shown !== null) {
+      const gap = gapIn(shown);
+      if (gap === null) {
         const block = hasBlockForm(shown) ? (indent: string) => renderBlock(shown, indent) : null;
         return { text: renderText(shown), block, warning: null };
       }
       const message = found
-        ? `${reference.raw}: this value is null`
+        ? `${reference.raw}: this value is ${gap === 'missing' ? 'null' : 'empty text'}`
         : `${reference.raw}: this path does not exist in the value of "${reference.name}"`;
-      return { ...plain(`[${spelled(reference)}: missing]`), warning: { code: 'missing_path', message } };
+      return { ...plain(`[${spelled(reference)}: ${gap}]`), warning: { code: 'missing_path', message } };
     }
     case 'absent':
       return plain(`[${reference.name}: ${value.why}]`);

@@ -37,7 +37,7 @@ function missingNotice(missing: readonly MissingValue[]): string {
   const shapes = new Map(missing.map(({ name, shape }) => [name, shape]));
   const known = [...shapes].filter(([, shape]) => shape !== '').map(([name, shape]) => `$${name} is ${shape}`);
   const is = known.length === 0 ? '' : ` What these results look like: ${known.join('; ')}.`;
-  const text = `Your response was not final: it refers to values that do not exist or are null: ${references}.${is} Answer again, with paths that exist, or without these values.`;
+  const text = `Your response was not final: it refers to values that do not exist, are null or are empty text: ${references}.${is} Answer again, with paths that exist, or without these values.`;
   return `<system>${escapeReservedTags(sanitizeText(text), 'reserved')}</system>`;
 }
 

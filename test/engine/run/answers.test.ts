@@ -57,7 +57,7 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(eventsOf(kit.events, 'iteration_completed').map(({ data }) => data.final)).toEqual([false, true]);
     const prompt = lastPrompt(kit);
     expect(prompt).toContain(
-      'was not final: it refers to values that do not exist or are null: $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
+      'was not final: it refers to values that do not exist, are null or are empty text: $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
     );
     expect(prompt).toContain('$list is {tickets: [{id, title, owner: any}], total: number, note}');
     expect(prompt).not.toContain('No action ran');
@@ -118,10 +118,16 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(result.warnings).toMatchObject([{ code: 'missing_path' }]);
   });
 
-  test('an answer of nothing but empty values says so; an empty value within text is empty', async () => {
-    const kit = await kitOf({ x: TICKETS });
-    expect((await runText(kit, act('x'), answer('$x.note'))).response).toBe('[x.note: empty]');
-    expect((await runText(kit, act('x'), answer('Note: $x.note.'))).response).toBe('Note: .');
+  test('blank text is shown as empty, and the model is shown it as well', async () => {
+    const kit = await kitOf(
+      { x: TICKETS, y: ' \n' },
+      `${act('x')}${act('y')}${answer('Note: $x.note.$y')}`,
+      answer('None.'),
+    );
+    const result = await say(kit, 'go');
+    expect(result.responses[0]?.content).toBe('Note: [x.note: empty].[y: empty]');
+    expect(result).toMatchObject({ response: 'None.', iterations: 2 });
+    expect(lastPrompt(kit)).toContain('are null or are empty text: $x.note, $y');
   });
 });
 
@@ -213,7 +219,9 @@ describe('[P13] an object or list in an answer', () => {
   const cases: readonly (readonly [written: string, shown: string])[] = [
     ['$rows', TABLE],
     ['Tickets:\n$rows\nThat is all.', `Tickets:\n\n${TABLE}\n\nThat is all.`],
-    ['Tickets:\n\n  $rows  \n\nEnd', `Tickets:\n\n  ${TABLE.replaceAll('\n', '\n  ')}\n  \n\nEnd`],
+    ['Tickets:\n\n  $rows  \n\nEnd', `Tickets:\n\n  ${TABLE.replaceAll('\n', '\n  ')}  \n\nEnd`],
+    ['$rows\n$rows', `${TABLE}\n\n${TABLE}`],
+    ['$rows\n', TABLE],
     ['It is $one, I think.', 'It is {"a":{"b":1}}, I think.'],
     ['$one is it', '{"a":{"b":1}} is it'],
     ['It is:\n$one\nYes.', 'It is:\n```json\n{\n  "a": {\n    "b": 1\n  }\n}\n```\nYes.'],

@@ -119,7 +119,7 @@ describe('[P13] a reference in a response', () => {
       missing('$who.age: this value is null'),
     ],
     [reference('n'), { type: 'value', value: null }, '[n: missing]', missing('$n: this value is null')],
-    [reference('n'), { type: 'value', value: '' }, '', null],
+    [reference('n'), { type: 'value', value: ' ' }, '[n: empty]', missing('$n: this value is empty text')],
     [reference('n'), { type: 'value', value: { a: [] } }, '{"a":[]}', null],
     [reference('a'), { type: 'absent', why: 'skipped' }, '[a: skipped]', null],
     [reference('a'), { type: 'absent', why: 'left_out' }, '[a: left_out]', null],
