@@ -96,7 +96,10 @@ export const tokensQuery = {
 } as const satisfies Query;
 
 export const messageQuery = {
-  if_busy: oneOf(['queue', 'reject'], '`reject` returns 409 during a run; otherwise the message is queued'),
+  if_busy: oneOf(
+    ['queue', 'reject'],
+    '`reject` returns 409 during a run, also while it waits for an approval; otherwise the message is queued, and cancels open approvals',
+  ),
 } as const satisfies Query;
 
 export const executeQuery = {

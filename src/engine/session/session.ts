@@ -154,17 +154,23 @@ export class Session {
       }
     }
     if (this.#journal.full) throw new EngineError('session_full', sessionFull('accepts no further messages'));
+    const current = this.#runs.answering;
+    if (request.ifBusy === 'reject') {
+      if (current !== null) throw this.#inProgress(current, 'has not ended yet');
+      const parked = this.#journal.runs.open().find(({ status }) => status === 'waiting');
+      if (parked !== undefined) throw this.#inProgress(parked.run, 'waits for an approval');
+    }
     for (const active of this.#runs.active) {
       if (active.end === 'waiting')
         active.put({ type: 'cancel_requested', reason: 'a new message arrived instead of an approval' });
     }
-    const current = this.#runs.answering;
-    if (current !== null && request.ifBusy === 'reject') {
-      const runId = runIdOf(this.record.session_id, current);
-      throw new EngineError('run_in_progress', `Run ${runId} has not ended yet`, { run_id: runId });
-    }
     this.#runs.requireRoom();
     return await this.#submit({ type: 'message', content, tokens, manifests }, idempotencyKey, null);
+  }
+
+  #inProgress(run: number, why: string): EngineError {
+    const runId = runIdOf(this.record.session_id, run);
+    return new EngineError('run_in_progress', `Run ${runId} ${why}`, { run_id: runId });
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */

@@ -497,6 +497,21 @@ describe('[H1] refused requests', () => {
     expect(kit.session.runCount).toBe(1);
   });
 
+  test('a message with if_busy=reject while a run waits for an approval, which stays open', async () => {
+    const kit = await sessionKit({ agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }) });
+    const { runId } = await runText(kit, '<action type="python" id="p">{"code":"1"}</action>').then(
+      () => kit.session.runs()[0] ?? { runId: '' },
+    );
+    await expect(message(kit, { ifBusy: 'reject' })).rejects.toMatchObject({
+      code: 'run_in_progress',
+      message: `Run ${runId} waits for an approval`,
+    });
+    expect(kit.session.status).toBe('waiting');
+    await message(kit, { ifBusy: 'queue' });
+    await settle();
+    expect(kit.session.run(runId).status).toBe('cancelled');
+  });
+
   test('[J7] an idempotency key of another message; the same message returns its run', async () => {
     const kit = await sessionKit({ script: [FINAL] });
     const { run, runId } = await message(kit, { content: 'one', idempotencyKey: 'k' });
