@@ -26,6 +26,7 @@ import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
 import { presentedToken } from './tokens.ts';
+import { unknownRoute } from './unknown-route.ts';
 import type { SessionTokens } from './tokens.ts';
 
 export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
@@ -65,14 +66,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
     return problemResponse(fault);
   });
-  app.notFound((c) =>
-    problemResponse(
-      new EngineError(
-        'not_found',
-        `No route ${c.req.method} ${new URL(c.req.url).pathname.slice(0, 200)} (see /openapi.json)`,
-      ),
-    ),
-  );
+  app.notFound((c) => unknownRoute(app, c.req.raw));
 
   /** Pages of listed origins may read responses, including errors. */
   app.use(async (c, next) => {

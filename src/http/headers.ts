@@ -21,7 +21,7 @@ export interface ResponseHeader {
 export const idempotencyKey: RequestHeader = {
   name: 'Idempotency-Key',
   description:
-    'Makes a repeated request safe: the same key with the same content returns the first run; with other content, 409 `idempotency_mismatch`',
+    'Makes a repeated request safe: the same key with the same content returns the first run; with other content, 422 `idempotency_mismatch`',
   pattern: new RegExp(`^[^]{1,${limits.idempotencyKeyChars}}$`),
   expected: `1 to ${limits.idempotencyKeyChars} characters`,
 };

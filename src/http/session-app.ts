@@ -15,6 +15,7 @@ import { sessionReading } from './routes/session-reading.ts';
 import { PRINCIPAL_HEADER } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 import type { EventSource } from './sse.ts';
+import { unknownRoute } from './unknown-route.ts';
 
 /** The session routes, shared by all sessions of the isolate. */
 export const sessionRoutes = new Hono<SessionEnv>();
@@ -23,7 +24,7 @@ sessionRoutes.onError((fault, c) => {
   logFault(c.env.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
   return problemResponse(fault);
 });
-sessionRoutes.notFound(() => problemResponse(new EngineError('not_found', 'No such session route')));
+sessionRoutes.notFound((c) => unknownRoute(sessionRoutes, c.req.raw));
 
 /** A session is visible only to the keys of its namespace; for others it does not exist (H5, T4). */
 sessionRoutes.use(async (c, next) => {
