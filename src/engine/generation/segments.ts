@@ -213,7 +213,7 @@ export class Segments {
       const started = this.#log.append('response_started', { final, completes: segment });
       const block = this.#newBlock('response', started, final, segment);
       block.parts = parts;
-      block.pieces.push(...(parts ?? []));
+      for (const part of parts ?? []) block.pieces.push(part);
       block.closed = true;
       block.unclosed = unclosed;
       this.#flush(block, true);

@@ -57,5 +57,11 @@ function tableLine(cells: readonly string[]): string {
 /** A cell is one line, and a vertical bar would end it. */
 function cell(value: Json): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.replace(/(\\*)\|/g, '$1$1\\|').replace(/[\r\n]+/g, ' ');
+  // A run of backslashes is read once, whether or not a bar follows.
+  return text.replace(/\\+\|?|\|/g, escapedBar).replace(/[\r\n]+/g, ' ');
+}
+
+/** Backslashes before a bar are doubled, so that the bar stays escaped; others are unchanged. */
+function escapedBar(found: string): string {
+  return found.endsWith('|') ? `${found.slice(0, -1).repeat(2)}\\|` : found;
 }

@@ -194,6 +194,13 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
     expect(lastPrompt(kit)).toContain('was not final');
   });
 
+  test('of very many parts is written again, too', async () => {
+    const kit = await sessionKit({ agent: supervised, ...outputsOf({ c: 7 }) });
+    await runText(kit, act('c'), answer('$c '.repeat(100_000)));
+    const { status, error, response } = await decide(kit, true);
+    expect([status, error, response.length, response.slice(-4)]).toEqual(['completed', null, 199_999, ' 7 7']);
+  });
+
   test('a value of an action behind the approval is also pending', async () => {
     const kit = await waiting({ c: 7, d: 8 }, `${act('c')}${act('d', { depends_on: ['c'] })}${answer('It is $d.')}`);
     expect(eventsOf(kit.events, 'response_completed')[0]?.data).toMatchObject({ content: 'It is [d: pending].' });

@@ -21,8 +21,14 @@ describe('[P13] a value with a line of its own', () => {
     ['two\nlines\r\nand more', 'two lines and more'],
     ['\\|', '\\\\\\|'],
     ['C:\\dir', 'C:\\dir'],
+    ['a\\\\|b|c\\', 'a\\\\\\\\\\|b\\|c\\'],
   ])('the cell %j is %j', (text, cell) => {
     expect(lines([{ text }])[2]).toBe(`| ${cell} |`);
+  });
+
+  test('the time for a cell is proportional to its length', () => {
+    const text = '\\'.repeat(1_000_000);
+    expect(lines([{ text }])[2]).toBe(`| ${text} |`);
   });
 
   test.each<[string, JsonObject | Json[]]>([
