@@ -265,11 +265,18 @@ try {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   // Piped input ends long before its last line has an answer.
   let open = true;
-  terminal.once('close', () => (open = false));
+  const closed = new Promise<null>((resolve) => {
+    terminal.once('close', () => {
+      open = false;
+      resolve(null);
+    });
+  });
   const prompt = (): void => {
     if (open) terminal.prompt();
   };
-  const question: Question = async (text) => (open ? await terminal.question(text).catch(() => null) : null);
+  // A question that is open when the input ends never settles by itself.
+  const question: Question = async (text) =>
+    open ? await Promise.race([terminal.question(text).catch(() => null), closed]) : null;
   terminal.setPrompt(pc.cyan('> '));
   // Collects lines from now on, also those that are typed while the session is joined.
   const lines = terminal[Symbol.asyncIterator]();

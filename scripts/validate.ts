@@ -15,6 +15,12 @@ for (const target of targets) {
   const loaded = checkOwnManifests(target);
   const { problems, warnings } = loaded;
   errors += problems.length;
-  console.log(`${target}: ${summarise(loaded)}, ${problems.length} errors, ${warnings.length} warnings`);
+  console.log(
+    `${target}: ${summarise(loaded)}, ${counted(problems.length, 'error')}, ${counted(warnings.length, 'warning')}`,
+  );
 }
 process.exitCode = errors > 0 ? 1 : 0;
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

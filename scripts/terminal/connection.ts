@@ -52,8 +52,8 @@ export async function request(connection: Connection, path: string, init: Reques
 /** What to do when the system does not accept the key. */
 function keyAdvice({ url, key }: Connection): string {
   return key === null
-    ? `The system at ${url} requires an API key. Set it in the environment, such as CORTEX_API_KEY=<key> npm run chat, ` +
-        'or give it to npm run chat with -- --key <key>. The key is the third part of an entry of API_KEYS (name:role:key).'
+    ? `The system at ${url} requires an API key. Set it in the environment: CORTEX_API_KEY=<key>. ` +
+        'The key is the third part of an entry of API_KEYS (name:role:key). npm run chat also takes it with -- --key <key>.'
     : `The system at ${url} does not know this API key. Compare CORTEX_API_KEY or --key with the third part of the ` +
         'entries of API_KEYS (name:role:key); the system reads them when it starts.';
 }

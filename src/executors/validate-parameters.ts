@@ -91,7 +91,7 @@ function issueOf(error: SchemaError, { schema, value, name: root }: Validated): 
   const where = nameOf(error.instanceLocation, root);
   const found = at(value, error.instanceLocation);
   const rule = ruleAt(schema, error.keywordLocation);
-  const got = found === undefined ? 'nothing' : `${typeOf(found)} ${quote(found)}`;
+  const got = found === undefined ? 'nothing' : found === null ? 'null' : `${typeOf(found)} ${quote(found)}`;
   switch (keyword) {
     case 'type':
       return `${where}: expected ${listed(rule)}, got ${got}${allowedOf(schema, error.keywordLocation)}`;
