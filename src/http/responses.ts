@@ -226,6 +226,7 @@ export const history = z.object({
           run_id: runId,
           status: runStatus,
           timestamp: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
+          error: codeAndMessage.exactOptional().describe('Why the run failed; absent if it did not'),
         }),
       ]),
     )

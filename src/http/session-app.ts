@@ -60,5 +60,6 @@ export function eventSource(session: Session, clock: Clock): EventSource {
     openBlocks: () => session.openBlocks(),
     listen: (listener) => coalescer.listen(listener),
     hasEnded: (runId) => session.hasEnded(runId),
+    isWaiting: (runId) => session.isWaiting(runId),
   };
 }

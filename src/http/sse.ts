@@ -31,6 +31,8 @@ export interface EventSource {
   listen(listener: EventListener): () => void;
   /** Whether nothing more of this run will follow: all of it is in the journal. */
   hasEnded(runId: string): boolean;
+  /** Whether this run waits for a person now (J8). */
+  isWaiting(runId: string): boolean;
 }
 
 const encoder = new TextEncoder();
@@ -114,7 +116,7 @@ class Reader<Chunk> {
   readonly #wire: Wire<Chunk>;
   readonly #source: EventSource;
   readonly #runId: string | null;
-  readonly #ends: ReadonlySet<EventType>;
+  readonly #endsWaiting: boolean;
   readonly #expiry: StreamExpiry | null;
   readonly #slices: Slices | null;
   #cursor: number;
@@ -134,7 +136,7 @@ class Reader<Chunk> {
     this.#slices = options.slices ?? null;
     this.#source = source;
     this.#runId = options.runId;
-    this.#ends = options.endsWaiting === true ? RUN_TERMINAL_EVENTS : RUN_END_EVENTS;
+    this.#endsWaiting = options.endsWaiting === true;
     this.#cursor = options.after;
     this.#cutAt = options.after;
   }
@@ -188,7 +190,7 @@ class Reader<Chunk> {
 
   #goLive(controller: ReadableStreamDefaultController<Chunk>): void {
     // A client that reconnects after the end has everything, so its stream ends too.
-    if (this.#runId !== null && this.#source.hasEnded(this.#runId)) return this.#finish(controller);
+    if (this.#runId !== null && this.#hasStopped(this.#runId)) return this.#finish(controller);
     this.#live = true;
     this.#liveAt = this.#cursor;
     this.#caughtUp.clear();
@@ -196,6 +198,10 @@ class Reader<Chunk> {
     const open = this.#source.openBlocks().filter(({ data }) => data.segment <= this.#cursor);
     for (const { data } of open) this.#caughtUp.add(data.segment);
     if (open.length > 0) this.#send(controller, open);
+  }
+
+  #hasStopped(runId: string): boolean {
+    return this.#source.hasEnded(runId) || (this.#endsWaiting && this.#source.isWaiting(runId));
   }
 
   /** Enqueues the wanted events of a batch as one chunk. @returns whether the stream has ended */
@@ -207,7 +213,9 @@ class Reader<Chunk> {
     if (chosen.some(isHelperEvent)) {
       chosen = chosen.map((event) => (isHelperEvent(event) ? withoutActionName(event) : event));
     }
-    const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => this.#ends.has(type));
+    // An `agent_waiting` in the journal may be in the past; whether the run waits now is known at the journal's end.
+    const ends = this.#endsWaiting && this.#live ? RUN_TERMINAL_EVENTS : RUN_END_EVENTS;
+    const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => ends.has(type));
     if (end !== -1) chosen = chosen.slice(0, end + 1);
     if (chosen.length > 0) {
       const chunk = this.#wire.encode(chosen);

@@ -57,6 +57,16 @@ describe('[H7] the document of a failed run', () => {
     expect(response.headers.get('x-run-id')).toBe(run.run_id);
   });
 
+  test('the history says why there is no answer', async () => {
+    const { get, post } = await client(fails('model_rejected'));
+    await post('/message', { content: 'hi', stream: false });
+    const { messages } = (await (await get('/history')).json()) as { messages: object[] };
+    expect(messages).toMatchObject([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: '', status: 'failed', error: { code: 'model_rejected' } },
+    ]);
+  });
+
   test('a stream stays 200 and ends with agent_failed', async () => {
     const { post } = await client(fails('model_rejected'));
     const response = await post('/message', { content: 'hi' });

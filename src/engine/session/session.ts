@@ -293,6 +293,11 @@ export class Session {
     return !isOpen && this.#runs.get(run) === null;
   }
 
+  /** Whether this run waits for a person now (J8). */
+  isWaiting(runId: string): boolean {
+    return this.run(runId).status === 'waiting';
+  }
+
   // --- the host ---
 
   /**

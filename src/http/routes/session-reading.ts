@@ -2,6 +2,8 @@
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
+import type { RunRecord } from '../../domain/session.ts';
+import type { SessionReading } from '../../engine/session/session-reading.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { artifactResponse } from '../artifact.ts';
 import { lastEventId, range } from '../headers.ts';
@@ -71,7 +73,7 @@ sessionReading.get(
       sizeChars += content.length + (user?.length ?? 0);
       messages.push([
         ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
-        { role: 'assistant', content, run_id, status, timestamp: endedAt },
+        { role: 'assistant', content, run_id, status, timestamp: endedAt, ...failureOf(reading, run) },
       ]);
     }
     const oldest = page.at(-messages.length);
@@ -207,4 +209,10 @@ function sessionDocument(session: Session): Record<string, unknown> {
     last_seq: session.lastSeq,
     runs: session.runCount,
   };
+}
+
+/** Why a run has no answer, or not a whole one. */
+function failureOf(reading: SessionReading, run: RunRecord): { error?: object } {
+  const error = run.status === 'failed' ? reading.failure(run) : null;
+  return error === null ? {} : { error };
 }
