@@ -31,6 +31,7 @@ export class BurstObject extends DurableObject {
       openBlocks: () => [],
       listen: (listener: Parameters<Broadcaster['listen']>[0]) => broadcaster.listen(listener),
       hasEnded: () => false,
+      isWaiting: () => false,
     };
     const body = eventStream(source, new Heartbeat(platformClock), { after, runId });
     const send = async (): Promise<void> => {
