@@ -31,9 +31,12 @@ export function cutJson(
     return `[cut: ${marker}]`;
   };
   const string = (text: string): string => {
-    const safe = redact(text.slice(0, left + REDACTION_MARGIN_CHARS));
-    const shown = safe.slice(0, Math.max(0, left)).toWellFormed();
-    const isWhole = shown.length === safe.length && text.length <= left + REDACTION_MARGIN_CHARS;
+    const seen = text.slice(0, left + REDACTION_MARGIN_CHARS);
+    const safe = redact(seen);
+    // The end of what was seen may be the beginning of a secret, and redaction may have moved it before the cut.
+    const known = seen.length === text.length ? safe.length : safe.length - REDACTION_MARGIN_CHARS;
+    const shown = safe.slice(0, Math.max(0, Math.min(left, known))).toWellFormed();
+    const isWhole = shown.length === safe.length && seen.length === text.length;
     left -= shown.length + 2;
     return isWhole ? shown : `${shown}${marked(`${text.length} characters`)}`;
   };
