@@ -12,11 +12,15 @@ type Verdict =
   | { readonly type: 'failed'; readonly error: RunError }
   | { readonly type: 'continue' };
 
-/** Whether the values in the generation's responses must be checked before the generation is judged (P10, P13). */
+/** Whether the values of the generation's references must be checked before the generation is judged (P10, P13). */
 export function needsCheck(state: RunState, generation: Generation): boolean {
   if (typeof generation.answerCheck === 'object') return false;
-  const mayEnd = generation.responses.some(({ final, hasReferences }) => final !== false && hasReferences);
-  return mayEnd && (state.policy.source === 'text' || generation.last || isFinal(state, generation));
+  const ending = generation.responses.filter(({ final }) => final !== false);
+  const hasReferences =
+    ending.some((response) => response.hasReferences) ||
+    // An action may have been given text with a blank.
+    (ending.length > 0 && generation.nodes.some(({ declaration }) => declaration.references.length > 0));
+  return hasReferences && (state.policy.source === 'text' || generation.last || isFinal(state, generation));
 }
 
 /**

@@ -25,6 +25,17 @@ describe('[P10] an answer with references', () => {
     expect(withoutTimers(run.checked())).toEqual(ANSWERED);
   });
 
+  test('without references is checked if an action of its generation has some', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.succeed('a');
+    run.declare({ id: 'b', references: ['a'] });
+    run.succeed('b');
+    run.respond(true);
+    expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'check_answer 1']);
+    expect(run.checked({ missing: true })).toEqual(['complete_iteration 1', 'start_iteration 2']);
+  });
+
   test('without references is not checked', () => {
     const run = new Driver();
     run.respond(true);

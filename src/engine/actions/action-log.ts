@@ -2,6 +2,7 @@
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import type { EventData, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import type { Reference } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper } from '../../domain/workflow-actions.ts';
 import { action as declarationOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -12,6 +13,7 @@ import { iterationOf } from '../run/run-names.ts';
 export class ActionLog {
   readonly #log: RunLog;
   readonly #state: () => RunState;
+  readonly #blanks = new Map<ActionKey, readonly Reference[]>();
 
   constructor(log: RunLog, state: () => RunState) {
     this.#log = log;
@@ -44,8 +46,16 @@ export class ActionLog {
   }
 
   /** Warns about references of the action that could not be resolved (P12). */
-  warn(key: ActionKey, { warnings }: Pick<ResolvedCall, 'warnings'>): void {
+  warn(key: ActionKey, { warnings, blanks = [] }: Pick<ResolvedCall, 'warnings' | 'blanks'>): void {
     for (const { code, message } of warnings) this.#log.warn(code, message, this.#label('warning', key));
+    // A value of an unfinished action is null on purpose (S3).
+    if (blanks.length > 0 && this.declaration(key).waitForAll) this.#blanks.set(key, blanks);
+  }
+
+  /** References in the text of an iteration's actions whose path does not exist. */
+  blanksIn(iteration: number): readonly (readonly [ActionKey, Reference])[] {
+    const found = [...this.#blanks].filter(([key]) => iterationOf(key) === iteration);
+    return found.flatMap(([key, references]) => references.map((reference) => [key, reference] as const));
   }
 
   /** @throws if the scheduler has no such action, which is an internal error */

@@ -13,9 +13,10 @@
 import { forgetsResults } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
-import { isFireAndForget } from '../../scheduler/step.ts';
+import { bindings, isFireAndForget } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
 import type { OutcomeReader } from '../run/outcome-reader.ts';
+import type { OpenReference } from '../run/resolve-names.ts';
 import { iterationOf, ordinalOf, RunNames } from '../run/run-names.ts';
 import { ActionLog, errorJson } from './action-log.ts';
 import { cacheTtlOf, effectsOf, policyOf, toolOf } from './action-policy.ts';
@@ -122,6 +123,15 @@ export class ActionRunner {
     const action = actions.declaration(key);
     // Results of earlier iterations lose their names (I).
     if (forgetsResults(action)) this.names.clear(iterationOf(key));
+  }
+
+  /** References in the text of an iteration's actions that left a blank (P10). */
+  blanksIn(iteration: number): readonly OpenReference[] {
+    const { actions, state } = this.#scope;
+    return actions.blanksIn(iteration).map(([key, reference]) => ({
+      reference,
+      resolve: () => this.names.valueOf(reference.name, bindings(state(), key)[reference.name] ?? null),
+    }));
   }
 
   /** The action of an approval id; null also for an expired one whose timer has not fired yet. */

@@ -67,7 +67,7 @@ export class Lookups {
     const call = (): ResolvedCall => {
       const found = this.#approvals.callOf(key);
       if (found === null) throw new EngineError('internal', `The approved call of action ${key} was not recorded`);
-      if (found.warnings.length > 0) this.#warnings.set(key, { warnings: found.warnings });
+      if (found.warnings.length > 0) this.#warnings.set(key, found);
       return found;
     };
     const cacheTtlMs = cacheTtlOf(action, effectsOf(action.type, tool), tool);

@@ -156,6 +156,7 @@ function foldTurn(user: string, stored: Iterable<StoredEvent>, declared: Actions
           results,
           ...cutOf(state?.['cut']),
           ...missingOf(state?.['missing']),
+          ...(state?.['rejected'] === true ? { rejected: true } : {}),
         });
         results = [];
         blocks = [];

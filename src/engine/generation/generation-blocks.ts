@@ -20,6 +20,7 @@ export class GenerationBlocks {
   #isReasoning = false;
   #endedInReasoning = false;
   #response = newResponse(null);
+  #offersAnswer = false;
 
   constructor(segments: Segments) {
     this.#segments = segments;
@@ -29,6 +30,7 @@ export class GenerationBlocks {
   reset(): void {
     this.#saw = { action: false, response: false, text: false };
     this.#endedInReasoning = false;
+    this.#offersAnswer = false;
     this.#segments.beginGeneration();
   }
 
@@ -64,9 +66,11 @@ export class GenerationBlocks {
         this.#saw.response = true;
         this.#response = newResponse(event.final);
         return this.#segments.open('response', event.final);
+      case 'response':
+        if (/\S/.test(event.delta)) this.#response.isBlank = false;
+        return this.#segments.write(event.delta);
       case 'thought':
       case 'text':
-      case 'response':
         return this.#segments.write(event.delta);
       case 'thought_completed':
       case 'response_completed':
@@ -81,17 +85,28 @@ export class GenerationBlocks {
     const producer = producerOf(reference.name);
     if (producer !== null) this.#response.refers.add(producer);
     this.#response.hasReferences = true;
+    this.#response.isBlank = false;
     this.#segments.refer(reference, () => names.valueOf(reference.name, producer));
   }
 
-  /** @param interrupted a crash cut off the rest, so it cannot be the answer (J2) */
+  /**
+   * @param interrupted a crash cut off the rest, so it cannot be the answer (J2)
+   * @returns null for a response without text, which answers nothing (P10)
+   */
   closeResponse(
     unclosed: boolean,
     interrupted: boolean,
-  ): { final: Finality; refers: readonly ActionKey[]; hasReferences: boolean } {
+  ): { final: Finality; refers: readonly ActionKey[]; hasReferences: boolean } | null {
     this.#segments.close(unclosed, interrupted);
-    const { final, refers, hasReferences } = this.#response;
+    const { final, refers, hasReferences, isBlank } = this.#response;
+    if (isBlank) return null;
+    this.#offersAnswer ||= final !== false && !interrupted;
     return { final: interrupted ? false : final, refers: [...refers], hasReferences };
+  }
+
+  /** Whether the generation has a response that may end the run. */
+  get offersAnswer(): boolean {
+    return this.#offersAnswer;
   }
 
   /** Reasoning that the provider sends separately becomes thoughts; actions in it do not run (P9). */
@@ -114,8 +129,9 @@ interface OpenResponse {
   readonly final: Finality;
   readonly refers: Set<ActionKey>;
   hasReferences: boolean;
+  isBlank: boolean;
 }
 
 function newResponse(final: Finality): OpenResponse {
-  return { final, refers: new Set(), hasReferences: false };
+  return { final, refers: new Set(), hasReferences: false, isBlank: true };
 }

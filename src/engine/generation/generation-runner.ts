@@ -22,6 +22,7 @@ import type { SchedulerCommand } from '../../scheduler/types.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
+import type { OpenReference } from '../run/resolve-names.ts';
 import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
@@ -33,7 +34,7 @@ import { modelRequest } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
 import { RunUsage } from './run-usage.ts';
-import type { OpenReference, Segments } from './segments.ts';
+import type { Segments } from './segments.ts';
 
 /** The error code of a generation interrupted by a crash; the scheduler counts these separately (J2). */
 export const INTERRUPTED = 'interrupted' satisfies ErrorCode;
@@ -196,19 +197,23 @@ export class GenerationRunner {
   }
 
   /** @param final whether the run has answered; a cancelled run completes its generation while it is written */
-  complete(final: boolean): void {
+  /** @param blanks references in the text of its actions whose path does not exist */
+  complete(final: boolean, blanks: readonly OpenReference[]): void {
     const { text, calls } = this.#reader?.written ?? { text: '', calls: [] };
     const cut = this.#cut === null ? {} : { cut: this.#cut };
-    const missing = final ? [] : missingValues(this.#segments.missing);
+    const missing = final ? [] : missingValues([...this.#segments.missing, ...blanks]);
     const lacks = missing.length === 0 ? {} : { missing };
+    // The user has read an answer that does not count.
+    const rejected = !final && missing.length === 0 && this.blocks.offersAnswer ? { rejected: true as const } : {};
     if (!final) this.#segments.continueAfter();
     else this.#isAnswerBareText = this.blocks.onlyBareText;
-    this.#turn.generations.push({ text, calls, results: this.#iterationResults(), ...cut, ...lacks });
+    this.#turn.generations.push({ text, calls, results: this.#iterationResults(), ...cut, ...lacks, ...rejected });
     const state: JsonObject = {
       text,
       ...(calls.length === 0 ? {} : { calls: calls.map((call) => ({ ...call })) }),
       ...cut,
       ...(missing.length === 0 ? {} : { missing: missing.map((value) => ({ ...value })) }),
+      ...rejected,
     };
     this.#log.append(
       'iteration_completed',
@@ -315,7 +320,8 @@ function isUnclosed(event: ProtocolEvent): boolean {
 
 /** The references without a value, as the model is shown them (P10). */
 function missingValues(references: readonly OpenReference[]): readonly MissingValue[] {
-  return references.slice(0, limits.missingShown).map(({ reference, resolve }) => {
+  const once = new Map(references.map((open) => [open.reference.raw, open]));
+  return [...once.values()].slice(0, limits.missingShown).map(({ reference, resolve }) => {
     const value = resolve();
     const shape = value.type === 'value' && value.value !== null ? renderShape(shapeOfValue(value.value)) : '';
     return { reference: reference.raw, name: reference.name, shape };

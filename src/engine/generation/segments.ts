@@ -19,17 +19,11 @@ import type { Finality, Reference } from '../../domain/protocol-event.ts';
 import type { EventData, TextPatch } from '../../domain/event.ts';
 import { MarkdownPosition } from '../../protocol/references/markdown-position.ts';
 import { gapOf, spelled } from '../run/resolve-names.ts';
-import type { RenderedReference } from '../run/resolve-names.ts';
+import type { OpenReference, RenderedReference } from '../run/resolve-names.ts';
 import type { NameValue } from '../run/results.ts';
 import type { RunLog } from '../run/run-log.ts';
 
 type BlockType = 'thought' | 'text' | 'response';
-
-/** A reference in a response, with the current value of its name. */
-export interface OpenReference {
-  readonly reference: Reference;
-  readonly resolve: () => NameValue;
-}
 
 /** A rendered value that begins a line: its form depends on what follows. */
 interface UndecidedValue {
@@ -188,7 +182,12 @@ export class Segments {
 
   /** Whether the generation's responses that may end the run lack values, now that everything has settled (P10). */
   checkAnswer(): { readonly missing: boolean; readonly pending: boolean } {
-    return { missing: this.missing.length > 0, pending: this.#incomplete.some(({ pending }) => pending.size > 0) };
+    const { missing } = this;
+    for (const { reference, resolve } of missing) {
+      const { warning } = this.#render(reference, resolve());
+      if (warning !== null) this.#warnOnce(warning.code, warning.message);
+    }
+    return { missing: missing.length > 0, pending: this.#incomplete.some(({ pending }) => pending.size > 0) };
   }
 
   /** The references without a value in these responses, each once; a value that was pending may be missing now. */

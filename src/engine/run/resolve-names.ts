@@ -16,6 +16,8 @@ export interface ResolvedCall {
   /** Values passed to code as data, by name (P14). */
   readonly inputs: JsonObject;
   readonly warnings: readonly { readonly code: WarningCode; readonly message: string }[];
+  /** References in text whose path does not exist (P12). */
+  readonly blanks?: readonly Reference[];
   /** Values are missing, because the run's references exceeded their quota. */
   readonly spent?: boolean;
   /** Number of characters rendered for its references. */
@@ -78,6 +80,12 @@ function forParameters(value: NameValue): ReturnType<NameLookup> {
     case 'unknown':
       return { known: false };
   }
+}
+
+/** A reference with the current value of its name. */
+export interface OpenReference {
+  readonly reference: Reference;
+  readonly resolve: () => NameValue;
 }
 
 /** A reference in a response, ready to be written. */

@@ -85,7 +85,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
         const closed = generations.blocks.closeResponse(event.unclosed, interrupted && event.unclosed);
-        return decide({ type: 'response_closed', at, ...closed });
+        if (closed !== null) decide({ type: 'response_closed', at, ...closed });
+        return;
       }
       case 'response_reference':
         return generations.blocks.refer(
@@ -209,13 +210,14 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return generations.reportPlan(command.iteration);
       case 'check_answer': {
         const recorded = log.replaying ? (replay?.answerOf(command.iteration) ?? null) : null;
-        const checked = recorded ?? segments.checkAnswer();
-        return decide({ type: 'answer_checked', at: context.clock.now(), ...checked });
+        const { missing, pending } = recorded ?? segments.checkAnswer();
+        const hasBlanks = recorded === null && actions.blanksIn(command.iteration).length > 0;
+        return decide({ type: 'answer_checked', at: context.clock.now(), missing: missing || hasBlanks, pending });
       }
       case 'complete_responses':
         return segments.completePending();
       case 'complete_iteration':
-        return generations.complete(command.final);
+        return generations.complete(command.final, actions.blanksIn(command.iteration));
       case 'budget_exceeded':
         log.append('budget_exceeded', { budget: command.budget, limit: command.limit, used: command.used });
         return;

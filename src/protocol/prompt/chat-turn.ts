@@ -39,6 +39,8 @@ export interface Generation {
   readonly cut?: Cut;
   /** Set if its response was not final because these values are missing. */
   readonly missing?: readonly MissingValue[];
+  /** Its response was not final for another reason, such as a failed action (P10). */
+  readonly rejected?: true;
 }
 
 /** The ways in which a generation can end early. */

@@ -16,6 +16,8 @@ import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation, 
 
 const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
+const ANSWER_AGAIN =
+  '<system>These are the results. Your response was not final, because part of the work failed or is not in it: go on, then answer again in <response final="true">.</system>';
 const LAST_CHANCE =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
 
@@ -37,7 +39,7 @@ function missingNotice(missing: readonly MissingValue[]): string {
   const shapes = new Map(missing.map(({ name, shape }) => [name, shape]));
   const known = [...shapes].filter(([, shape]) => shape !== '').map(([name, shape]) => `$${name} is ${shape}`);
   const is = known.length === 0 ? '' : ` What these results look like: ${known.join('; ')}.`;
-  const text = `Your response was not final: it refers to values that do not exist, are null or are empty text: ${references}.${is} Answer again, with paths that exist, or without these values.`;
+  const text = `Your response was not final: it or an action refers to values that do not exist, are null or are empty text: ${references}.${is} Mend what is wrong and answer again, with paths that exist, or without these values.`;
   return `<system>${escapeReservedTags(sanitizeText(text), 'reserved')}</system>`;
 }
 
@@ -96,7 +98,7 @@ export function buildTranscript(conversation: {
 function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
   messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'));
   for (const [index, generation] of turn.generations.entries()) {
-    const { text, calls = [], results, cut: broke = null, missing = [] } = generation;
+    const { text, calls = [], results, cut: broke = null, missing = [], rejected = false } = generation;
     const called = calledResults(generation);
     const answers = new Set(called.values());
     const unanswered = results.filter((report) => !answers.has(report));
@@ -111,7 +113,8 @@ function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ah
     if (hasMissing) messages.user(missingNotice(missing));
     if (next === GO_ON && calls.length > 0 && unanswered.length === 0 && !wasCut && !hasMissing) continue;
     if (next === GO_ON && hasMissing) continue;
-    if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
+    if (next === GO_ON && results.length > 0 && rejected) messages.user(ANSWER_AGAIN);
+    else if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
   if (turn.note !== undefined)
     messages.user(`<system>${escapeReservedTags(sanitizeText(turn.note), 'reserved')}</system>`);

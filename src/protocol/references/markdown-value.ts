@@ -42,7 +42,7 @@ function tableOf(value: JsonObject | Json[]): string[] | null {
   return [
     tableLine(keys.map(cell)),
     tableLine(keys.map(() => '---')),
-    ...rows.map((row) => tableLine(keys.map((key) => cell(Object.hasOwn(row, key) ? (row[key] ?? '') : '')))),
+    ...rows.map((row) => tableLine(keys.map((key) => cell(Object.hasOwn(row, key) ? (row[key] ?? null) : null)))),
   ];
 }
 
@@ -54,9 +54,10 @@ function tableLine(cells: readonly string[]): string {
   return `| ${cells.join(' | ')} |`;
 }
 
-/** A cell is one line, and a vertical bar would end it. */
+/** A cell is one line, and a vertical bar would end it. A dash stands for a value that is null or blank. */
 function cell(value: Json): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+  if (!/\S/.test(text)) return '–';
   // A run of backslashes is read once, whether or not a bar follows.
   return text.replace(/\\+\|?|\|/g, escapedBar).replace(/[\r\n]+/g, ' ');
 }

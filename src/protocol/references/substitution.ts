@@ -26,7 +26,8 @@ export interface SubstitutionWarning {
  * is left unchanged. Values beyond `limits.substitutedChars` are left out.
  *
  * @param quota shared by the actions of a run: rendered characters are charged to it
- * @returns `renderedChars`: the characters charged to the quota. `spent`: the quota was exceeded, so values are
+ * @returns `blanks`: references in text whose path does not exist, so that nothing is in their place.
+ *   `renderedChars`: the characters charged to the quota. `spent`: the quota was exceeded, so values are
  *   missing. Warnings: at most one `unknown_reference`, one `truncated`, and one `missing_path` for each reference
  *   concerned.
  */
@@ -34,12 +35,18 @@ export function substitute(
   parameters: JsonObject,
   lookup: NameLookup,
   quota: SubstitutionQuota = newSubstitutionQuota(),
-): { value: JsonObject; warnings: SubstitutionWarning[]; spent: boolean; renderedChars: number } {
+): {
+  value: JsonObject;
+  warnings: SubstitutionWarning[];
+  blanks: readonly Reference[];
+  spent: boolean;
+  renderedChars: number;
+} {
   const before = quota.charsLeft;
   const substitution = new Substitution(lookup, quota);
   const value = substitution.object(parameters);
-  const { spent } = substitution;
-  return { value, warnings: substitution.warnings(), spent, renderedChars: before - quota.charsLeft };
+  const { blanks, spent } = substitution;
+  return { value, warnings: substitution.warnings(), blanks, spent, renderedChars: before - quota.charsLeft };
 }
 
 /** Characters that the references of a run's actions may still add to parameters, in UTF-16 code units. */
@@ -53,7 +60,7 @@ export function newSubstitutionQuota(): SubstitutionQuota {
 
 type Found =
   | { readonly type: 'value'; readonly value: Json; readonly text: string }
-  | { readonly type: 'nothing'; readonly text: string }
+  | { readonly type: 'nothing'; readonly text: string; readonly isMissing?: true }
   | { readonly type: 'unknown' };
 
 class Substitution {
@@ -64,6 +71,7 @@ class Substitution {
   readonly #found = new Map<string, Found>();
   readonly #unknown = new Set<string>();
   readonly #missing: string[] = [];
+  readonly blanks: Reference[] = [];
   readonly #quota: SubstitutionQuota;
   /** The run's quota was exceeded. */
   spent = false;
@@ -121,6 +129,9 @@ class Substitution {
         if (typeof part === 'string') return part;
         const found = this.#find(part);
         if (found.type === 'unknown') return part.raw;
+        if (found.type === 'nothing' && found.isMissing && this.blanks.length < limits.missingShown) {
+          this.blanks.push(part);
+        }
         return this.#afford(part, found.text) ? found.text : '';
       })
       .join('');
@@ -155,7 +166,7 @@ class Substitution {
     }
     if (found) return { type: 'value', value, text: renderText(value) };
     this.#missing.push(reference.raw);
-    return { type: 'nothing', text: '' };
+    return { type: 'nothing', text: '', isMissing: true };
   }
 
   #afford(reference: Reference, text: string): boolean {

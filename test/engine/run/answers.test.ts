@@ -57,7 +57,7 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(eventsOf(kit.events, 'iteration_completed').map(({ data }) => data.final)).toEqual([false, true]);
     const prompt = lastPrompt(kit);
     expect(prompt).toContain(
-      'was not final: it refers to values that do not exist, are null or are empty text: $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
+      'was not final: it or an action refers to values that do not exist, are null or are empty text: $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
     );
     expect(prompt).toContain('$list is {tickets: [{id, title, owner: any}], total: number, note}');
     expect(prompt).not.toContain('No action ran');
@@ -111,11 +111,57 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(notice?.match(/<system>/g)).toBeNull();
   });
 
+  test('also if only an action was given text with a blank: the model is shown it, once', async () => {
+    const kit = await kitOf(
+      { room: { id: 7 } },
+      `${act('room')}<action type="tool" mode="async" id="book">{"name":"echo","parameters":{"guest":"Mr $room.guest"}}</action>${answer('Booked.')}`,
+      answer('Whose name is it?'),
+    );
+    const result = await say(kit, 'book it');
+    expect(result).toMatchObject({ response: 'Whose name is it?', iterations: 2 });
+    expect(lastPrompt(kit)).toContain(
+      'an action refers to values that do not exist, are null or are empty text: $room.guest.',
+    );
+    expect(lastPrompt(kit)).toContain('$room is {id: number}');
+  });
+
+  test.each([
+    ['a whole parameter', '{"name":"echo","parameters":{"guest":"$room.guest"}}'],
+    [
+      'a dependency that has not finished',
+      '{"name":"echo","wait_for_all":false,"depends_on":["room","late"],"parameters":{"g":"Mr $late.name"}}',
+    ],
+  ])('but not by %s, which is null', async (_name, body) => {
+    const release = Promise.withResolvers<void>();
+    const kit = await sessionKit({
+      script: [
+        `${act('room')}${act('late')}<action type="tool" mode="async" id="book">${body}</action>${answer('Booked.')}`,
+      ],
+      executors: {
+        python: async ({ action }): Promise<ActionOutcome> => {
+          if (action.id === 'late') await release.promise;
+          return { ok: true, output: { id: 7 } };
+        },
+      },
+    });
+    const said = say(kit, 'book it');
+    await settle();
+    release.resolve();
+    expect(await said).toMatchObject({ response: 'Booked.', iterations: 1 });
+  });
+
   test('a posted text ends, and its text marks what is missing', async () => {
     const kit = await kitOf({ x: {} });
     const result = await runText(kit, act('x'), answer('It is $x.y!'));
     expect(result).toMatchObject({ status: 'completed', response: 'It is [x.y: missing]!' });
     expect(result.warnings).toMatchObject([{ code: 'missing_path' }]);
+  });
+
+  test('a response without text is no answer', async () => {
+    const kit = await kitOf({}, '<response final="true"> </response>', answer('Hello.'));
+    expect(await say(kit, 'hi')).toMatchObject({ response: 'Hello.', iterations: 2 });
+    const silent = await kitOf({}, '<response final="true"></response>', '<response final="true"></response>');
+    expect(await say(silent, 'hi')).toMatchObject({ status: 'failed', error: { code: 'no_progress' } });
   });
 
   test('blank text is shown as empty, and the model is shown it as well', async () => {
@@ -184,6 +230,7 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
     const result = await decide(kit, false);
     expect(result).toMatchObject({ status: 'completed', response: 'It was denied.', iterations: 2 });
     expect(lastPrompt(kit)).toContain('denied');
+    expect(lastPrompt(kit)).toContain('Your response was not final, because part of the work failed');
   });
 
   test('the model answers again if the value lacks the path', async () => {
@@ -191,6 +238,7 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
     const result = await decide(kit, true);
     expect(result).toMatchObject({ response: 'It is 7.', iterations: 2 });
     expect(result.responses.map(({ content }) => content)).toEqual(['It is [c: pending].', 'It is 7.']);
+    expect(result.warnings).toMatchObject([{ code: 'missing_path' }]);
     expect(lastPrompt(kit)).toContain('was not final');
   });
 

@@ -14,7 +14,7 @@ describe('[P13] a value with a line of its own', () => {
         { id: 1, title: 'a|b' },
         { id: 2, open: true, title: null },
       ]),
-    ).toEqual(['| id | title | open |', '| --- | --- | --- |', '| 1 | a\\|b |  |', '| 2 |  | true |']);
+    ).toEqual(['| id | title | open |', '| --- | --- | --- |', '| 1 | a\\|b | – |', '| 2 | – | true |']);
   });
 
   test.each<[string, string]>([

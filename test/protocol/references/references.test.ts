@@ -252,6 +252,14 @@ describe('[P14] references and code', () => {
 });
 
 describe('[P12] what a substitution reports', () => {
+  test('references in text whose path does not exist; a whole parameter is null instead', () => {
+    const lookup: NameLookup = (name) =>
+      name === 'n' ? { known: true, value: { a: null } } : { known: true, failed: 'failed' };
+    const { blanks, value } = substitute({ a: 'of $n.x', b: '$n.y', c: 'of $n.a', d: 'of $broken.x' }, lookup);
+    expect(blanks.map(({ raw }) => raw)).toEqual(['$n.x']);
+    expect(value).toEqual({ a: 'of ', b: null, c: 'of null', d: 'of [broken: failed]' });
+  });
+
   const messages = (parameters: JsonObject, quota?: { charsLeft: number }): string[] =>
     substitute(parameters, lookup, quota).warnings.map(({ code, message }) => `${code}: ${message}`);
 
@@ -277,7 +285,13 @@ describe('[P12] what a substitution reports', () => {
     const value = { toJSON: () => (rendered += 1) } as unknown as Json;
     const quota = newSubstitutionQuota();
     const result = substitute({ a: '$v', b: 'is $v', c: '$v' }, () => ({ known: true, value }), quota);
-    expect(result).toEqual({ value: { a: value, b: 'is 1', c: value }, warnings: [], spent: false, renderedChars: 3 });
+    expect(result).toEqual({
+      value: { a: value, b: 'is 1', c: value },
+      warnings: [],
+      blanks: [],
+      spent: false,
+      renderedChars: 3,
+    });
     expect(rendered).toBe(1);
     expect(quota.charsLeft).toBe(limits.runSubstitutedChars - 3);
   });
@@ -297,6 +311,7 @@ describe('[P12] what a substitution reports', () => {
           message: `The references of one action may add ${most} characters; $v and later references were left out`,
         },
       ],
+      blanks: [],
       spent: false,
       renderedChars: most + 1,
     });
@@ -323,6 +338,7 @@ describe('[P12] what a substitution reports', () => {
     expect(substitute({ a: '$s', b: '$s', c: '$n', d: '<$broken>' }, lookup, short)).toEqual({
       value: { a: 'text', b: null, c: null, d: '<>' },
       warnings: [{ code: 'truncated', message: expect.stringContaining('; $s and later references were left out') }],
+      blanks: [],
       spent: true,
       renderedChars: 8,
     });
