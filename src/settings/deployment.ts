@@ -19,12 +19,7 @@ export function deploymentOf(
   const unreachable = (url: string): string | null => {
     const checked = checkUrl(url, { allowHosts });
     if (checked.ok || !URL.canParse(url)) return null;
-    const { hostname, origin, port, protocol } = new URL(url);
-    const entry = `${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`;
-    const remedy = checkUrl(url, { allowHosts: [entry] }).ok
-      ? `. To allow it, ${allowHosts.length === 0 ? `set ALLOW_HOSTS=${entry}` : `add ${entry} to ALLOW_HOSTS`}`
-      : '';
-    return `cannot be reached in this deployment: ${origin} ${checked.reason}${remedy}`;
+    return `cannot be reached in this deployment: ${new URL(url).origin} ${checked.reason}`;
   };
   return {
     unreachable,

@@ -30,7 +30,10 @@ export type CheckedUrl =
   | { readonly ok: true; readonly url: URL; readonly host: string; readonly allowedByOperator: boolean }
   | { readonly ok: false; readonly reason: string };
 
-/** Checks a URL: its form, scheme, port, and its host as a literal address or a known name. */
+/**
+ * Checks a URL: its form, scheme, its host as a literal address or a known name, and port. The reason of a refusal that
+ * the operator can lift names the setting.
+ */
 export function checkUrl(written: string, policy: AddressPolicy): CheckedUrl {
   if (SUSPICIOUS.test(written)) return rejected('contains white space, a control character or a backslash');
   if (!URL.canParse(written)) return rejected('is not an absolute URL');
@@ -46,11 +49,18 @@ export function checkUrl(written: string, policy: AddressPolicy): CheckedUrl {
   if (policy.allowHosts.some((entry) => isEntry(entry, host, port))) {
     return { ok: true, url, host, allowedByOperator: true };
   }
-  if (!ALLOWED_PORTS.has(port)) {
-    return rejected(`has the port ${port} (allowed: ${[...ALLOWED_PORTS].join(', ')})`);
-  }
-  const reason = isAddress(host) ? checkAddress(host) : checkName(host);
-  return reason === null ? { ok: true, url, host, allowedByOperator: false } : rejected(reason);
+  // The host comes first: with a private host, another port would not help.
+  const reason = (isAddress(host) ? checkAddress(host) : checkName(host)) ?? checkPort(port);
+  return reason === null
+    ? { ok: true, url, host, allowedByOperator: false }
+    : rejected(withRemedy(reason, url, policy));
+}
+
+/** The reason why a URL's host is refused, with the setting that allows it. */
+export function withRemedy(reason: string, { hostname, port, protocol }: URL, { allowHosts }: AddressPolicy): string {
+  const entry = `${hostname.replace(/\.+$/, '')}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`;
+  const remedy = allowHosts.length === 0 ? `set ALLOW_HOSTS=${entry}` : `add ${entry} to ALLOW_HOSTS`;
+  return `${reason}. To allow it, ${remedy}`;
 }
 
 /** Why an IP address must not be reached, or null if it is public. */
@@ -76,6 +86,10 @@ export function checkAddress(address: string): string | null {
 /** Whether a URL's host is a literal address rather than a name. */
 export function isAddress(host: string): boolean {
   return host.startsWith('[') || ipaddr.IPv4.isValidFourPartDecimal(host);
+}
+
+function checkPort(port: number): string | null {
+  return ALLOWED_PORTS.has(port) ? null : `has the port ${port} (allowed: ${[...ALLOWED_PORTS].join(', ')})`;
 }
 
 function checkName(name: string): string | null {

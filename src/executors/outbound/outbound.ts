@@ -14,7 +14,7 @@
  */
 import { limits } from '../../domain/limits.ts';
 import type { Clock, OutboundFetch } from '../../domain/ports.ts';
-import { isAddress, checkAddress, checkUrl } from './address.ts';
+import { isAddress, checkAddress, checkUrl, withRemedy } from './address.ts';
 import type { Egress } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';
 
@@ -166,7 +166,7 @@ export async function fetchOnce(
     const addresses = isAddress(host) ? [literalOf(host)] : await egress.resolve(host, request.signal);
     for (const address of addresses) {
       const reason = checkAddress(address);
-      if (reason !== null) throw refuse(reason);
+      if (reason !== null) throw refuse(withRemedy(reason, url, options));
     }
     const response = await egress.send({ ...request, url, timeoutMs, maxBytes }, addresses);
     return { url, response };

@@ -27,6 +27,8 @@ export interface OpenAiOptions {
   readonly baseUrl: string;
   /** Null for endpoints without a key: no header is sent. */
   readonly apiKey: string | null;
+  /** For the message of a 401 or 403: which setting or secret to check. */
+  readonly keyAdvice?: string;
   /** `authorization` unless the preset has another one. */
   readonly keyHeader?: Preset['keyHeader'];
   /** Used when a request names no model. */
@@ -58,6 +60,7 @@ export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
 class OpenAiConnection implements Connection {
   readonly name = 'openai';
   readonly secret: string | null;
+  readonly keyAdvice: string | null;
   readonly read = readChunk;
   readonly #options: OpenAiOptions;
   readonly #origin: string;
@@ -66,6 +69,7 @@ class OpenAiConnection implements Connection {
     this.#options = options;
     this.#origin = origin;
     this.secret = options.apiKey;
+    this.keyAdvice = options.keyAdvice ?? null;
   }
 
   async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {

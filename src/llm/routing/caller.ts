@@ -38,6 +38,8 @@ export interface Connection {
   readonly name: string;
   /** Redacted from the endpoint's messages. */
   readonly secret: string | null;
+  /** What to do if the endpoint does not accept the key, such as `check LLM_API_KEY`; null if it has no key. */
+  readonly keyAdvice: string | null;
   /** Sends the request; resolves when the answer begins. */
   open(
     request: ModelRequest,
@@ -111,6 +113,7 @@ class Caller implements ModelProvider {
         const failure = failureOf(fault, {
           endpoint: endpoint.name,
           secret: this.#connection.secret,
+          keyAdvice: this.#connection.keyAdvice,
           now: clock.now(),
         });
         const begun = sent.pieces > 0;
@@ -196,7 +199,7 @@ class Caller implements ModelProvider {
       return { finish: finish ?? 'stop', cut: false };
     } catch (fault) {
       if (!request.signal.aborted) {
-        const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, now: clock.now() });
+        const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, keyAdvice: null, now: clock.now() });
         report(() => reportTo(breaker, failure));
       }
       throw fault;

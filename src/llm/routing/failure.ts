@@ -18,10 +18,21 @@ const OVERLOADED: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 /**
  * @param endpoint its name in messages: the origin, never the key
  * @param secret redacted from the endpoint's messages
+ * @param keyAdvice what to do if the endpoint does not accept the key, such as `check LLM_API_KEY`
  */
 export function failureOf(
   fault: unknown,
-  { endpoint, secret, now }: { readonly endpoint: string; readonly secret: string | null; readonly now: number },
+  {
+    endpoint,
+    secret,
+    keyAdvice,
+    now,
+  }: {
+    readonly endpoint: string;
+    readonly secret: string | null;
+    readonly keyAdvice: string | null;
+    readonly now: number;
+  },
 ): ModelFailure {
   const ours = engineErrorIn(fault);
   if (ours !== null) {
@@ -32,10 +43,11 @@ export function failureOf(
     const status = statusOf(fault);
     const retryAfterMs = retryAfter(fault.headers, now);
     const later = status === null || ((OVERLOADED.has(status) || status >= 500) && fault.code !== 'insufficient_quota');
+    const advice = keyAdvice === null ? '' : adviceFor(fault.status, keyAdvice);
     const message =
       status !== null && status >= 300 && status < 400
         ? `The model endpoint ${endpoint} redirects (${status}); configure its final URL, because the key is not sent to another address`
-        : `The model endpoint ${endpoint} answered with an error: ${detail}`;
+        : `The model endpoint ${endpoint} answered with an error: ${detail}${advice}`;
     return {
       error: new EngineError(
         later ? 'model_unavailable' : 'model_rejected',
@@ -58,6 +70,12 @@ export function failureOf(
     retryAfterMs: null,
     status: null,
   };
+}
+
+/** @param status of the answer itself: an error inside a stream comes after the key was accepted */
+function adviceFor(status: number | undefined, keyAdvice: string): string {
+  if (status === 401) return `. To correct the key, ${keyAdvice}`;
+  return status === 403 ? `. If the key may not use this model, ${keyAdvice}` : '';
 }
 
 /** An EngineError, even if the client wrapped it as a connection error. */

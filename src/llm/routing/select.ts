@@ -144,6 +144,7 @@ class Selection {
         ...shared,
         baseUrl,
         apiKey,
+        keyAdvice: keyAdviceFor(target),
         keyHeader: preset === null ? 'authorization' : preset.keyHeader,
         quirks: preset?.quirks ?? GENERIC,
         ...(fetch === undefined ? {} : { fetch }),
@@ -194,9 +195,7 @@ class Selection {
     const own = this.#own;
     const isOwn = own.type === 'http' && isSameEndpoint(own.baseUrl, baseUrl);
     const reason = isOwn ? null : (this.#deps.refuse?.(baseUrl) ?? null);
-    if (reason !== null) {
-      return refused(`The model endpoint ${origin} ${reason} (an operator can allow it with ALLOW_HOSTS)`);
-    }
+    if (reason !== null) return refused(`The model endpoint ${origin} ${reason}`);
     let apiKey = isOwn ? own.apiKey : null;
     if (choice.keySecret !== null) {
       const read = this.#deps.secret?.(choice.keySecret) ?? { ok: false, reason: `${choice.keySecret} is not set` };
@@ -281,6 +280,13 @@ function labelOf(target: Target): string {
     case 'http':
       return `${target.model ?? 'default model (LLM_MODEL is not set)'} at ${new URL(target.baseUrl).host}`;
   }
+}
+
+/** Where the key of this endpoint comes from. */
+function keyAdviceFor({ apiKey, keySecret, external }: Extract<Target, { type: 'http' }>): string {
+  if (keySecret !== null) return `check the secret ${keySecret}, which api_key_secret names`;
+  const setting = external ? 'api_key_secret' : 'LLM_API_KEY';
+  return apiKey === null ? `set ${setting}, because no key was sent` : `check ${setting}`;
 }
 
 function refused(message: string): Target {

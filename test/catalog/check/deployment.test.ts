@@ -21,13 +21,18 @@ function warningsOf(text: string, env: Variables, owners: readonly (string | nul
 
 describe('[X2] an address that this deployment does not reach is a warning that names ALLOW_HOSTS', () => {
   test.each([
-    ['http://localhost:4000/t', 'http://localhost:4000 has the port 4000', 'ALLOW_HOSTS=localhost:4000'],
+    [
+      'http://localhost:4000/t',
+      'http://localhost:4000 names "localhost", a host of the local network',
+      'ALLOW_HOSTS=localhost:4000',
+    ],
     ['http://localhost/t', 'names "localhost", a host of the local network', 'ALLOW_HOSTS=localhost:80'],
     ['https://crm.internal/t', 'names "crm.internal", a host that is not public', 'ALLOW_HOSTS=crm.internal:443'],
     ['http://127.0.0.1:8080/', 'which is a loopback address', 'ALLOW_HOSTS=127.0.0.1:8080'],
     ['http://10.1.2.3/', 'which is a private address', 'ALLOW_HOSTS=10.1.2.3:80'],
+    ['https://api.example.com:9000/', 'has the port 9000 (allowed: 80,', 'ALLOW_HOSTS=api.example.com:9000'],
     ['https://[::1]:8443/', 'which is a loopback address', 'ALLOW_HOSTS=[::1]:8443'],
-    ['http://${HOST:-localhost}:4000/t', 'has the port 4000', 'ALLOW_HOSTS=localhost:4000'],
+    ['http://${HOST:-localhost}:4000/t', 'names "localhost"', 'ALLOW_HOSTS=localhost:4000'],
   ])('%s', (url, reason, setting) => {
     const [warning, ...others] = warningsOf(tool(url), {});
     expect(others).toEqual([]);

@@ -92,12 +92,24 @@ test('[X2] a refusal says what is wrong and what is allowed', () => {
   });
   expect(checkUrl('http://example.com:22/', nobody)).toEqual({
     ok: false,
-    reason: 'has the port 22 (allowed: 80, 443, 8080, 8443)',
+    reason: 'has the port 22 (allowed: 80, 443, 8080, 8443). To allow it, set ALLOW_HOSTS=example.com:22',
   });
   expect(checkUrl('http://127.1/', nobody)).toEqual({
     ok: false,
-    reason: 'resolves to 127.0.0.1, which is a loopback address',
+    reason: 'resolves to 127.0.0.1, which is a loopback address. To allow it, set ALLOW_HOSTS=127.0.0.1:80',
   });
+});
+
+test.each([
+  ['http://127.0.0.1:24100/x', 'resolves to 127.0.0.1, which is a loopback address', '127.0.0.1:24100'],
+  ['https://crm.internal./', 'names "crm.internal", a host that is not public', 'crm.internal:443'],
+  ['https://api.example.com:9000/', 'has the port 9000 (allowed: 80, 443, 8080, 8443)', 'api.example.com:9000'],
+  ['http://[::1]:4000/', 'resolves to ::1, which is a loopback address', '[::1]:4000'],
+])('[X2] the refusal of %s names the entry that allows it, and no port that would not help', (url, what, entry) => {
+  const others = { allowHosts: ['secret.internal:80'] };
+  expect(checkUrl(url, nobody)).toEqual({ ok: false, reason: `${what}. To allow it, set ALLOW_HOSTS=${entry}` });
+  expect(checkUrl(url, others)).toEqual({ ok: false, reason: `${what}. To allow it, add ${entry} to ALLOW_HOSTS` });
+  expect(checkUrl(url, { allowHosts: [entry] })).toMatchObject({ ok: true });
 });
 
 test('[X2] the operator can allow a host and port, and only that one', () => {
@@ -334,7 +346,8 @@ describe('with an egress', () => {
     await expect(get('https://half.example.com/')).rejects.toMatchObject({
       code: 'address_refused',
       beforeDispatch: true,
-      message: '"https://half.example.com/" is not allowed: it resolves to 10.0.0.1, which is a private address',
+      message:
+        '"https://half.example.com/" is not allowed: it resolves to 10.0.0.1, which is a private address. To allow it, set ALLOW_HOSTS=half.example.com:443',
     });
     expect(sent.map(({ url, addresses }) => [url, addresses])).toEqual([
       ['https://good.example.com/a', ['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946']],

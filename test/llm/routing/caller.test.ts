@@ -30,6 +30,7 @@ function setUp(script: Script) {
   const connection: Connection = {
     name: 'scripted',
     secret: null,
+    keyAdvice: null,
     read: readChunk,
     async open(_, { end }) {
       const step = script[Math.min(opened, script.length - 1)] ?? '';
@@ -133,6 +134,7 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   const connection: Connection = {
     name: 'scripted',
     secret: null,
+    keyAdvice: null,
     read: readChunk,
     async open(_, { end, signal }) {
       const chunks = attempts[Math.min(opened, attempts.length - 1)] ?? [];

@@ -242,6 +242,53 @@ test('[L2] a 429 with Retry-After for one owner’s key opens the breaker for th
   await expect(read(modelFor('ann', 'of-ann'))).rejects.toMatchObject({ details: { status: 429 } });
 });
 
+describe('[L7] an endpoint that does not accept the key: the error names the setting or the secret in use', () => {
+  /** The message of a call that is answered with this status. */
+  async function messageOf(status: number, config: object, choice: Partial<ModelChoice>): Promise<string> {
+    const { deps: real } = world({ TOOL_KEY: 'sk-tool-key' });
+    const fetch: typeof globalThis.fetch = () =>
+      Promise.resolve(new Response(JSON.stringify({ error: { message: 'wrong key sk-tool-key sk-own' } }), { status }));
+    const { provider } = createModel(config, { ...real, fetch }, engine(choice));
+    const fault = await read(provider).catch((thrown: unknown) => thrown);
+    expect(fault).toMatchObject({ code: 'model_rejected', details: { status } });
+    return (fault as Error).message;
+  }
+  const THEIRS = 'https://theirs.example/v1';
+  const { apiKey: _key, ...keyless } = OWN;
+
+  test.each([
+    ['the deployment’s endpoint', OWN, {}, 'To correct the key, check LLM_API_KEY'],
+    ['without a key', keyless, {}, 'To correct the key, set LLM_API_KEY, because no key was sent'],
+    [
+      'a secret, also for the deployment’s endpoint',
+      OWN,
+      { endpoint: OWN.baseUrl, keySecret: 'TOOL_KEY' },
+      'To correct the key, check the secret TOOL_KEY, which api_key_secret names',
+    ],
+    [
+      'an endpoint of a manifest',
+      OWN,
+      { endpoint: THEIRS, keySecret: 'TOOL_KEY' },
+      'To correct the key, check the secret TOOL_KEY, which api_key_secret names',
+    ],
+    [
+      'an endpoint of a manifest without a key',
+      OWN,
+      { endpoint: THEIRS },
+      'To correct the key, set api_key_secret, because no key was sent',
+    ],
+  ])('%s', async (_, config, choice, advice) => {
+    const message = await messageOf(401, config, choice);
+    expect(message).toMatch(/^The model endpoint https:\/\/\w+\.example answered with an error: 401 wrong key /);
+    expect(message.endsWith(`. ${advice}`)).toBe(true);
+  });
+
+  test('403 may have another cause; other statuses have no advice', async () => {
+    expect(await messageOf(403, OWN, {})).toContain('. If the key may not use this model, check LLM_API_KEY');
+    expect(await messageOf(404, OWN, {})).not.toContain('LLM_API_KEY');
+  });
+});
+
 describe('LLM_PROVIDER', () => {
   test('selects the provider’s own address', async () => {
     const { asked, deps: real } = world();
