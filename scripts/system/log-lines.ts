@@ -81,6 +81,8 @@ function textOf({
       return `schedule failed: ${whose}: ${what}`;
     case 'webhook_refused':
       return `webhook refused: ${workflow === undefined ? '' : `${whose}: `}${what}`;
+    case 'setting_invalid':
+      return `invalid setting: ${message}`;
     case 'runner_unreachable':
       return `runner unreachable: ${rest.runner ?? ''}: ${message}`;
     case 'runner_reachable':

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
 import { parseIntervals } from '../../src/domain/intervals.ts';
+import { settingIssues } from '../../src/settings/setting-issues.ts';
 import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 import { parseRateLimit } from '../../src/policies/rate-limit.ts';
 import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
@@ -72,6 +73,8 @@ export function checkWorkerSettings(worker: Readonly<Record<string, string>>): A
   parseRateLimit(worker['RATE_LIMIT']);
   parseSessionExpiry(worker['SESSION_EXPIRY']);
   parseIntervals(worker);
+  const [issue] = settingIssues(worker);
+  if (issue !== undefined) throw new Error(issue);
   return keys;
 }
 

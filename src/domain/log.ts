@@ -19,6 +19,8 @@ export const LOG_EVENTS = {
   schedule_failed: { level: 'error', once: ['namespace', 'workflow', 'code'] },
   /** A webhook request was not accepted. */
   webhook_refused: { level: 'warn', once: ['namespace', 'workflow', 'code'] },
+  /** A setting has a value without an effect; the system serves without it. */
+  setting_invalid: { level: 'warn', once: ['message'] },
   /** A runner has not answered for `limits.runnerReportMs`. */
   runner_unreachable: { level: 'error' },
   /** A runner that was reported as unreachable answers again. */

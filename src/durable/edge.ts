@@ -14,6 +14,7 @@ import { describeModel } from './model.ts';
 import { platformClock, platformQueue } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
+import { settingIssues } from '../settings/setting-issues.ts';
 import { readSettings } from '../settings/settings.ts';
 import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
@@ -27,6 +28,8 @@ function appFor(env: Env): App {
   const known = apps.get(env);
   if (known !== undefined) return known;
   const settings = readSettings(env);
+  const log = loggerOf(env);
+  for (const message of settingIssues(env, env.AI ?? null)) log('setting_invalid', { message });
   const startedAt = platformClock.now();
   let runnerWorked = false;
   const app = createApp({
@@ -71,7 +74,7 @@ function appFor(env: Env): App {
       const model = describeModel(env, settings);
       return { executors: executorList(runner), model, endpoints, runner, missing, setAside };
     },
-    log: loggerOf(env),
+    log,
   });
   apps.set(env, app);
   return app;

@@ -76,12 +76,19 @@ export function readSettings(env: Variables & Containers): Settings {
     allowHosts: list(env.ALLOW_HOSTS),
     egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
-    debugPrompts: env.DEBUG_PROMPTS === '1' || env.DEBUG_PROMPTS === 'true',
+    debugPrompts: parseSwitch(env.DEBUG_PROMPTS) ?? false,
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     intervals: parseIntervals(env),
     host: hostOf(env),
     setAside: setAsideOf(env),
   };
+}
+
+/** @returns null if the text is neither on nor off; unset and empty mean off */
+export function parseSwitch(text: string | undefined): boolean | null {
+  const written = text?.trim().toLowerCase() ?? '';
+  if (['1', 'true', 'yes', 'on'].includes(written)) return true;
+  return ['', '0', 'false', 'no', 'off'].includes(written) ? false : null;
 }
 
 function hostOf({ HOST_LIFE: life = '', HOST_FROZEN: frozen }: Variables): HostLife {

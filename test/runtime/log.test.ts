@@ -1,6 +1,7 @@
 /** The platform's log, written by real objects (X5). */
-import { runInDurableObject } from 'cloudflare:test';
+import { createExecutionContext, runInDurableObject } from 'cloudflare:test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { edge } from '../../src/durable/edge.ts';
 import { here, SCHEDULES } from './bindings.ts';
 
 const lines: string[] = [];
@@ -56,5 +57,21 @@ test('[X5] a schedule that cannot start is logged at its first attempt, and not 
       message: expect.any(String) as string,
       stack: expect.any(String) as string,
     },
+  ]);
+});
+
+test('[H8] settings without an effect are logged once, and the Worker serves', async () => {
+  const env = { ...here, ALLOW_HOSTS: 'db.internal, http://127.0.0.1:24100', DEBUG_PROMPTS: 'maybe' };
+  for (let time = 0; time < 2; time += 1) {
+    const request = new Request('http://127.0.0.1/health') as Parameters<NonNullable<typeof edge.fetch>>[0];
+    const answered = await edge.fetch?.(request, env, createExecutionContext());
+    expect(answered?.status).toBe(200);
+  }
+  expect(entries('setting_invalid').map(({ level, message }) => [level, message])).toEqual([
+    [
+      'warn',
+      expect.stringContaining('ALLOW_HOSTS must be a list of host or host:port, found "http://127.0.0.1:24100"'),
+    ],
+    ['warn', 'DEBUG_PROMPTS must be 1 or 0, found "maybe"'],
   ]);
 });

@@ -32,6 +32,7 @@ describe('[X5] a line for each entry', () => {
     ],
     ['schedule_failed', { workflow: 'nightly', message: 'm' }, 3, 'schedule failed: workflow nightly: m (3 times)'],
     ['webhook_refused', { workflow: 'w', code: 'c', message: 'm' }, 1, 'webhook refused: workflow w: c: m'],
+    ['setting_invalid', { message: 'm' }, 1, 'invalid setting: m'],
     ['runner_unreachable', { runner: 'http://r', message: 'm' }, 1, 'runner unreachable: http://r: m'],
     [
       'work_quarantined',

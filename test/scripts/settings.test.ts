@@ -144,6 +144,19 @@ describe('[H8] npm start', () => {
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
+    ['EGRESS', 'nowhere', 'EGRESS must be platform or runner, found "nowhere"'],
+    [
+      'ALLOW_HOSTS',
+      'db.internal,http://127.0.0.1:24100',
+      'ALLOW_HOSTS must be a list of host or host:port, found "http://127.0.0.1:24100" (example: ALLOW_HOSTS=127.0.0.1:24100)',
+    ],
+    ['DEBUG_PROMPTS', 'maybe', 'DEBUG_PROMPTS must be 1 or 0, found "maybe"'],
+    [
+      'LLM_BASE_URL',
+      '127.0.0.1:24200',
+      'LLM_BASE_URL "127.0.0.1:24200" is not an HTTP(S) URL (example: LLM_BASE_URL=http://127.0.0.1:11434/v1)',
+    ],
+    ['LLM_PROVIDER', 'skynet', 'LLM_PROVIDER "skynet" is unknown'],
   ])('reports an error in %s=%s before anything starts', (name, value, message) => {
     expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);
   });

@@ -115,8 +115,21 @@ const RANGE_WORDS: Readonly<Record<string, string>> = {
   reserved: 'a reserved address',
 };
 
+/** Whether an entry of `allowHosts` can match a URL: `host` or `host:port`, with the host as the URL parser writes it. */
+export function isAllowEntry(entry: string): boolean {
+  const { name = '', port } = partsOf(entry);
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return false;
+  if (name === '' || name.includes('*') || name.endsWith('.') || !URL.canParse(`http://${name}/`)) return false;
+  return new URL(`http://${name}/`).hostname === name;
+}
+
+function partsOf(entry: string): { readonly name?: string | undefined; readonly port?: string | undefined } {
+  const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(entry.trim().toLowerCase()) ?? [];
+  return { name, port };
+}
+
 function isEntry(entry: string, host: string, port: number): boolean {
-  const [, name, allowedPort] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(entry.trim().toLowerCase()) ?? [];
+  const { name, port: allowedPort } = partsOf(entry);
   return name === host && (allowedPort === undefined || Number(allowedPort) === port);
 }
 

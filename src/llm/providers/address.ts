@@ -1,5 +1,6 @@
 /** The URL of a model endpoint, and the comparison with the deployment's own. */
 import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
 
 /**
  * The origin of a base URL, the only destination of the key (L7).
@@ -9,9 +10,14 @@ import { EngineError } from '../../domain/errors.ts';
 export function originOf(baseUrl: string): string {
   const base = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (base === null || !/^https?:$/.test(base.protocol)) {
-    throw new EngineError('model_rejected', `the model endpoint "${baseUrl}" is not an HTTP(S) URL`);
+    throw new EngineError('model_rejected', `the model endpoint "${shownAddress(baseUrl)}" is not an HTTP(S) URL`);
   }
   return base.origin;
+}
+
+/** An address in messages, also an invalid one: cut, and without a user and password. */
+export function shownAddress(written: string): string {
+  return written.replace(/^.*@/s, '…@').slice(0, limits.excerptChars);
 }
 
 /**

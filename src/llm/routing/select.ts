@@ -4,7 +4,7 @@ import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition, ModelChoice } from '../../domain/manifest.ts';
 import type { Clock, ModelDelta, ModelProvider, Random } from '../../domain/ports.ts';
 import type { SecretRead } from '../../domain/secrets.ts';
-import { isSameEndpoint, originOf } from '../providers/address.ts';
+import { isSameEndpoint, originOf, shownAddress } from '../providers/address.ts';
 import { createDemoProvider } from '../demo/demo.ts';
 import { Endpoints } from './endpoints.ts';
 import { GENERIC, PRESET_NAMES, PRESETS, isPresetName, presetAt } from '../providers/presets.ts';
@@ -87,6 +87,12 @@ export function createModel(
     provider: createRouter(candidates, engine?.routing ?? 'failover'),
     description: candidates[0]?.label ?? '',
   };
+}
+
+/** Why the deployment's own model cannot be used, or null. The message names the setting. */
+export function modelIssue(config: ModelConfig, ai: AiBinding | null): string | null {
+  const target = ownTarget(config, ai);
+  return target.type === 'unusable' ? target.fault.message : null;
 }
 
 class Selection {
@@ -239,8 +245,11 @@ function ownTarget(config: ModelConfig, ai: AiBinding | null): Target {
   const named = PRESETS[provider ?? 'openai'];
   const baseUrl = written ?? named.baseUrl;
   if (baseUrl === null) return refused(`${named.title} needs LLM_BASE_URL, such as ${named.example}`);
-  const origin = tried(() => originOf(baseUrl));
-  if (typeof origin !== 'string') return { type: 'unusable', fault: origin };
+  if (typeof tried(() => originOf(baseUrl)) !== 'string') {
+    return refused(
+      `LLM_BASE_URL "${shownAddress(baseUrl)}" is not an HTTP(S) URL (example: LLM_BASE_URL=http://127.0.0.1:11434/v1)`,
+    );
+  }
   return {
     type: 'http',
     preset: presetFor(provider, baseUrl),

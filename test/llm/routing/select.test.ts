@@ -44,7 +44,7 @@ describe('selection', () => {
 
   test('[L1] with an invalid base URL the system starts, reports it, and fails every call', async () => {
     const { provider, description } = createModel({ baseUrl: 'localhost', model: 'm' }, deps);
-    expect(description).toContain('the model endpoint "localhost" is not an HTTP(S) URL');
+    expect(description).toContain('not usable: LLM_BASE_URL "localhost" is not an HTTP(S) URL (example: ');
     await expect(read(provider)).rejects.toMatchObject({ code: 'model_rejected' });
   });
 });
