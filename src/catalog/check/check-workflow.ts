@@ -12,6 +12,7 @@ import type { BuildContext } from '../build/build-base.ts';
 import { namesInCondition, whyNotCel } from './condition-names.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import type { FieldPath } from './problem.ts';
+import { membersOf, WORKFLOW_PATH } from '../../domain/workflow-path.ts';
 import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
 /** One list of steps. */
@@ -39,6 +40,7 @@ interface CheckState {
 
 /** White space is part of the path and trimmed later: two ways to match it would take quadratic time. */
 const REFERENCE = /\$\(([^()]*)\)/g;
+const PATH = new RegExp(`^${WORKFLOW_PATH}$`);
 const ROOTS = ['steps', 'trigger', 'item', 'index'] as const;
 /** The longest infix between the id of a `for_each` and the names of its steps. */
 const INDEX = `_${limits.actionsPerRun - 1}_`;
@@ -136,7 +138,7 @@ function readTexts(value: unknown, field: FieldPath, level: Level, place: number
   if (typeof value === 'string') {
     for (const [, written = ''] of value.matchAll(REFERENCE)) {
       const path = written.trim();
-      if (/^[A-Za-z_][\w.-]*$/.test(path)) addDependency(checkPath(path, field, level, state), level, place);
+      if (PATH.test(path)) addDependency(checkPath(path, field, level, state), level, place);
     }
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) readTexts(item, [...field, index], level, place, state);
@@ -171,7 +173,7 @@ interface StepPosition {
 }
 
 function checkPath(path: string, field: FieldPath, level: Level, { context, inputs }: CheckState): StepPosition | null {
-  const [root = '', name = ''] = path.split('.');
+  const [root = '', name = ''] = membersOf(path);
   if (root === 'steps') {
     let up = 0;
     const known: string[] = [];

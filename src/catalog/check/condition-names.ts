@@ -3,6 +3,7 @@
  * words in quotes, members of other values, and variables of comprehensions.
  */
 import { parse } from '@marcbachmann/cel-js';
+import { membersOf } from '../../domain/workflow-path.ts';
 
 export interface NamedInCondition {
   /** Position of the reference in the text, including its syntax. */
@@ -19,9 +20,9 @@ export interface NamedInCondition {
  */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$)/g;
 const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
-const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)["']$/;
+const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+|\[\d+\])*)\s*\)["']$/;
 const NAMED =
-  /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+)*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
+  /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+|\[\d+\])*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
 const COMPREHENSION = /\.(?:all|exists|exists_one|map|filter)\(\s*(\w+)\s*,/g;
 /** Maximum white space between `has(` and a name. */
 const HAS_CHARS = 64;
@@ -33,13 +34,13 @@ export function namesInCondition(text: string): NamedInCondition[] {
   const found: NamedInCondition[] = [];
   // blank out quoted text, keeping positions
   const bare = text.replaceAll(QUOTED, (quoted, start: number) => {
-    const path = QUOTED_REFERENCE.exec(quoted)?.[1]?.split('.');
-    if (path !== undefined) found.push({ start, end: start + quoted.length, path, isTest: false });
+    const path = QUOTED_REFERENCE.exec(quoted)?.[1];
+    if (path !== undefined) found.push({ start, end: start + quoted.length, path: membersOf(path), isTest: false });
     return ' '.repeat(quoted.length);
   });
   const bound = boundIn(bare);
   for (const { 0: written, 1: reference, 2: plain, 3: call = '', index } of bare.matchAll(NAMED)) {
-    const whole = (reference ?? plain ?? '').split('.');
+    const whole = membersOf(reference ?? plain ?? '');
     const method = call !== '' && reference === undefined;
     const path = method ? whole.slice(0, -1) : whole;
     const [root] = path;

@@ -45,7 +45,11 @@ export class ActionRunner {
 
   constructor(given: Omit<ActionScope, 'actions' | 'names'> & { readonly outcomes: OutcomeReader }) {
     this.names = new RunNames(given);
-    const scope = { ...given, actions: new ActionLog(given.log, given.state), names: this.names };
+    const scope = {
+      ...given,
+      actions: new ActionLog(given.log, given.state, given.context.source.type === 'workflow'),
+      names: this.names,
+    };
     this.#scope = scope;
     this.timers = new RunTimers(scope);
     this.conditions = new Conditions(scope);

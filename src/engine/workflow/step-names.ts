@@ -1,6 +1,7 @@
 /** Resolves the names of a workflow's steps, and the references between steps (M6). */
 import type { Json } from '../../domain/json.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import { membersOf } from '../../domain/workflow-path.ts';
 import { StepFailed } from './step-failed.ts';
 
 /** The scope of a step: the names that it can use, and its surroundings. */
@@ -97,5 +98,5 @@ export function mappedPath(name: string, path: readonly string[], { ids }: Scope
   const [first, ...rest] = path;
   const mapping = ids.get(name)?.step.outputMapping ?? {};
   const target = first !== undefined && Object.hasOwn(mapping, first) ? mapping[first] : undefined;
-  return target === undefined ? path : [...target.split('.').filter((part) => part !== ''), ...rest];
+  return target === undefined ? path : [...membersOf(target).filter((part) => part !== ''), ...rest];
 }

@@ -6,13 +6,14 @@ import { namesInCondition } from '../../catalog/check/condition-names.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { WorkflowStep } from '../../domain/manifest.ts';
+import { celPath, membersOf, WORKFLOW_PATH } from '../../domain/workflow-path.ts';
 import { idOf, mappedPath } from './step-names.ts';
 import type { Scope } from './step-names.ts';
 
 /** Roots of references; any other `$(word)` is literal. */
 const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
-const REFERENCES = /\$\(\s*([A-Za-z_][\w.-]*)\s*\)/g;
-const REFERENCE_ONLY = /^\s*\$\(\s*([A-Za-z_][\w.-]*)\s*\)\s*$/;
+const REFERENCES = new RegExp(String.raw`\$\(\s*(${WORKFLOW_PATH})\s*\)`, 'g');
+const REFERENCE_ONLY = new RegExp(String.raw`^\s*\$\(\s*(${WORKFLOW_PATH})\s*\)\s*$`);
 
 export class StepValues {
   readonly #inputs: JsonObject;
@@ -33,7 +34,7 @@ export class StepValues {
       at = end;
       if (root === 'steps') {
         const members = mappedPath(name, rest, scope);
-        const here = scope.ids.has(name) ? [idOf(name, scope), ...members].join('.') : written;
+        const here = scope.ids.has(name) ? celPath([idOf(name, scope), ...members]) : written;
         when += !isTest ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
       } else {
         const value = this.#valueAt(path, scope);
@@ -54,14 +55,14 @@ export class StepValues {
 
   #translateText(text: string, scope: Scope): Json {
     const whole = REFERENCE_ONLY.exec(text)?.[1];
-    if (whole !== undefined && ROOTS.has(whole.split('.')[0] ?? ''))
-      return this.#reference(whole, scope) ?? escaped(this.#valueAt(whole.split('.'), scope) ?? null);
+    if (whole !== undefined && ROOTS.has(membersOf(whole)[0] ?? ''))
+      return this.#reference(whole, scope) ?? escaped(this.#valueAt(membersOf(whole), scope) ?? null);
     let out = '';
     let at = 0;
     for (const match of text.matchAll(REFERENCES)) {
       const [written, path = ''] = match;
-      if (!ROOTS.has(path.split('.')[0] ?? '')) continue;
-      const value = this.#valueAt(path.split('.'), scope) ?? null;
+      if (!ROOTS.has(membersOf(path)[0] ?? '')) continue;
+      const value = this.#valueAt(membersOf(path), scope) ?? null;
       const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
       out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
       at = match.index + written.length;
@@ -71,7 +72,7 @@ export class StepValues {
 
   /** A protocol reference to a step's result, or null if the value is already known. */
   #reference(path: string, scope: Scope): string | null {
-    const [root, name = '', ...rest] = path.split('.');
+    const [root, name = '', ...rest] = membersOf(path);
     if (root !== 'steps') return null;
     const members = mappedPath(name, rest, scope);
     return `\${${[idOf(name, scope), ...members].join('.')}}`;
@@ -93,11 +94,16 @@ export class StepValues {
   }
 }
 
+/** Replaces the references of the protocol in a message with those of a workflow: `${a.x}` becomes `$(steps.a.x)`. */
+export function asWritten(message: string): string {
+  return message.replaceAll(/\$\{([\w.-]+)\}/g, '$(steps.$1)');
+}
+
 /** Ids of the steps that a value refers to; they become dependencies. */
 export function stepsIn(value: Json, scope: Scope): string[] {
   if (typeof value === 'string') {
     return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
-      const [root, name = ''] = path.split('.');
+      const [root, name = ''] = membersOf(path);
       return root === 'steps' ? [idOf(name, scope)] : [];
     });
   }

@@ -237,6 +237,14 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'outputs.y.source: $(steps.c): no visible step is called "c" (did you mean a?)',
     ],
     [
+      'steps: [{name: a, type: llm}]\noutputs: {x: "steps.b[0].text"}',
+      'outputs.x: $(steps.b[0].text): no visible step is called "b" (did you mean a?)',
+    ],
+    [
+      'steps: [{name: get, type: llm}, {name: a, type: llm, parameters: {prompt: "see $(steps.gett[0].text)"}}]',
+      'steps[1].parameters.prompt: $(steps.gett[0].text): no visible step is called "gett" (did you mean get?)',
+    ],
+    [
       'steps: [{name: e, type: for_each, items: [1], steps: [{name: one, type: llm}]}, {name: b, type: llm, parameters: {p: $(steps.one)}}]',
       'no visible step is called "one"',
     ],

@@ -8,6 +8,8 @@ describe('[M6] names in a condition', () => {
     ['steps.a.rows[0].item == 1', ['steps.a.rows']],
     ['steps.a.rows.exists(item, item.price > 3) && item.x > 2', ['steps.a.rows', 'item.x']],
     ['steps.a.x.filter(i, i.item > index).size() > 1', ['steps.a.x', 'index']],
+    ['$(steps.a.rows[0].id) == "$(item[1])"', ['steps.a.rows.0.id', 'item.1']],
+    ["'$(item[1].x)' == 'a'", ['item.1.x']],
     ['trigger.list.size() > 0', ['trigger.list']],
     ['index % 2 == 0 && items > 3 && index(3)', ['index']],
     ["'$(steps.a.s)' == 'ok' && \"a $(item)\" != ''", ['steps.a.s']],

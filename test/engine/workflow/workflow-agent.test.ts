@@ -114,7 +114,10 @@ test('[M6] inputs are checked before anything runs: the message names the workfl
     inputs: { type: 'object', properties: { count: { type: 'number' } }, required: ['count'] },
   });
   expect(() => checkInputs(given, { count: 1 })).not.toThrow();
-  const fault = { code: 'invalid_request', message: expect.stringMatching(/^Workflow "pipeline": .*count/) as string };
+  const fault = {
+    code: 'invalid_request',
+    message: expect.stringMatching(/^Workflow "pipeline": inputs\.count: /) as string,
+  };
   for (const inputs of [{ count: 'one' }, {}]) {
     expect(() => checkInputs(given, inputs)).toThrow(expect.objectContaining(fault) as Error);
   }

@@ -144,6 +144,63 @@ describe('[M6] steps', () => {
     expect(JSON.parse(result.response)).toEqual(outputs);
   });
 
+  test('name items of lists as [0] or .0: in parameters, outputs, mappings, conditions and inputs', async () => {
+    const rooms = { rooms: [{ id: 'r1', beds: [1, 2] }, { id: 'r2' }] };
+    const { result, outputs } = await run(
+      workflow(
+        [
+          { name: 'find', parameters: { give: rooms }, outputMapping: { last: 'rooms[1].id' } },
+          {
+            name: 'use',
+            parameters: {
+              give: {
+                whole: '$(steps.find.rooms[0].beds[1])',
+                text: 'room $(steps.find.rooms[0].id), $(steps.find.rooms.1.id) and $(trigger.names[1])',
+                input: '$(trigger.names[0])',
+                mapped: '$(steps.find.last)',
+              },
+            },
+          },
+          { name: 'plain', condition: "steps.find.rooms[0].id == 'r1'", parameters: { give: 1 } },
+          { name: 'dollar', condition: "$(steps.find.rooms[0].id) == 'r1'", parameters: { give: 1 } },
+          { name: 'quoted', condition: "'$(steps.find.rooms.0.id)' == 'r1'", parameters: { give: 1 } },
+          { name: 'other', condition: "$(trigger.names[1]) == 'Ann'", parameters: { give: 1 } },
+        ],
+        {
+          id: 'steps.find.rooms[1].id',
+          use: 'steps.use',
+          conditions: 'steps.plain',
+          dollar: 'steps.dollar',
+          quoted: 'steps.quoted',
+          other: 'steps.other',
+        },
+      ),
+      { names: ['Ann', 'Bo'] },
+    );
+    expect(result).toMatchObject({ status: 'completed', warnings: [] });
+    expect(outputs).toEqual({
+      id: 'r2',
+      use: { whole: 2, text: 'room r1, r2 and Bo', input: 'Ann', mapped: 'r2' },
+      conditions: 1,
+      dollar: 1,
+      quoted: 1,
+      other: null,
+    });
+  });
+
+  test('[P12] a path that does not exist is named as it is written in the workflow', async () => {
+    const { result } = await run(
+      workflow([{ name: 'bookings' }, { name: 'report', parameters: { n: '$(steps.bookings.nothing[0])' } }], {
+        none: 'steps.bookings.none',
+      }),
+    );
+    expect(result.status).toBe('completed');
+    expect(result.warnings.map(({ message }) => message)).toEqual([
+      '$(steps.bookings.nothing.0): this path does not exist; the value is null',
+      '$(steps.bookings.none): this path does not exist; the value is null',
+    ]);
+  });
+
   test('run in parallel if they have depends_on', async () => {
     const { started, most } = await run(
       workflow([
