@@ -39,8 +39,9 @@ export const limits = {
   tableColumns: 12,
   /** JSON in a response is indented up to this size (P13). */
   indentedJsonChars: 16_384,
-  /** References without a value that the model is shown (P10). */
+  /** References without a value: that the model is shown, and that an event lists (P10). */
   missingShown: 10,
+  gapsListed: 100,
   /** A `when` expression, and the nodes of its syntax tree (S9). */
   conditionChars: 2_000,
   conditionNodes: 256,

@@ -53,7 +53,7 @@ describe('[H5] the key of npm commands', () => {
   });
 
   test.each([
-    ['chat', [], {}, 1, 'CORTEX_API_KEY=<key> npm run chat'],
+    ['chat', [], {}, 1, 'CORTEX_API_KEY=<key>'],
     ['chat', [], { CORTEX_API_KEY: 'wrong-key' }, 1, 'does not know this API key'],
     ['chat', ['--key', 'wrong-key'], { CORTEX_API_KEY: 'right-key' }, 1, 'does not know this API key'],
     ['chat', ['assistant', '--key', 'right-key'], {}, 0, ''],

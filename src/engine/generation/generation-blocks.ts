@@ -91,15 +91,13 @@ export class GenerationBlocks {
 
   /**
    * @param interrupted a crash cut off the rest, so it cannot be the answer (J2)
-   * @returns null for a response without text, which answers nothing (P10)
+   * @param counts whether a response without text answers; only in the record of an earlier version (P10)
+   * @returns null for a response that answers nothing
    */
-  closeResponse(
-    unclosed: boolean,
-    interrupted: boolean,
-  ): { final: Finality; refers: readonly ActionKey[]; hasReferences: boolean } | null {
+  closeResponse(unclosed: boolean, interrupted: boolean, counts: boolean): Closed | null {
     this.#segments.close(unclosed, interrupted);
     const { final, refers, hasReferences, isBlank } = this.#response;
-    if (isBlank) return null;
+    if (isBlank && !counts) return null;
     this.#offersAnswer ||= final !== false && !interrupted;
     return { final: interrupted ? false : final, refers: [...refers], hasReferences };
   }
@@ -123,6 +121,12 @@ export class GenerationBlocks {
     this.#isReasoning = false;
     this.#segments.close(false);
   }
+}
+
+interface Closed {
+  readonly final: Finality;
+  readonly refers: readonly ActionKey[];
+  readonly hasReferences: boolean;
 }
 
 interface OpenResponse {

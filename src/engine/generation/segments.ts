@@ -310,10 +310,11 @@ export class Segments {
   }
 
   /** A value with a line of its own. Blank lines separate a table from the text around it. */
-  #emitBlock(block: Block, { block: render }: UndecidedValue, follows: Follows): void {
+  #emitBlock(block: Block, { block: render, text: compact }: UndecidedValue, follows: Follows): void {
     const { indent, isAfterBlank } = block.position;
     const { text, isTable } = render(indent ?? '');
-    this.#renderedChars += text.length;
+    // Its compact form was counted when it was rendered.
+    this.#renderedChars += Math.max(0, text.length - compact.length);
     const before = isTable && !isAfterBlank ? `\n${indent ?? ''}` : '';
     this.#emit(block, `${before}${text}${isTable && follows === 'line' ? '\n' : ''}`);
   }
@@ -361,8 +362,8 @@ export class Segments {
         segment: block.segment,
         content: block.content,
         ...(block.type === 'response' ? { final: block.final } : {}),
-        ...(pending.size > 0 ? { pending: [...pending] } : {}),
-        ...(missing.size > 0 ? { missing: [...missing.values()].map(({ reference }) => spelled(reference)) } : {}),
+        ...(pending.size > 0 ? { pending: [...pending].slice(0, limits.gapsListed) } : {}),
+        ...(missing.size > 0 ? { missing: [...missing.values()].slice(0, limits.gapsListed).map(spelledOf) } : {}),
         ...(completes === null ? {} : { completes }),
         ...(block.unclosed ? { unclosed: true } : {}),
         ...(block.shortened ? { cut: true } : {}),
@@ -380,6 +381,10 @@ export class Segments {
     if (earlier === undefined) this.#responses.push({ segment, content, final });
     else Object.assign(earlier, { content, final });
   }
+}
+
+function spelledOf({ reference }: OpenReference): string {
+  return spelled(reference);
 }
 
 function isUndecided(piece: Piece | undefined): boolean {

@@ -84,7 +84,9 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         actions.settlements.reject(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
-        const closed = generations.blocks.closeResponse(event.unclosed, interrupted && event.unclosed);
+        const recorded = log.replaying ? (replay?.answerOf(log.iteration) ?? null) : null;
+        const isCut = interrupted && event.unclosed;
+        const closed = generations.blocks.closeResponse(event.unclosed, isCut, recorded?.missing === false);
         if (closed !== null) decide({ type: 'response_closed', at, ...closed });
         return;
       }

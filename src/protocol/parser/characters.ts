@@ -7,8 +7,12 @@ const SPACE = 32;
 export const DOUBLE_QUOTE = 34;
 export const DOLLAR = 36;
 export const SINGLE_QUOTE = 39;
+export const CLOSE_PARENTHESIS = 41;
 export const ASTERISK = 42;
+export const PLUS = 43;
 export const COMMA = 44;
+export const HYPHEN = 45;
+export const FULL_STOP = 46;
 export const SLASH = 47;
 export const COLON = 58;
 export const LESS = 60;
@@ -29,10 +33,14 @@ export function isSpace(code: number): boolean {
   return code === SPACE || (code >= TAB && code <= CARRIAGE_RETURN);
 }
 
+export function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
 /** ASCII letters and digits, and `_`. */
 export function isWordCharacter(code: number): boolean {
   const letter = code | 32;
-  return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) || code === UNDERSCORE;
+  return (letter >= 97 && letter <= 122) || isDigit(code) || code === UNDERSCORE;
 }
 
 /** Like `indexOf`, but returns the text's length if the character does not occur. */

@@ -4,11 +4,26 @@
  * Owns the position within the line, and the open fence. Does not own the text.
  *
  * Invariants:
- *  1. A fence is a line that begins with at least three backticks or tildes. A line of at least as many of the same
- *     character, and nothing else, closes it.
+ *  1. A fence is a line that begins with at least three backticks or tildes. In a response, list and quotation marks may
+ *     come before them. A line of at least as many of the same character, and nothing else, closes it.
  *  2. Only the beginning of a line is read character by character.
  */
-import { BACKTICK, BYTE_ORDER_MARK, DOLLAR, LESS, LINE_FEED, TILDE, isSpace } from './characters.ts';
+import {
+  ASTERISK,
+  BACKTICK,
+  BYTE_ORDER_MARK,
+  CLOSE_PARENTHESIS,
+  DOLLAR,
+  FULL_STOP,
+  GREATER,
+  HYPHEN,
+  LESS,
+  LINE_FEED,
+  PLUS,
+  TILDE,
+  isDigit,
+  isSpace,
+} from './characters.ts';
 import type { Block } from './block-writer.ts';
 import type { TextPosition } from './text-position.ts';
 import type { Wrapper } from './wrapper.ts';
@@ -16,6 +31,10 @@ import type { Wrapper } from './wrapper.ts';
 type Place =
   /** Only white space on the line so far. */
   | 'line_start'
+  /** In the number of a list item. */
+  | 'number'
+  /** After the mark of a list item or quotation: white space must follow. */
+  | 'item'
   /** In the backticks or tildes of a possible fence. */
   | 'marks'
   /** After the marks. */
@@ -99,12 +118,22 @@ export class Fences {
         case 'line_start':
           if (isSpace(code) || (code === BYTE_ORDER_MARK && this.#position.base + index === 0)) break;
           if (code === LESS) return index;
+          if (block === 'response' && !this.open && this.#beginsItem(code)) break;
           if (code !== BACKTICK && code !== TILDE) return this.#enter(index);
           if (block === 'text' && !this.open && this.#wrapper.mayBeginWith(code)) return index;
           if (this.open && this.#open !== code) return this.#enter(index);
           this.#place = 'marks';
           this.#mark = code;
           this.#marks = 1;
+          break;
+        case 'number':
+          if (isDigit(code)) break;
+          if (code !== FULL_STOP && code !== CLOSE_PARENTHESIS) return this.#enter(index);
+          this.#place = 'item';
+          break;
+        case 'item':
+          if (!isSpace(code)) return this.#enter(index);
+          this.#place = 'line_start';
           break;
         case 'marks':
           if (code === this.#mark) {
@@ -130,6 +159,13 @@ export class Fences {
       index += 1;
     }
     return index;
+  }
+
+  /** Whether a character may begin a list item or quotation. */
+  #beginsItem(code: number): boolean {
+    if (isDigit(code)) this.#place = 'number';
+    else if (code === HYPHEN || code === ASTERISK || code === PLUS || code === GREATER) this.#place = 'item';
+    return this.#place !== 'line_start';
   }
 
   #enter(index: number): number {

@@ -6,7 +6,8 @@
 /** Characters of a line that are kept: enough for the indentation and a fence. */
 const KEPT_CHARS = 40;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+/** As in responses: list and quotation marks may come before it (P9). */
+const FENCE = /^(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})/;
 const INDENT = /^ {0,3}$/;
 
 export class MarkdownPosition {
@@ -56,6 +57,8 @@ export class MarkdownPosition {
   /** A fence is closed by the same character, at least as often, with nothing behind it. */
   #closes(mark: string): boolean {
     const behind = this.#line.trimStart().slice(mark.length).trim();
-    return behind === '' && !this.#isLonger && mark.startsWith(this.#fence ?? '');
+    return (
+      this.#line.trimStart().startsWith(mark) && behind === '' && !this.#isLonger && mark.startsWith(this.#fence ?? '')
+    );
   }
 }

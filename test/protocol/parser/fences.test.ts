@@ -87,6 +87,27 @@ describe('[P9] a fence in a block', () => {
     expect(read(`<thought>\n\`\`\`\n<b></thought> x\n</thought>${RUN}`)).toEqual(['run', '```\n<b></thought> x']);
   });
 
+  test.each([
+    ['1. ```sh\n   npm i\n   ```\nDone.', 'run'],
+    ['> 12) - ~~~\n> x\n~~~', 'run'],
+    ['- ```\n  </response>\n  ```\n', 'run'],
+    ['* + ```\n```', 'run'],
+    ['1.\n2.\n- \n-', 'run'],
+    ['12. text <b> 3 > 2 - 1', 'run'],
+    // Not marks of a list: the fence at the start of the last line is open at the end of the text.
+    ['-```\n```\n', ''],
+    ['1```\n```\n', ''],
+    ['1.a ```\n```\n', ''],
+  ])('in a response it may begin after list and quotation marks: %j', (text, expected) => {
+    const [runs, shown] = read(`<response>${text}</response>${RUN}`);
+    expect(runs).toBe(expected);
+    expect(shown.startsWith(text.trim())).toBe(true);
+  });
+
+  test('in a thought it may not', () => {
+    expect(read(`<thought>\n- \`\`\`\n${RUN}</thought>`)[0]).toBe('run');
+  });
+
   test('[P12] a reference after the marks of a response is one', () => {
     expect(parse('<response>\n``` $a\n$b</response>').filter(({ type }) => type === 'response_reference')).toHaveLength(
       2,
