@@ -311,6 +311,8 @@ export const limits = {
   /** A description of a result, and the statements that create a relic's tables, in the prompt. */
   returnsChars: 200,
   tablesPromptChars: 4_000,
+  /** A pattern, a format or a default of a parameter in the prompt; longer ones are not shown. */
+  parameterLimitPromptChars: 80,
   /** Summary of older turns (`memory`): one question or answer (of which `summaryReadChars` are read), and in total. */
   summaryTurnChars: 300,
   summaryReadChars: 600,

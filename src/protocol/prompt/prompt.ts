@@ -17,6 +17,7 @@ import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../doma
 import { isInternalAllowed } from './allowed.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
+import { defaultOf, limitsOf } from './parameter-limits.ts';
 import { approvalNote, endpointReturns, oneLine, tablesOf, toolReturns, workflowReturns } from './returns.ts';
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
@@ -74,7 +75,7 @@ Actions:
 - ${identity}
 - ${mode}; the result of "fire_and_forget" is never seen.
 - Up to ${agent.loop.maxParallelActions} run at once; declare all that can run now. What uses $id waits for it; depends_on says what else must wait.
-- $id (or $output_key) is the result of an earlier action, $id.path[0] a part of it, in parameters and in your response. Use a path only where the result is described here or was shown to you. $$ is a dollar sign.${codeInputs(agent)}
+- $id (or $output_key) is the result of an earlier action or the value of a feed, $id.path[0] a part of it, in parameters and in your response. Use a path only where the result is described here or was shown to you. $$ is a dollar sign.${codeInputs(agent)}
 
 Your response:
 - Each $id in it is filled in when its action ends. Data alone on a line becomes a table or a JSON block. The user reads [id: failed], [id: pending] or [id.path: missing] where there is no value.
@@ -193,7 +194,12 @@ function parameterLines(schema: JsonObject, indent: string): string[] {
       lines.push(`${indent}- ${name}`);
       continue;
     }
-    const notes = required.includes(name) ? `${typeOf(spec)}, required` : typeOf(spec);
+    const byDefault = defaultOf(spec);
+    const notes = [
+      typeOf(spec),
+      ...(byDefault === null ? [] : [byDefault]),
+      ...(required.includes(name) ? ['required'] : []),
+    ].join(', ');
     const description = typeof spec['description'] === 'string' ? `: ${oneLine(spec['description'])}` : '';
     lines.push(`${indent}- ${name} (${notes})${description}`);
     if (spec['type'] === 'object' && indent.length < 4) lines.push(...parameterLines(spec, `${indent}  `));
@@ -203,9 +209,14 @@ function parameterLines(schema: JsonObject, indent: string): string[] {
   return lines;
 }
 
+/** The type of a parameter with its limits: `integer 1..60`. */
 function typeOf(spec: JsonObject): string {
   const options = spec['enum'];
   if (Array.isArray(options)) return options.map((option) => JSON.stringify(option)).join('|');
+  return `${plainTypeOf(spec)}${limitsOf(spec)}`;
+}
+
+function plainTypeOf(spec: JsonObject): string {
   const type: Json | undefined = spec['type'];
   if (type === 'array') return isJsonObject(spec['items']) ? `array of ${typeOf(spec['items'])}` : 'array';
   if (type === 'object' && isJsonObject(spec['additionalProperties'])) {

@@ -125,6 +125,13 @@ describe('the prompt', () => {
     expect(all).not.toContain('- clear_context');
   });
 
+  test('[P12] it says that $id is also the value of a feed', () => {
+    for (const form of ['full', 'compact'] as const)
+      expect(buildSystemPrompt(agentWith({}, { form }))).toContain(
+        '$id (or $output_key) is the result of an earlier action or the value of a feed,',
+      );
+  });
+
   test('[P18] only the compact form is taught if the manifest selects it', () => {
     const compact = buildSystemPrompt(agentWith({}, { form: 'compact' }));
     expect(compact).toContain('<action name="NAME" mode="async">{…}</action>');

@@ -60,6 +60,58 @@ describe('[L4] the parameters of a tool', () => {
       ],
     ],
     [
+      'with limits',
+      {
+        properties: {
+          nights: { type: 'integer', minimum: 1, maximum: 60, description: 'How long.' },
+          least: { type: 'integer', minimum: -1 },
+          most: { type: 'number', maximum: 0.5 },
+          open: { type: 'number', minimum: 1, exclusiveMinimum: 1, maximum: 9, exclusiveMaximum: 10 },
+          name: { type: 'string', minLength: 2, maxLength: 80 },
+          code: { type: 'string', minLength: 4, maxLength: 4, pattern: '^[a-z]+$' },
+          day: { type: 'string', format: 'date', default: '2026-01-01' },
+          texts: { type: 'array', items: { type: 'string', maxLength: 9 }, minItems: 1 },
+          kind: { enum: ['a', 'b'], default: 'a', maxLength: 1 },
+          flag: { type: 'boolean', default: false },
+          odd: { type: 'string', maxLength: '5', minimum: null, format: 'a\nb', pattern: 5 },
+        },
+        required: ['nights'],
+      },
+      [
+        '- nights (integer 1..60, required): How long.',
+        '- least (integer >=-1)',
+        '- most (number <=0.5)',
+        '- open (number >1 <=9)',
+        '- name (string 2..80 characters)',
+        '- code (string 4 characters, pattern ^[a-z]+$)',
+        '- day (string, format date, default "2026-01-01")',
+        '- texts (array of string <=9 characters, >=1 items)',
+        '- kind ("a"|"b", default "a")',
+        '- flag (boolean, default false)',
+        '- odd (string)',
+      ],
+    ],
+    [
+      'with limits of the greatest length that is shown, and longer ones',
+      {
+        properties: Object.fromEntries(
+          [80, 81].map((length) => [
+            `p${length}`,
+            {
+              type: 'string',
+              pattern: 'x'.repeat(length),
+              format: 'f'.repeat(length),
+              default: 'd'.repeat(length - 2),
+            },
+          ]),
+        ),
+      },
+      [
+        `- p80 (string, format ${'f'.repeat(80)}, pattern ${'x'.repeat(80)}, default "${'d'.repeat(78)}")`,
+        '- p81 (string)',
+      ],
+    ],
+    [
       'nested, two levels deep',
       {
         properties: {
