@@ -32,13 +32,16 @@ export async function callEndpoint(
   const template = new RequestTemplate(parameters, schema);
   const target = template.url(implementation.url);
   if (!target.ok) return failure('invalid_parameters', target.reason, { beforeDispatch: true });
-  const headers: Record<string, string> = { accept: 'application/json, text/*;q=0.8' };
+  const headers: Record<string, string> = {
+    accept: 'application/json, text/*;q=0.8',
+    ...(inQuery ? {} : { 'content-type': 'application/json' }),
+  };
   for (const [name, written] of Object.entries(implementation.headers)) {
     const value = template.header(name, written);
     if (!value.ok) return failure('invalid_parameters', value.reason, { beforeDispatch: true });
-    if (value.text !== null) headers[name] = value.text;
+    // Header names are case-insensitive: a manifest's `Accept` replaces the default.
+    if (value.text !== null) headers[name.toLowerCase()] = value.text;
   }
-  if (!inQuery) headers['content-type'] = 'application/json';
   const url = inQuery ? withQuery(target.text, template.rest) : target.text;
   try {
     const response = await fetch(url, {

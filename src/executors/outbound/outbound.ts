@@ -102,7 +102,7 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
     try {
       let request: { method: string; headers: Headers; body: string | null } = {
         method: (init.method ?? 'GET').toUpperCase(),
-        headers: new Headers({ 'user-agent': USER_AGENT, ...init.headers }),
+        headers: withUserAgent(new Headers(init.headers)),
         body: init.body ?? null,
       };
       for (let hop = 0; hop <= caps.fetchRedirects; hop += 1) {
@@ -196,6 +196,12 @@ function nextUrl(location: string, from: URL): string {
   // An absolute location is checked as written, because resolving it would remove tabs.
   if (/^[a-z][a-z0-9+.-]*:/i.test(location) || !URL.canParse(location, from.href)) return location;
   return new URL(location, from).href;
+}
+
+/** A caller's own `User-Agent`, in any spelling of the name, replaces the default. */
+function withUserAgent(headers: Headers): Headers {
+  if (!headers.has('user-agent')) headers.set('user-agent', USER_AGENT);
+  return headers;
 }
 
 /** The request for the next hop: GET after 303 and after a redirected POST; no private headers to another origin. */

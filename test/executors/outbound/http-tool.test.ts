@@ -57,6 +57,21 @@ describe('[M3] placeholders of an http tool', () => {
     ]);
   });
 
+  test('headers of the manifest replace the defaults, however their names are spelled', async () => {
+    const own = { Accept: 'application/xml', 'Content-Type': 'text/plain', 'X-User': '{user}' };
+    const posted = await call({ method: 'POST', headers: own }, { user: 'ann' });
+    expect(posted.asked[0]?.headers).toEqual({
+      accept: 'application/xml',
+      'content-type': 'text/plain',
+      'x-user': 'ann',
+    });
+    const omitted = await call({ method: 'POST', headers: { Accept: '{accept}' } }, {});
+    expect(omitted.asked[0]?.headers).toEqual({
+      accept: 'application/json, text/*;q=0.8',
+      'content-type': 'application/json',
+    });
+  });
+
   test.each<[string, JsonObject, string]>([
     ['https://api.example.com/tickets/{id}', {}, 'the parameter "id" is missing'],
     ['https://api.example.com/tickets/{id}', { id: '..' }, 'would name another path'],
