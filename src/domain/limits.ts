@@ -308,6 +308,10 @@ export const limits = {
   learnedShapesPerRun: 100,
   learnedShapes: 1_000,
   storedShapeChars: 8_192,
+  /** How long a message to a bundled agent waits for them. */
+  learnedShapesWaitMs: 200,
+  /** Pinned definitions that a session keeps in addition to those of its open runs and its latest run. */
+  pinsIssued: 8,
   /** A description of a result, and the statements that create a relic's tables, in the prompt. */
   returnsChars: 200,
   tablesPromptChars: 4_000,

@@ -15,6 +15,17 @@ export function pause(delayMs: number, clock: Clock, signal?: AbortSignal): Prom
   });
 }
 
+/** Settles with the work, or resolves with `otherwise` after the time limit. */
+export async function within<T, U>(work: Promise<T>, timeoutMs: number, clock: Clock, otherwise: U): Promise<T | U> {
+  const late = Promise.withResolvers<U>();
+  const cancelTimer = clock.schedule(timeoutMs, () => late.resolve(otherwise));
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    cancelTimer();
+  }
+}
+
 function wait(
   delayMs: number,
   clock: Clock,

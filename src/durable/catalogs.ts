@@ -1,12 +1,16 @@
 /** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
-import { bytesToHex } from '@noble/hashes/utils.js';
 import { bundled } from '../catalog/bundled.ts';
 import { shapesIn } from '../catalog/store/learned-shapes.ts';
+import { PinTable } from '../catalog/store/pin-table.ts';
+import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
+import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow, WorkflowDefinition } from '../domain/manifest.ts';
+import type { Clock } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
+import { within } from '../domain/sleep.ts';
 import { undescribedTargets } from '../domain/undescribed-targets.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
@@ -14,6 +18,7 @@ import { objectName } from '../domain/owner.ts';
 import type { CatalogRpc, Env, Remote } from './env.ts';
 import { valueOf } from './reply.ts';
 import type { Reply } from './reply.ts';
+import { durableSql } from './sql-storage.ts';
 
 function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
   return env.CATALOGS.getByName(objectName(owner));
@@ -42,12 +47,6 @@ export function manifestHost(env: Env): ManifestHost {
   };
 }
 
-/** A definition in the form that is stored with a run, and what was learned about the results of its targets. */
-interface Current {
-  readonly text: string;
-  readonly shapes: string | null;
-}
-
 /**
  * Names of bundled manifests are reserved, so these are found here. Null if the name is unknown.
  *
@@ -55,20 +54,29 @@ interface Current {
  */
 async function current(
   env: Env,
+  clock: Clock,
   owner: string | null,
   kind: 'agent' | 'workflow',
   name: string,
-): Promise<Current | null> {
+): Promise<PinnedTexts | null> {
   const common = kind === 'agent' ? bundled.agent(name) : bundled.workflow(name);
   if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name));
-  return { text: toPinned(common), shapes: await shapesOf(env, owner, undescribedTargets(common)) };
+  return { text: toPinned(common), shapes: await shapesOf(env, clock, owner, undescribedTargets(common)) };
 }
 
-/** Without shapes, a prompt says less; so a message does not fail because of them. */
-async function shapesOf(env: Env, owner: string | null, targets: readonly string[]): Promise<string | null> {
+/**
+ * Without shapes, a prompt says less; so a message does not fail because of them, and waits at most
+ * `limits.learnedShapesWaitMs`.
+ */
+async function shapesOf(
+  env: Env,
+  clock: Clock,
+  owner: string | null,
+  targets: readonly string[],
+): Promise<string | null> {
   if (targets.length === 0) return null;
   try {
-    return valueOf(await catalogFor(env, owner).shapes(targets));
+    return await within(catalogFor(env, owner).shapes(targets).then(valueOf), limits.learnedShapesWaitMs, clock, null);
   } catch {
     return null;
   }
@@ -79,23 +87,33 @@ export async function learnShapes(env: Env, owner: string | null, shapes: Learne
   valueOf(await catalogFor(env, owner).learn(shapes));
 }
 
-function resolvedFrom({ text, shapes }: Current): ResolvedAgent | ResolvedWorkflow {
+function resolvedFrom({ text, shapes }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
   return { ...fromPinned(text), ...shapesIn(shapes) };
 }
 
-export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
+export async function agentOf(
+  env: Env,
+  clock: Clock,
+  owner: string | null,
+  name: string,
+): Promise<ResolvedAgent | null> {
   const common = bundled.agent(name);
-  if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, owner, undescribedTargets(common))) };
-  const found = await current(env, owner, 'agent', name);
+  if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, clock, owner, undescribedTargets(common))) };
+  const found = await current(env, clock, owner, 'agent', name);
   const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'agent' in resolved ? resolved : null;
 }
 
 /** The same for workflows. */
-export async function workflowOf(env: Env, owner: string | null, name: string): Promise<ResolvedWorkflow | null> {
+export async function workflowOf(
+  env: Env,
+  clock: Clock,
+  owner: string | null,
+  name: string,
+): Promise<ResolvedWorkflow | null> {
   const common = bundled.workflow(name);
   if (common !== null) return common;
-  const found = await current(env, owner, 'workflow', name);
+  const found = await current(env, clock, owner, 'workflow', name);
   const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
@@ -106,88 +124,41 @@ export async function workflowsOf(env: Env, owner: string | null): Promise<Workf
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** A row holds 2 MB in production; a UTF-16 code unit has at most three bytes in UTF-8. */
-const PIECE_CHARS = 500_000;
-
-/**
- * The definitions used by the runs of one session, in the session's own storage: a catalogue change, a deployment or a
- * crash does not affect a run that has started (M4, J2).
- */
+/** The definitions used by the runs of one session, in the session's own storage (M4, J2). */
 export class PinnedManifests {
   readonly #env: Env;
-  readonly #sql: SqlStorage;
-  readonly #last = new Map<'definitions' | 'shapes', { readonly id: string; readonly text: string }>();
+  readonly #clock: Clock;
+  readonly #table: PinTable;
 
-  constructor(env: Env, storage: DurableObjectStorage) {
+  /** @param inUse pins of the open runs and of the latest run */
+  constructor(env: Env, storage: DurableObjectStorage, clock: Clock, inUse: () => Iterable<string>) {
     this.#env = env;
-    this.#sql = storage.sql;
+    this.#clock = clock;
+    this.#table = new PinTable(durableSql(storage), inUse);
   }
 
-  /**
-   * Stores the current definition of the session's agent or workflow, and separately, because they are small and change
-   * more often, the shapes of its results.
-   *
-   * @returns `definitions` or `definitions+shapes`, each the id of a text; null if there is none
-   */
+  /** Stores the current definition of the session's agent or workflow. @returns its pin; null if there is none */
   async pin({ agent, workflow, owner }: Pick<SessionRecord, 'agent' | 'workflow' | 'owner'>): Promise<string | null> {
     const kind = workflow === undefined ? 'agent' : 'workflow';
-    const found = await current(this.#env, owner, kind, workflow ?? agent);
-    if (found === null) return null;
-    const definitions = await this.#keep('definitions', found.text);
-    return found.shapes === null ? definitions : `${definitions}+${await this.#keep('shapes', found.shapes)}`;
+    const found = await current(this.#env, this.#clock, owner, kind, workflow ?? agent);
+    return found === null ? null : await this.#table.store(found);
   }
 
-  /** @returns the id of the text */
-  async #keep(part: 'definitions' | 'shapes', text: string): Promise<string> {
-    const last = this.#last.get(part);
-    if (last?.text === text) return last.id;
-    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
-    const id = bytesToHex(digest.subarray(0, 16));
-    this.#open();
-    for (let piece = 0; piece * PIECE_CHARS < text.length; piece += 1) {
-      const slice = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);
-      this.#sql.exec(`INSERT OR IGNORE INTO pinned_manifests (id, piece, text) VALUES (?, ?, ?)`, id, piece, slice);
-    }
-    this.#last.set(part, { id, text });
-    return id;
-  }
-
-  /** @param id the result of `pin`; null means the bundled manifests of this deployment */
-  agent(name: string, id: string | null, owner: string | null): ResolvedAgent | null {
-    const found = id === null ? bundled.agent(name) : this.#read(id);
+  /** @param pin the result of `pin`; null means the bundled manifests of this deployment */
+  agent(name: string, pin: string | null, owner: string | null): ResolvedAgent | null {
+    const found = pin === null ? bundled.agent(name) : this.#read(pin);
     if (found === null || !('agent' in found)) return null;
     return withSecrets(found, found.agent.secrets, scopeOf(this.#env, owner));
   }
 
-  workflow(name: string, id: string | null, owner: string | null): ResolvedWorkflow | null {
-    const found = id === null ? bundled.workflow(name) : this.#read(id);
+  workflow(name: string, pin: string | null, owner: string | null): ResolvedWorkflow | null {
+    const found = pin === null ? bundled.workflow(name) : this.#read(pin);
     if (found === null || !('workflow' in found)) return null;
     return withSecrets(found, [], scopeOf(this.#env, owner));
   }
 
   #read(pin: string): ResolvedAgent | ResolvedWorkflow | null {
-    const [definitions = '', shapes] = pin.split('+');
-    const text = this.#text('definitions', definitions);
-    if (text === null) return null;
-    return resolvedFrom({ text, shapes: shapes === undefined ? null : this.#text('shapes', shapes) });
-  }
-
-  #text(part: 'definitions' | 'shapes', id: string): string | null {
-    const last = this.#last.get(part);
-    if (last?.id === id) return last.text;
-    this.#open();
-    const rows = this.#sql.exec(`SELECT text FROM pinned_manifests WHERE id = ? ORDER BY piece`, id).toArray();
-    if (rows.length === 0) return null;
-    const text = rows.map((row) => String(row['text'])).join('');
-    this.#last.set(part, { id, text });
-    return text;
-  }
-
-  #open(): void {
-    this.#sql.exec(
-      `CREATE TABLE IF NOT EXISTS pinned_manifests (
-         id TEXT NOT NULL, piece INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (id, piece)
-       ) WITHOUT ROWID`,
-    );
+    const found = this.#table.read(pin);
+    return found === null ? null : resolvedFrom(found);
   }
 }

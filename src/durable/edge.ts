@@ -40,7 +40,7 @@ function appFor(env: Env): App {
     debugPrompts: settings.debugPrompts,
     newSessionId: () => newSessionId(env),
     mayBeSession: (id) => mayBeSession(env, id),
-    agent: (name, owner) => agentOf(env, owner, name),
+    agent: (name, owner) => agentOf(env, platformClock, owner, name),
     manifests: manifestHost(env),
     createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
     forward: (sessionId, path, request) =>

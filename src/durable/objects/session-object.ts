@@ -15,6 +15,7 @@ import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-
 import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
+import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
@@ -92,7 +93,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const settings = readSettings(env);
     const runner = runnerOf(env, settings, () => this.#session.record.owner);
     const egress = egressOf(env, settings, () => this.#session.record);
-    const pinned = new PinnedManifests(env, ctx.storage);
+    const pinned = new PinnedManifests(env, ctx.storage, platformClock, () => pinsInUse(journal));
     const redact = lazyRedactor(() => secretsOf(env, this.#session.record));
     const session = new Session({
       journal,

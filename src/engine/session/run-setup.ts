@@ -60,6 +60,11 @@ export function currentAgent(ports: Ports): ResolvedAgent | null {
   return ports.resolve(record.agent, pinOf(ports.journal.runs.list(1)[0]?.input ?? {}));
 }
 
+/** The pinned manifests that may be read again: those of open runs, and of the latest run. */
+export function pinsInUse({ runs }: Ports['journal']): string[] {
+  return [...runs.open(), ...runs.list(1)].flatMap(({ input }) => pinOf(input) ?? []);
+}
+
 function requireWorkflow(ports: Ports, input: RunRecord['input']): ResolvedWorkflow {
   const { workflow = '' } = recordOf(ports);
   const found = ports.workflow(workflow, pinOf(input));
