@@ -35,7 +35,7 @@ const attempt = count.describe('The attempt, 1-based');
 const iterations = count.describe('Iterations of the run so far');
 const tookMs = milliseconds.describe('Milliseconds since the first attempt began');
 
-/** Usage of all model calls of a run. */
+/** Usage of the model calls of a run, without its sub-agents. */
 const totals = z.object({
   prompt_tokens: count,
   completion_tokens: count,
@@ -44,7 +44,7 @@ const totals = z.object({
   estimated: z.boolean().describe('Whether some counts are estimates'),
   cost: z.number().exactOptional().describe('US dollars, for calls with a known price'),
 });
-const usage = totals.describe('Usage of all model calls of the run');
+const usage = totals.describe('Usage of the own model calls of the run, without those of its sub-agents and workflows');
 
 const failure = z.object({ code: text('A stable code'), message: text('Human-readable') });
 const attemptError = failure.extend({ retryable: z.boolean() }).describe('Why the attempt failed');
@@ -73,7 +73,7 @@ export const JOURNALED = {
     agent: text('Name of the agent'),
     version: text('Version of its manifest'),
     source: z.enum(['model', 'text', 'workflow']).describe('Source of the protocol text'),
-    model: z.string().exactOptional().describe('The model, if it is the source'),
+    model: z.string().exactOptional().describe('The first model of the agent, if a model is the source'),
   }),
   iteration_started: event('run', 'A generation begins', {
     iteration: count,

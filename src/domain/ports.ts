@@ -117,6 +117,7 @@ export type ModelDelta =
 
 /** A source of model text. `stream` throws `EngineError` `model_*` for errors that it cannot recover from. */
 export interface ModelProvider {
+  /** The model that it asks first, as its endpoint calls it: `gpt-4.1-mini`; `demo` for the demo model. */
   readonly name: string;
   stream(request: ModelRequest): AsyncIterable<ModelDelta>;
 }

@@ -142,7 +142,9 @@ export const runResult: z.ZodType<RunResult> = z.object({
       estimated: z.literal(true).exactOptional().describe('Set if an endpoint did not report its usage'),
       cost: z.number().exactOptional().describe('US dollars, for calls with a known price'),
     })
-    .describe('Usage of all model calls of the run'),
+    .describe(
+      'Usage of the own model calls of the run: not of its sub-agents and workflows, which have runs of their own',
+    ),
   iterations: number('Number of generations'),
   error: codeAndMessage.nullable().describe('Why the run failed; else null'),
   started_at: at,

@@ -55,7 +55,9 @@ export async function callEndpoint(
     if (wasCut(response)) {
       return failure('response_too_large', `${target.text} returned more than ${limits.fetchBytes} bytes`);
     }
-    return { ok: true, output: jsonOr(text) };
+    // Without a body, the status is the result: a response cannot refer to null.
+    const isEmpty = text.trim() === '';
+    return { ok: true, output: isEmpty ? { status: response.status } : jsonOr(text) };
   } catch (fault) {
     return failureOf(fault, signal, 'fetch_failed');
   }
@@ -78,7 +80,6 @@ function withQuery(url: string, parameters: readonly (readonly [string, Json])[]
 }
 
 function jsonOr(text: string): Json {
-  if (text.trim() === '') return null;
   const value = parseJson(text);
   return value === undefined ? text : value;
 }

@@ -58,7 +58,6 @@ export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
 }
 
 class OpenAiConnection implements Connection {
-  readonly name = 'openai';
   readonly secret: string | null;
   readonly keyAdvice: string | null;
   readonly read = readChunk;

@@ -45,7 +45,6 @@ export function createWorkersAiProvider(options: WorkersAiOptions): ModelProvide
 }
 
 class BindingConnection implements Connection {
-  readonly name = 'workers-ai';
   readonly secret = null;
   readonly keyAdvice = null;
   readonly read = readBindingChunk;

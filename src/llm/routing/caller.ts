@@ -35,7 +35,6 @@ import { pause } from '../../domain/sleep.ts';
 
 /** Source of a call's chunks. */
 export interface Connection {
-  readonly name: string;
   /** Redacted from the endpoint's messages. */
   readonly secret: string | null;
   /** What to do if the endpoint does not accept the key, such as `check LLM_API_KEY`; null if it has no key. */
@@ -90,7 +89,7 @@ class Caller implements ModelProvider {
   }
 
   get name(): string {
-    return this.#connection.name;
+    return this.#options.defaultModel;
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {

@@ -118,7 +118,7 @@ class Selection {
         const provider =
           target.type === 'demo'
             ? createDemoProvider({ clock, ...(demoDeltaMs === undefined ? {} : { deltaMs: demoDeltaMs }) })
-            : unusable(target.fault);
+            : unusable(choice.model ?? ANY_MODEL, target.fault);
         return { provider, model: null, label, available: () => true, latencyMs: () => null, cost: () => null };
       }
       case 'binding':
@@ -138,7 +138,7 @@ class Selection {
         : { owner, address: target.baseUrl, key: target.keySecret, name: originOf(target.baseUrl) },
     );
     const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs };
-    const provider = loadedOnFirstUse(target.type === 'binding' ? 'workers-ai' : 'openai', async () => {
+    const provider = loadedOnFirstUse(model, async () => {
       if (target.type === 'binding') {
         const { createWorkersAiProvider } = await import('../providers/workers-ai.ts');
         return createWorkersAiProvider({ ...shared, binding: target.binding });
@@ -312,10 +312,10 @@ function tried(work: () => string): string | EngineError {
 }
 
 /** Loads the provider on first use: the client library is the largest part of the Worker and would delay start-up. */
-function loadedOnFirstUse(name: string, load: () => Promise<ModelProvider>): ModelProvider {
+function loadedOnFirstUse(model: string, load: () => Promise<ModelProvider>): ModelProvider {
   let loaded: Promise<ModelProvider> | null = null;
   return {
-    name,
+    name: model,
     async *stream(request): AsyncGenerator<ModelDelta> {
       loaded ??= load();
       yield* (await loaded).stream(request);
@@ -323,9 +323,9 @@ function loadedOnFirstUse(name: string, load: () => Promise<ModelProvider>): Mod
   };
 }
 
-function unusable(fault: EngineError): ModelProvider {
+function unusable(model: string, fault: EngineError): ModelProvider {
   return {
-    name: 'openai',
+    name: model,
     // oxlint-disable-next-line require-yield -- it always throws
     async *stream(): AsyncGenerator<ModelDelta> {
       throw fault;

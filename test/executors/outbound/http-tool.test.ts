@@ -18,11 +18,12 @@ async function call(
   changes: Partial<Extract<ToolImplementation, { type: 'http' }>>,
   parameters: JsonObject,
   schema: JsonObject = { type: 'object' },
+  answer: () => Response = () => new Response('{"ok":true}'),
 ) {
   const asked: Asked[] = [];
   const fetch: OutboundFetch = (url, { method, headers, body }) => {
     asked.push({ url, method, headers, body: typeof body === 'string' ? (JSON.parse(body) as Json) : null });
-    return Promise.resolve(new Response('{"ok":true}'));
+    return Promise.resolve(answer());
   };
   const tool = {
     ...toolOf({ type: 'http', url: 'https://api.example.com/', method: 'GET', headers: {}, ...changes }),
@@ -93,5 +94,18 @@ describe('[M3] placeholders of an http tool', () => {
     const schema = { type: 'object', properties: { page: { type: 'integer', default: 3 } } };
     const { asked } = await call({ url: 'https://api.example.com/p/{page}' }, {}, schema);
     expect(asked[0]?.url).toBe('https://api.example.com/p/3');
+  });
+});
+
+describe('[M3] the result of an http tool', () => {
+  test.each<[string, () => Response, Json]>([
+    ['JSON', () => new Response('{"ok":true}'), { ok: true }],
+    ['null', () => new Response('null'), null],
+    ['text', () => new Response('done'), 'done'],
+    ['the status without a body', () => new Response(null, { status: 204 }), { status: 204 }],
+    ['the status with an empty body', () => new Response(' \n', { status: 201 }), { status: 201 }],
+  ])('is %s', async (_, answer, output) => {
+    const { outcome } = await call({ method: 'DELETE' }, {}, undefined, answer);
+    expect(outcome).toEqual({ ok: true, output });
   });
 });

@@ -28,7 +28,6 @@ function setUp(script: Script) {
   const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
   let opened = 0;
   const connection: Connection = {
-    name: 'scripted',
     secret: null,
     keyAdvice: null,
     read: readChunk,
@@ -132,7 +131,6 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   let opened = 0;
   const { promise: never } = Promise.withResolvers<undefined>();
   const connection: Connection = {
-    name: 'scripted',
     secret: null,
     keyAdvice: null,
     read: readChunk,

@@ -118,6 +118,24 @@ test('[X2] only endpoints from manifests go through the address check', async ()
 });
 
 describe('[L1] the model in a manifest', () => {
+  test.each<[string, ReturnType<typeof engine> | undefined]>([
+    ['own-model', undefined],
+    ['own-model', engine({})],
+    ['other', engine({ model: 'other' }, { model: 'fallback' })],
+    ['third', engine({ provider: 'openai', model: 'third' })],
+  ])('the provider has the name of the model that it asks first: %s', async (model, given) => {
+    const { asked, deps: real } = world();
+    const { provider } = createModel(OWN, real, given);
+    expect(provider.name).toBe(model);
+    await read(provider);
+    expect(asked.map(({ model: sent }) => sent)).toEqual([model]);
+  });
+
+  test('the provider of an endpoint that must not be called has the name of its model', () => {
+    const { deps: real } = world();
+    expect(createModel(OWN, real, engine({ provider: 'groq', model: 'm' })).provider.name).toBe('m');
+  });
+
   test('without an endpoint, with or without a model, the deployment’s endpoint is used', async () => {
     const { asked, deps: real } = world();
     await read(createModel(OWN, real, engine({})).provider);
