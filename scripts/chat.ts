@@ -4,6 +4,7 @@
  * CORTEX_API_KEY.
  */
 import { createInterface } from 'node:readline/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pc from 'picocolors';
 import { connectionOf, request } from './terminal/connection.ts';
@@ -201,26 +202,79 @@ async function ask(asked: Asked, question: Question): Promise<boolean> {
 /** Paths of the requests that were already asked. */
 const known = new Set<string>();
 
+/** A block of text that waits for an action and does not grow for this time does not delay a question. */
+const QUIET_MS = 500;
+
+/** Whether the text of a generation is complete, so that a question does not interrupt it. */
+class Writing {
+  #isGenerating = false;
+  readonly #open = new Set<number>();
+  #changedAt = 0;
+
+  take({ type, data, seq }: SessionEvent): void {
+    // `usage` ends each model call
+    if (type === 'iteration_started') this.#isGenerating = true;
+    else if (type === 'usage' || type === 'iteration_completed') this.#isGenerating = false;
+    else if (type in CLOSES) this.#open.delete((data as { segment: number }).segment);
+    else if (type === 'response_started' || type === 'thought_started' || type === 'text_started') this.#open.add(seq);
+    else if (type !== 'response' && type !== 'thought' && type !== 'text') return;
+    this.#changedAt = Date.now();
+  }
+
+  /** Milliseconds until a question may be asked; null: after another event. */
+  get waitMs(): number | null {
+    if (this.#isGenerating) return null;
+    return this.#open.size === 0 ? 0 : Math.max(0, this.#changedAt + QUIET_MS - Date.now());
+  }
+}
+
 /** Shows a run to its end and asks for approvals. Stops where the run waits for a request that got no answer. */
 async function follow(answer: Response, question: Question): Promise<void> {
   let unanswered = false;
   const screen = new Screen();
+  /** Requests that are not asked yet, because the model is still writing. */
+  let waiting: Asked[] = [];
+  const writing = new Writing();
+  const askAll = async (): Promise<void> => {
+    screen.end();
+    for (const asked of waiting) if (!(await ask(asked, question))) unanswered = true;
+    waiting = [];
+  };
   /** @returns the event at which the stream ended or was left */
   const show = async (stream: Response): Promise<SessionEvent | null> => {
     let last: SessionEvent | null = null;
-    for await (const event of readEvents(stream)) {
+    const events = readEvents(stream)[Symbol.asyncIterator]();
+    let next: ReturnType<typeof events.next> | null = null;
+    for (;;) {
+      next ??= events.next();
+      const waitMs = waiting.length === 0 ? null : writing.waitMs;
+      const got = waitMs === null ? await next : await Promise.race([next, delay(waitMs, null)]);
+      if (got === null) {
+        await askAll();
+        continue;
+      }
+      next = null;
+      if (got.done === true) break;
+      const event = got.value;
       if (event.seq !== null) last = event;
       const inner = innermost(event);
       if (inner.type === 'approval_requested') {
-        screen.end();
         const asked = askedBy(inner);
-        if (known.has(asked.path)) continue;
+        if (!known.has(asked.path)) waiting.push(asked);
         known.add(asked.path);
-        if (!(await ask(asked, question))) unanswered = true;
       } else screen.show(event);
+      if (inner.type === 'approval_resolved') {
+        const path = pathOf(inner.session_id, inner.data.approval_id);
+        waiting = waiting.filter((asked) => asked.path !== path);
+      }
+      if (RUN_END_EVENTS.has(event.type)) waiting = [];
+      writing.take(event);
+      if (event.type === 'agent_waiting') await askAll();
       if (RUN_END_EVENTS.has(event.type) || (event.type === 'agent_waiting' && unanswered)) break;
     }
-    screen.end();
+    await events.return(undefined);
+    // The stream may have ended without an event that says so.
+    await askAll();
     return last;
   };
   const last = await show(answer);
@@ -274,15 +328,24 @@ try {
   const prompt = (): void => {
     if (open) terminal.prompt();
   };
+  /** Ends the line of a prompt, if no terminal has done so. @param line null at the end of the input */
+  const echo = (line: string | null): void => {
+    if (line === null || process.stdin.isTTY !== true) console.log(visible(line ?? ''));
+  };
   // A question that is open when the input ends never settles by itself.
-  const question: Question = async (text) =>
-    open ? await Promise.race([terminal.question(text).catch(() => null), closed]) : null;
+  const question: Question = async (text) => {
+    if (!open) return null;
+    const answer = await Promise.race([terminal.question(text).catch(() => null), closed]);
+    echo(answer);
+    return answer;
+  };
   terminal.setPrompt(pc.cyan('> '));
   // Collects lines from now on, also those that are typed while the session is joined.
   const lines = terminal[Symbol.asyncIterator]();
   if (joined !== null) await join(joined, question);
   prompt();
   for await (const line of lines) {
+    echo(line);
     if (line.trim() === '') break;
     await follow(await call(`/agent/session/${session}/message`, { content: line }), question);
     prompt();

@@ -13,12 +13,14 @@ import { endOrphans } from './system/orphans.ts';
 import { LogLines } from './system/log-lines.ts';
 import { portIsFree, statusOf } from './system/services.ts';
 import { startLimits } from './system/start-limits.ts';
+import { startScreen } from './system/start-screen.ts';
 import { starterGone } from './system/starter.ts';
 import { lockState } from './system/state-lock.ts';
 import { checkWorkerSettings, settingsOf } from './system/settings.ts';
+import { parseRunnerUrls } from '../src/executors/runner/list.ts';
 import type { ApiKey } from '../src/http/api-keys.ts';
 import { planSystem, ROOT } from './system/system.ts';
-import type { SystemPlan, WorkerHealth } from './system/system.ts';
+import type { WorkerHealth } from './system/system.ts';
 
 function port(name: 'PORT' | 'RUNNER_PORT', fallback: number): number {
   const text = settings.start[name];
@@ -38,69 +40,6 @@ async function requireFree(name: string, number: number): Promise<void> {
   fail(
     `Port ${number} is in use by another program.\n  Stop that program, or use another port: ${name}=${number + 100} npm start`,
   );
-}
-
-function screen(
-  system: SystemPlan,
-  health: WorkerHealth,
-  keys: readonly ApiKey[],
-  hidden: readonly string[],
-  state: string,
-): string {
-  const sandbox =
-    health.runner === null ? 'no runner: python and shell actions fail' : describeSandbox(health.runner.sandbox);
-  return [
-    '',
-    `${pc.bold('Cortex Edge')} ${health.version} is ready`,
-    '',
-    `  ${pc.dim('address')}   ${pc.cyan(system.url)}   ${pc.dim(`(health: ${system.url}/health)`)}`,
-    `  ${pc.dim('model')}     ${health.model}`,
-    `  ${pc.dim('sandbox')}   ${sandbox}`,
-    `  ${pc.dim('auth')}      ${describeKeys(keys)}`,
-    ...hidden.map((line) => pc.yellow(`            ${line} (docs/operations.md, From no keys to keys)`)),
-    `  ${pc.dim('state')}     ${state}`,
-    ...[
-      ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),
-      ...(health.runner?.set_aside ?? []).map((file) => ({ file, part: 'runner' })),
-    ].map(({ file, part }) =>
-      pc.red(`            ${state}/${part}/${file} could not be read; it was set aside and replaced with a new one`),
-    ),
-    `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
-    '',
-    `  Try: curl -N ${system.url}/execute/direct -d '{"protocol_text":"<action type=\\"python\\" id=\\"x\\">{\\"code\\":\\"print(2**64)\\"}</action><response final=\\"true\\">$x</response>"}'`,
-    `  ${pc.dim('Ctrl-C stops both services.')}`,
-    '',
-  ].join('\n');
-}
-
-/** Names, roles and namespaces of the keys, never the keys. */
-function describeKeys(keys: readonly ApiKey[]): string {
-  if (keys.length === 0) return 'none: only this machine may call (set API_KEYS to open it)';
-  const known = keys.map(({ name, role, namespace, owner }) => {
-    const keyless = owner === null ? ', with what was made without keys' : '';
-    return `${name} (${role}, namespace ${namespace}${keyless})`;
-  });
-  return `API keys: ${known.join(', ')}`;
-}
-
-interface LevelReport {
-  readonly level: string;
-  readonly missing: Readonly<Record<string, string>>;
-}
-
-/** The active level of each interpreter, and why a better one is not available. */
-function describeSandbox(sandbox: unknown): string {
-  if (typeof sandbox === 'string') return sandbox;
-  if (typeof sandbox !== 'object' || sandbox === null) return 'unknown';
-  const { level, active, levels } = sandbox as { level?: unknown; active?: unknown; levels?: readonly LevelReport[] };
-  if (typeof level === 'string') return level;
-  if (typeof active === 'object' && active !== null) {
-    const kinds = Object.entries(active).map(([kind, name]) => `${kind}: ${name === null ? 'none' : String(name)}`);
-    const best = levels?.[0];
-    const reason = Object.values(best?.missing ?? {})[0];
-    return `${kinds.join(', ')}${reason === undefined ? '' : pc.dim(`   (not ${best?.level}: ${reason})`)}`;
-  }
-  return JSON.stringify(sandbox);
 }
 
 // Ignore errors of a closed reader (`npm start | head`): this process must live to stop the services.
@@ -261,7 +200,13 @@ if (health === 'stop') {
 
 const { problems } = checkManifests('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
-console.log(screen(system, health, keys, hidden, stateDir));
+const external = ownRunner
+  ? null
+  : {
+      urls: parseRunnerUrls(vars['RUNNER_URLS']).map(({ url }) => url),
+      hasSecret: vars['RUNNER_SECRET'] !== undefined,
+    };
+console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, external }));
 logLines.started();
 const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),

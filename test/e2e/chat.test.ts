@@ -1,5 +1,8 @@
 /** `npm run chat` with a running system: asks for approvals, also for those that a joined session waits for (J8). */
 import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,16 +17,42 @@ const KEY = 'the-key-of-the-chat-in-this-test';
 const TOOL =
   'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
 const AGENT =
-  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, hold, release]}\n';
+
+const httpTool = (name: string, port: number, more: string): string =>
+  `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Calls.\nimplementation: {type: http, method: POST, url: "http://127.0.0.1:${port}/${name}"}\n${more}`;
+/** A request of the tool `hold` is answered when the tool `release` is called. */
+const held: ServerResponse[] = [];
+const tools = createServer((request, response) => {
+  if (request.url === '/hold') {
+    held.push(response);
+    return;
+  }
+  for (const other of held) other.end('"held"');
+  response.end('"released"');
+});
 
 const stateDir = mkdtempSync(join(tmpdir(), 'cortex-chat-'));
 let llm: ScriptedLlm;
 let system: System;
 
 beforeAll(async () => {
+  await new Promise<void>((resolve) => tools.listen(0, '127.0.0.1', resolve));
+  const { port: toolPort } = tools.address() as AddressInfo;
   llm = await startScriptedLlm(({ body }) => {
     const { messages } = body as { messages: { content: string }[] };
-    const word = /please seal (\w+)/.exec(messages.at(-1)?.content ?? '')?.[1];
+    const last = messages.at(-1)?.content ?? '';
+    if (last.includes('seal and tell')) {
+      return answer(
+        '<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "ink"}}</action><response final="true">All of it is sealed: $s.text</response>',
+      );
+    }
+    if (last.includes('hold and release')) {
+      return answer(
+        '<action type="tool" mode="async" id="h">{"name": "hold"}</action><action type="tool" mode="async" id="r">{"name": "release"}</action><response final="true">$h and $r</response>',
+      );
+    }
+    const word = /please seal (\w+)/.exec(last)?.[1];
     return answer(
       word === undefined
         ? '<response final="true">That is all about it.</response>'
@@ -34,12 +63,19 @@ beforeAll(async () => {
     port: await freePort(),
     runnerPort: 0,
     stateDir,
-    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'm', API_KEYS: `ann:admin:${KEY}` },
+    vars: {
+      LLM_BASE_URL: llm.baseUrl,
+      LLM_MODEL: 'm',
+      API_KEYS: `ann:admin:${KEY}`,
+      ALLOW_HOSTS: `127.0.0.1:${toolPort}`,
+    },
     ownRunner: false,
     progress: () => undefined,
   });
   for (const [path, body] of [
     ['tool/seal', TOOL],
+    ['tool/hold', httpTool('hold', toolPort, '')],
+    ['tool/release', httpTool('release', toolPort, 'approval: always\n')],
     ['agent/sealer', AGENT],
   ]) {
     const init = { method: 'PUT', body: body ?? '', headers: { authorization: `Bearer ${KEY}` } };
@@ -49,6 +85,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await system?.stop();
+  tools.closeAllConnections();
+  tools.close();
   await llm?.[Symbol.asyncDispose]();
   rmSync(stateDir, { recursive: true, force: true });
 });
@@ -61,8 +99,15 @@ async function ask<T>(path: string, body?: unknown): Promise<T> {
   return (await response.json()) as T;
 }
 
-/** Runs the chat; writes each line after the output has the text before it. @returns the output, when it has ended */
-async function chat(argument: string, lines: readonly (readonly [after: string, line: string])[]): Promise<string> {
+/**
+ * Runs the chat; writes each line after the output has the text before it; null ends the input.
+ *
+ * @returns the output, when it has ended
+ */
+async function chat(
+  argument: string,
+  lines: readonly (readonly [after: string, line: string | null])[],
+): Promise<string> {
   const child = spawn(process.execPath, ['scripts/chat.ts', argument], {
     cwd: ROOT,
     env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
@@ -78,7 +123,8 @@ async function chat(argument: string, lines: readonly (readonly [after: string, 
       if (at === -1) return;
       seen = at + after.length;
       left.shift();
-      child.stdin.write(`${line}\n`);
+      if (line === null) child.stdin.end();
+      else child.stdin.write(`${line}\n`);
     }
   });
   // Only a chat that hangs takes so long; the message shows where.
@@ -109,6 +155,35 @@ test('[J8] asks for approvals, sends a reason with a denial, and shows the run t
   const session = /ses_[0-9a-f]{32}/.exec(output)?.[0] ?? '';
   const { runs } = await ask<{ runs: { status: string }[] }>(`/agent/session/${session}/runs`);
   expect(runs.map(({ status }) => status)).toEqual(['completed', 'completed']);
+});
+
+test('[J8] asks when the text before the question is complete, and each answer of piped input ends its line', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'seal and tell'],
+    ['approve? [y/N]', 'y'],
+    ['sealed: ink', ''],
+  ]);
+  expect(output).toMatch(
+    /> seal and tell\nAll of it is sealed: \[s: pending\]\n {2}\? s \(tool seal\) waits for your approval\n/,
+  );
+  expect(output).toContain('  approve? [y/N] y\n  ▶ s (seal)\n');
+});
+
+test('[J8] asks while another action runs', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'hold and release'],
+    ['approve? [y/N]', 'y'],
+    ['\nreleased', ''],
+  ]);
+  expect(output.indexOf('waits for your approval')).toBeLessThan(output.indexOf('✓ h (hold)'));
+});
+
+test('[J8] the end of the input at a question prints how to decide, on its own line', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'seal and tell'],
+    ['approve? [y/N]', null],
+  ]);
+  expect(output).toMatch(/approve\? \[y\/N\] \n {4}decide with: curl /);
 });
 
 test('[J8] joins a session and asks for what it waits for', async () => {

@@ -1,7 +1,9 @@
 /** `npm start` with a real Worker, a real runner, real sandboxes and real signals. */
+import { execFile } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { readEvents } from '../../scripts/terminal/event-client.ts';
@@ -187,6 +189,15 @@ describe('with API keys and a configured model', () => {
   });
   afterAll(async () => {
     await llm?.[Symbol.asyncDispose]();
+  });
+
+  test('[H5] the example of the start screen works as it is printed, with the key in CORTEX_API_KEY', async () => {
+    expect(system.output()).not.toContain(key);
+    expect(system.output()).toContain('export CORTEX_API_KEY=<key>');
+    const command = /Try: (.*)/.exec(system.output())?.[1] ?? '';
+    const env = { ...process.env, CORTEX_API_KEY: key };
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], { env });
+    expect(stdout).toContain(String(2n ** 64n));
   });
 
   test('[L1] an OpenAI-compatible endpoint drives the loop; its key is sent nowhere else', async () => {
