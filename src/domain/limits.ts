@@ -295,14 +295,16 @@ export const limits = {
   /** Characters that are read of a long result of an earlier turn: more than the prompt shows. */
   historyResultChars: 32_768,
   /**
-   * The shape of a result in the prompt: depth, parts and keys that are read, items of a list that are compared, length of
-   * a learned key, and length of the text.
+   * The shape of a result in the prompt: depth, parts and keys that are read, items of a list that are compared, length
+   * and words of a key of a result, keys with equal records that make a map, and length of the text.
    */
   shapeDepth: 5,
   shapeParts: 100,
   shapeKeys: 24,
   shapeItems: 4,
   shapeKeyChars: 32,
+  shapeKeyWords: 3,
+  shapeMapKeys: 4,
   shapeChars: 400,
   /** Learned shapes of one run and of one namespace, and the JSON of one. */
   learnedShapesPerRun: 100,

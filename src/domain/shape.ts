@@ -1,8 +1,9 @@
 /**
- * The shape of a result: keys and types, never values. Read from a manifest's `returns`, or learned from a result.
+ * The shape of a result: keys and types, never values. Read from a manifest's `returns` or from a result; what results of
+ * several runs have in common is in learned-shape.ts.
  *
- * Keys of a result are data, so a learned shape contains only keys that look like short identifiers. Every shape is
- * limited in depth, parts and keys (`limits.shape…`).
+ * Keys of a result are data, so its shape contains only short identifiers of few words. Every shape is limited in depth,
+ * parts and keys (`limits.shape…`).
  */
 import type { Json, JsonObject } from './json.ts';
 import { isJsonObject } from './json.ts';
@@ -10,17 +11,29 @@ import { limits } from './limits.ts';
 
 /**
  * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
- * each key. A key that ends in `?` is optional. The key `…` stands for keys that are not shown.
+ * each key. A key that ends in `?` is optional. A key that ends in `~` is not shown. The key `…` stands for keys that are not
+ * shown, and its shape for their values.
  */
 export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
 
 /** Shapes of successful results by `type/name`, for example `tool/search` or `relic/notes.get`. */
 export type LearnedShapes = Readonly<Record<string, Shape>>;
 
-const UNKNOWN = 'any';
-const OTHERS = '…';
+export const UNKNOWN = 'any';
+export const OTHERS = '…';
 const KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+/** Between words: `_`, `-`, and changes of case as in `pageToken` and `HTMLPage`. */
+const WORD_ENDS = /[_-]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/;
 const TYPES: Readonly<Record<string, string>> = { string: 'text', integer: 'number', array: '[any]', object: '{…}' };
+
+/** Whether a key of a result is an identifier that is too short for a sentence. */
+export function isPlainKey(key: string): boolean {
+  return (
+    key.length <= limits.shapeKeyChars &&
+    KEY.test(key) &&
+    key.split(WORD_ENDS).filter((word) => word !== '').length <= limits.shapeKeyWords
+  );
+}
 
 /** The shape of a result. */
 export function shapeOfValue(value: Json): Shape {
@@ -40,14 +53,14 @@ function ofValue(value: Json, depth: number, parts: Parts): Shape {
   if (Array.isArray(value)) {
     if (isDeep) return [UNKNOWN];
     const items = value.slice(0, limits.shapeItems).map((item) => ofValue(item, depth + 1, parts));
-    return [items.reduce((first, next) => merged(first, next, true), UNKNOWN)];
+    return [items.reduce(merged, UNKNOWN)];
   }
   const shape: Record<string, Shape> = {};
   let keys = 0;
   for (const key in value) {
     if (!Object.hasOwn(value, key)) continue;
     keys += 1;
-    if (isDeep || keys > limits.shapeKeys || parts.left <= 0 || key.length > limits.shapeKeyChars || !KEY.test(key)) {
+    if (isDeep || keys > limits.shapeKeys || parts.left <= 0 || !isPlainKey(key)) {
       shape[OTHERS] = UNKNOWN;
       if (isDeep || keys > limits.shapeKeys || parts.left <= 0) break;
     } else define(shape, key, ofValue(value[key] ?? null, depth + 1, parts));
@@ -56,25 +69,19 @@ function ofValue(value: Json, depth: number, parts: Parts): Shape {
 }
 
 /** `__proto__` is a key like any other. */
-function define(shape: Record<string, Shape>, key: string, value: Shape): void {
+export function define(shape: Record<string, Shape>, key: string, value: Shape): void {
   Object.defineProperty(shape, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** The newer shape; where it knows nothing (null, an empty list), the earlier one. */
-export function learn(earlier: Shape | undefined, newer: Shape): Shape {
-  return earlier === undefined ? newer : merged(newer, earlier, false);
-}
-
-/** @param all also the keys that only `second` has */
-function merged(first: Shape, second: Shape, all: boolean): Shape {
+/** The shape of list items of both shapes. */
+function merged(first: Shape, second: Shape): Shape {
   if (first === UNKNOWN) return second;
-  if (isList(first)) return isList(second) ? [merged(first[0], second[0], all)] : first;
+  if (isList(first)) return isList(second) ? [merged(first[0], second[0])] : first;
   if (!isObject(first) || !isObject(second)) return first;
   const shape: Record<string, Shape> = {};
   for (const [key, value] of Object.entries(first)) {
-    define(shape, key, Object.hasOwn(second, key) ? merged(value, second[key] ?? UNKNOWN, all) : value);
+    define(shape, key, Object.hasOwn(second, key) ? merged(value, second[key] ?? UNKNOWN) : value);
   }
-  if (!all) return shape;
   for (const [key, value] of Object.entries(second)) {
     if (Object.hasOwn(shape, key)) continue;
     const isFull = Object.keys(shape).length >= limits.shapeKeys;
@@ -83,11 +90,11 @@ function merged(first: Shape, second: Shape, all: boolean): Shape {
   return shape;
 }
 
-function isList(shape: Shape): shape is readonly [Shape] {
+export function isList(shape: Shape): shape is readonly [Shape] {
   return Array.isArray(shape);
 }
 
-function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
+export function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
   return typeof shape === 'object' && !Array.isArray(shape);
 }
 
@@ -152,9 +159,11 @@ function rendered(shape: Shape, depth: number): string {
   if (typeof shape === 'string') return shape;
   if (isList(shape)) return depth <= 0 ? `[${OTHERS}]` : `[${rendered(shape[0], depth - 1)}]`;
   if (depth <= 0) return `{${OTHERS}}`;
-  const parts = Object.entries(shape).map(([key, value]) => {
+  const shown = Object.entries(shape).filter(([key]) => !key.endsWith('~'));
+  const parts = shown.map(([key, value]) => {
     const isAlone = value === 'text' || (key === OTHERS && value === UNKNOWN);
     return isAlone ? key : `${key}: ${rendered(value, depth - 1)}`;
   });
+  if (shown.length < Object.keys(shape).length && !Object.hasOwn(shape, OTHERS)) parts.push(OTHERS);
   return `{${parts.join(', ')}}`;
 }

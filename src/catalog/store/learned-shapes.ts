@@ -8,15 +8,18 @@ import type { ListedManifest } from '../../domain/catalog.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SqlDatabase } from '../../domain/ports.ts';
-import type { LearnedShapes } from '../../domain/shape.ts';
+import { combined } from '../../domain/learned-shape.ts';
+import type { LearnedShapes, Shape } from '../../domain/shape.ts';
 
 export class ShapeTable {
   readonly #sql: SqlDatabase;
 
   constructor(sql: SqlDatabase) {
     this.#sql = sql;
+    // Its shapes have keys that only one run has seen.
+    sql.exec(`DROP TABLE IF EXISTS learned_shapes`);
     sql.exec(
-      `CREATE TABLE IF NOT EXISTS learned_shapes (target TEXT PRIMARY KEY, revision INTEGER NOT NULL, shape TEXT NOT NULL)
+      `CREATE TABLE IF NOT EXISTS result_shapes (target TEXT PRIMARY KEY, revision INTEGER NOT NULL, shape TEXT NOT NULL)
        WITHOUT ROWID`,
     );
   }
@@ -26,7 +29,7 @@ export class ShapeTable {
     if (targets.length === 0) return null;
     const rows = this.#sql.exec(
       `SELECT json_group_object(target, json(shape)) AS shapes, COUNT(*) AS count FROM
-         (SELECT target, shape FROM learned_shapes WHERE target IN (SELECT value FROM json_each(?)) ORDER BY target)`,
+         (SELECT target, shape FROM result_shapes WHERE target IN (SELECT value FROM json_each(?)) ORDER BY target)`,
       JSON.stringify(targets),
     );
     return Number(rows[0]?.['count'] ?? 0) === 0 ? null : String(rows[0]?.['shapes']);
@@ -38,11 +41,11 @@ export class ShapeTable {
     this.#sql.transaction(() => {
       for (const [target, shape] of Object.entries(shapes)) {
         const revision = revisions.get(manifestOf(target));
-        const text = JSON.stringify(shape);
+        const text = JSON.stringify(this.#with(target, revision, shape));
         if (revision === undefined || text.length > limits.storedShapeChars) continue;
         this.#sql.exec(
-          `INSERT INTO learned_shapes (target, revision, shape)
-           SELECT ?1, ?2, ?3 WHERE (SELECT COUNT(*) FROM learned_shapes WHERE target <> ?1) < ?4
+          `INSERT INTO result_shapes (target, revision, shape)
+           SELECT ?1, ?2, ?3 WHERE (SELECT COUNT(*) FROM result_shapes WHERE target <> ?1) < ?4
            ON CONFLICT (target) DO UPDATE SET revision = excluded.revision, shape = excluded.shape
            WHERE revision <> excluded.revision OR shape <> excluded.shape`,
           target,
@@ -54,13 +57,20 @@ export class ShapeTable {
     });
   }
 
+  /** Runs at the same time do not know of each other, so none replaces what another one has stored. */
+  #with(target: string, revision: number | undefined, shape: Shape): Shape {
+    const [row] = this.#sql.exec(`SELECT revision, shape FROM result_shapes WHERE target = ?`, target);
+    if (row === undefined || Number(row['revision']) !== revision) return shape;
+    return combined(JSON.parse(String(row['shape'])) as Shape, shape);
+  }
+
   /** After a change of manifests: forgets the shapes of manifests that were changed or removed. */
   follow(manifests: readonly ListedManifest[]): void {
     const revisions = revisionsOf(manifests);
-    for (const row of this.#sql.exec(`SELECT target, revision FROM learned_shapes`)) {
+    for (const row of this.#sql.exec(`SELECT target, revision FROM result_shapes`)) {
       const target = String(row['target']);
       if (revisions.get(manifestOf(target)) === Number(row['revision'])) continue;
-      this.#sql.exec(`DELETE FROM learned_shapes WHERE target = ?`, target);
+      this.#sql.exec(`DELETE FROM result_shapes WHERE target = ?`, target);
     }
   }
 }

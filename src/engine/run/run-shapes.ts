@@ -1,13 +1,15 @@
 /**
  * Shapes of a run's results, for the prompts of later runs (L4): of targets whose manifest does not say what they return.
  *
- * Owns what this run has learned. Does not own the shapes of the namespace, which are a part of its definitions.
+ * Owns what this run has observed. Keys are confirmed by other runs only: what was known is what the run started with, so
+ * several results of a run, or its recovery, confirm nothing. Does not own the shapes of the namespace, which are a part of its definitions.
  */
 import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
-import { learn, shapeOfValue } from '../../domain/shape.ts';
+import { combined, learned, seenOnce } from '../../domain/learned-shape.ts';
+import { shapeOfValue } from '../../domain/shape.ts';
 import type { LearnedShapes, Shape } from '../../domain/shape.ts';
 import { undescribedTargets } from '../../domain/undescribed-targets.ts';
 import { relicTarget } from '../../executors/relic.ts';
@@ -15,7 +17,8 @@ import { relicTarget } from '../../executors/relic.ts';
 export class RunShapes {
   readonly #earlier: LearnedShapes;
   readonly #targets: ReadonlySet<string>;
-  readonly #learned = new Map<string, Shape>();
+  readonly #observed = new Map<string, Shape>();
+  readonly #taken = new Map<string, string>();
 
   constructor(resolved: ResolvedAgent) {
     this.#earlier = resolved.shapes ?? {};
@@ -26,18 +29,24 @@ export class RunShapes {
   note(action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>, output: Json): void {
     const target = targetOf(action);
     if (!this.#targets.has(target)) return;
-    if (!this.#learned.has(target) && this.#learned.size >= limits.learnedShapesPerRun) return;
-    const earlier =
-      this.#learned.get(target) ?? (Object.hasOwn(this.#earlier, target) ? this.#earlier[target] : undefined);
-    this.#learned.set(target, learn(earlier, shapeOfValue(output)));
+    const observed = this.#observed.get(target);
+    if (observed === undefined && this.#observed.size >= limits.learnedShapesPerRun) return;
+    const shape = seenOnce(shapeOfValue(output));
+    this.#observed.set(target, observed === undefined ? shape : combined(observed, shape));
   }
 
   /** The shapes that differ from the known ones; each is returned once. */
   take(): LearnedShapes {
-    const changed = [...this.#learned].filter(
-      ([target, shape]) => JSON.stringify(shape) !== JSON.stringify(this.#earlier[target]),
-    );
-    this.#learned.clear();
+    const changed: [string, Shape][] = [];
+    for (const [target, observed] of this.#observed) {
+      const earlier = Object.hasOwn(this.#earlier, target) ? this.#earlier[target] : undefined;
+      const shape = learned(earlier, observed);
+      const text = JSON.stringify(shape);
+      const known = this.#taken.get(target) ?? JSON.stringify(earlier);
+      if (text === known || text.length > limits.storedShapeChars) continue;
+      this.#taken.set(target, text);
+      changed.push([target, shape]);
+    }
     return Object.fromEntries(changed);
   }
 }

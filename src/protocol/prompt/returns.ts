@@ -11,6 +11,7 @@ import type {
   ToolDefinition,
   WorkflowDefinition,
 } from '../../domain/manifest.ts';
+import { learnedValue } from '../../domain/learned-shape.ts';
 import { renderShape, shapeOfSchema } from '../../domain/shape.ts';
 import type { Shape } from '../../domain/shape.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
@@ -26,15 +27,20 @@ export function endpointReturns(relic: RelicDefinition, endpoint: RelicEndpoint,
   return returned(endpoint.returns, known.shapes?.[`relic/${relic.name}.${endpoint.name}`]);
 }
 
-/** A workflow's outputs; with their types once it has completed in this namespace. */
+/** A workflow's outputs, whose names are in its manifest; with their types once it has completed in this namespace. */
 export function workflowReturns({ name, outputs }: WorkflowDefinition, known: Pick<Known, 'shapes'>): string {
   const names = Object.keys(outputs);
-  const properties = Object.fromEntries(names.map((output): [string, JsonObject] => [output, {}]));
-  return returned(
-    null,
-    known.shapes?.[`workflow/${name}`] ??
-      (names.length === 0 ? undefined : shapeOfSchema({ type: 'object', properties })),
-  );
+  const learned = known.shapes?.[`workflow/${name}`];
+  if (names.length === 0) return returned(null, learned);
+  const schema: JsonObject = {
+    type: 'object',
+    properties: Object.fromEntries(names.map((output): [string, JsonObject] => [output, {}])),
+  };
+  const shape = Object.entries(shapeOfSchema(schema)).map(([output, type]: [string, Shape]): [string, Shape] => [
+    output,
+    learnedValue(learned, output) ?? type,
+  ]);
+  return returned(null, Object.fromEntries(shape));
 }
 
 function returned(schema: JsonObject | null, learned: Shape | undefined): string {

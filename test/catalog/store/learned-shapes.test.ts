@@ -30,9 +30,26 @@ describe('[L4] the table of learned shapes', () => {
     expect(shapesIn(table.read(['relic/r.get', 'workflow/w', 'tool/a']))).toEqual({
       shapes: { 'tool/a': { id: 'number' }, 'relic/r.get': 'text', 'workflow/w': ['any'] },
     });
-    table.learn({ 'tool/a': 'text' }, MANIFESTS);
-    expect(table.read(['tool/a'])).toBe('{"tool/a":"text"}');
+    table.learn({ 'relic/r.get': 'number' }, MANIFESTS);
+    expect(table.read(['relic/r.get'])).toBe('{"relic/r.get":"number|text"}');
     expect(shapesIn(null)).toEqual({});
+  });
+
+  test('keeps what runs at the same time have learned, until the manifest changes', () => {
+    const table = new ShapeTable(openNodeSql());
+    table.learn({ 'tool/a': { id: 'number', 'at~': 'text' } }, MANIFESTS);
+    table.learn({ 'tool/a': { 'id~': 'number', 'at~': 'text' } }, MANIFESTS);
+    expect(table.read(['tool/a'])).toBe('{"tool/a":{"id":"number","at~":"text"}}');
+    table.learn({ 'tool/a': { 'name~': 'text' } }, [listed('tool', 'a', 2)]);
+    expect(table.read(['tool/a'])).toBe('{"tool/a":{"name~":"text"}}');
+  });
+
+  test('[X1] drops the shapes of earlier versions, whose keys were not confirmed', () => {
+    const sql = openNodeSql();
+    sql.exec(`CREATE TABLE learned_shapes (target TEXT PRIMARY KEY, revision INTEGER NOT NULL, shape TEXT NOT NULL)`);
+    sql.exec(`INSERT INTO learned_shapes VALUES ('tool/a', 1, '{"john_doe":"text"}')`);
+    expect(new ShapeTable(sql).read(['tool/a'])).toBeNull();
+    expect(sql.exec(`SELECT name FROM sqlite_master WHERE name = 'learned_shapes'`)).toEqual([]);
   });
 
   test('forgets what was learned about an earlier revision', () => {
@@ -51,6 +68,6 @@ describe('[L4] the table of learned shapes', () => {
     table.learn(Object.fromEntries(names.map((target) => [target, 'text'])), manifests);
     expect(Object.keys(shapesIn(table.read(names)).shapes ?? {})).toHaveLength(limits.learnedShapes);
     table.learn({ 'tool/t0': 'number', 'tool/t1': 'x'.repeat(limits.storedShapeChars) }, manifests);
-    expect(table.read(['tool/t0', 'tool/t1'])).toBe('{"tool/t0":"number","tool/t1":"text"}');
+    expect(table.read(['tool/t0', 'tool/t1'])).toBe('{"tool/t0":"number|text","tool/t1":"text"}');
   });
 });

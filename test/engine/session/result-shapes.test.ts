@@ -27,7 +27,7 @@ describe('[L4] the shapes of a run', () => {
     shapes.note(call('open'), { id: 1 });
     shapes.note(call('described'), { id: 1 });
     shapes.note(call('unknown'), { id: 1 });
-    expect(shapes.take()).toEqual({ 'tool/open': { id: 'number' } });
+    expect(shapes.take()).toEqual({ 'tool/open': { 'id~': 'number' } });
     expect(shapes.take()).toEqual({});
   });
 
@@ -40,7 +40,33 @@ describe('[L4] the shapes of a run', () => {
     };
     expect(learned({ hits: [{ id: 7 }], next: 'x' })).toEqual({});
     expect(learned({ hits: [], next: null })).toEqual({});
-    expect(learned({ hits: [] })).toEqual({ 'tool/open': { hits: [{ id: 'number' }] } });
+    expect(learned({ hits: [] })).toEqual({ 'tool/open': { hits: [{ id: 'number' }], 'next?': 'text' } });
+    expect(learned({ hits: [], next: null, more: 'x'.repeat(limits.storedShapeChars) })).toEqual({
+      'tool/open': { hits: [{ id: 'number' }], next: 'text', 'more?~': 'text' },
+    });
+  });
+
+  test('[X1] confirm the keys of earlier runs, not those of the same run', () => {
+    const shapes = new RunShapes(agentWith([tool('open')], { 'tool/open': { 'id~': 'number' } }));
+    shapes.note(call('open'), { at: 'x' });
+    shapes.note(call('open'), { at: 'y', id: 7 });
+    expect(shapes.take()).toEqual({ 'tool/open': { 'id?': 'number', 'at?~': 'text' } });
+    // The run waits for a person and continues.
+    shapes.note(call('open'), { at: 'z', id: 8 });
+    expect(shapes.take()).toEqual({});
+  });
+
+  test('of results that are keyed by data settle', () => {
+    let shapes: LearnedShapes = {};
+    let writes = 0;
+    for (const name of ['john_doe', 'ann_lee', 'bob', 'eve', 'zoe', 'max', 'tim', 'ida']) {
+      const run = new RunShapes(agentWith([tool('open')], shapes));
+      run.note(call('open'), { [name]: { age: 7 } });
+      const taken = run.take();
+      if (Object.keys(taken).length > 0) writes += 1;
+      shapes = { 'tool/open': taken['tool/open'] ?? shapes['tool/open'] ?? 'any' };
+    }
+    expect([writes, shapes]).toEqual([2, { 'tool/open': { '…': { age: 'number' } } }]);
   });
 
   test('of a relic have the name of the endpoint, however it is called', () => {
@@ -87,7 +113,7 @@ describe('[L4] a session', () => {
   test('passes on what a run has learned when it has answered', async () => {
     const { kit, learned } = await kitFor();
     await say(kit, 'go');
-    expect(learned).toEqual([{ 'tool/open': { hits: [{ id: 'number' }] } }]);
+    expect(learned).toEqual([{ 'tool/open': { 'hits~': [{ 'id~': 'number' }] } }]);
   });
 
   test('also of a program, and nothing of a failed action', async () => {
@@ -96,7 +122,7 @@ describe('[L4] a session', () => {
       kit,
       '<action name="open" id="a" retry="1">{"fail_times":9}</action><action name="open" id="b">{"n":[]}</action>',
     );
-    expect(learned).toEqual([{ 'tool/open': { n: ['any'] } }]);
+    expect(learned).toEqual([{ 'tool/open': { 'n~': ['any'] } }]);
     await runText(kit, '<response final="true">hi</response>');
     expect(learned).toHaveLength(1);
   });
