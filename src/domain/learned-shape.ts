@@ -4,11 +4,10 @@
  * A learned shape is shown in the system prompt of all sessions of the namespace, and the keys of a result are untrusted
  * data. Three rules follow:
  *
- * 1. A key is shown once results of two runs had it; before, it is stored with `~` and shown as `…`. A key that is data,
- *    such as a user's name, seldom appears twice, and a single manipulated page changes no prompt. The price is small: the
- *    second run of a namespace has no keys in its prompt, but a conversation has the earlier results themselves. A target
- *    that always returns the same key can still show it, so each key is also limited in words and characters
- *    (`isPlainKey`): long enough for `next_page_token`, too short for a sentence.
+ * 1. A key that only one run's results had is stored with `~`. After the first run such keys are shown, unless the object
+ *    may be a map of data (`visibleKeys`). Later, a new key is shown once results of two runs had it: a key that is data,
+ *    such as a user's name, seldom appears twice, and a single manipulated page changes no prompt. Each key is limited in
+ *    words and characters (`isPlainKey`): long enough for `next_page_token`, too short for a sentence.
  * 2. An object that is a map becomes `{…: V}` for good, where V is the shape of its values: if it has
  *    `limits.shapeMapKeys` keys with records of equal shape, more than `limits.shapeKeys` keys with equal values, or if
  *    two results with values of one kind share less than half of their keys. The last rule does not apply to scalar values

@@ -11,8 +11,8 @@ import { limits } from './limits.ts';
 
 /**
  * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
- * each key. A key that ends in `?` is optional. A key that ends in `~` is not shown. The key `…` stands for keys that are not
- * shown, and its shape for their values.
+ * each key. A key that ends in `?` is optional. A key that ends in `~` was in the results of one run only, see `visibleKeys`.
+ * The key `…` stands for keys that are not shown, and its shape for their values.
  */
 export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
 
@@ -159,11 +159,42 @@ function rendered(shape: Shape, depth: number): string {
   if (typeof shape === 'string') return shape;
   if (isList(shape)) return depth <= 0 ? `[${OTHERS}]` : `[${rendered(shape[0], depth - 1)}]`;
   if (depth <= 0) return `{${OTHERS}}`;
-  const shown = Object.entries(shape).filter(([key]) => !key.endsWith('~'));
-  const parts = shown.map(([key, value]) => {
+  const shown = visibleKeys(shape);
+  const parts = shown.map(([written, value]) => {
+    const key = written.replace(/~$/, '');
     const isAlone = value === 'text' || (key === OTHERS && value === UNKNOWN);
     return isAlone ? key : `${key}: ${rendered(value, depth - 1)}`;
   });
   if (shown.length < Object.keys(shape).length && !Object.hasOwn(shape, OTHERS)) parts.push(OTHERS);
   return `{${parts.join(', ')}}`;
+}
+
+/**
+ * The keys that are shown: those that results of two runs had. Before the second run, all of them, unless they may be data:
+ * the only key with an object, or several with records that share half of their keys.
+ */
+function visibleKeys(shape: { readonly [key: string]: Shape }): [string, Shape][] {
+  const entries = Object.entries(shape);
+  const isOnce = ([key]: [string, Shape]): boolean => key.endsWith('~');
+  const named = entries.filter(([key]) => key !== OTHERS);
+  if (named.every(isOnce) && !mayBeData(named.map(([, value]) => value))) return entries;
+  return entries.filter((entry) => !isOnce(entry));
+}
+
+function mayBeData(values: readonly Shape[]): boolean {
+  const [first, ...rest] = values;
+  if (first === undefined) return false;
+  if (rest.length === 0) return isObject(first);
+  const names = namesIn(first);
+  return rest.every((value) => {
+    const others = namesIn(value);
+    const common = others.filter((name) => names.includes(name)).length;
+    return common > 0 && common * 2 >= Math.min(names.length, others.length);
+  });
+}
+
+/** The names of a record's keys, or of the records in a list. */
+function namesIn(shape: Shape): string[] {
+  if (isList(shape)) return namesIn(shape[0]);
+  return isObject(shape) ? Object.keys(shape).map((key) => key.replace(/[?~]+$/, '')) : [];
 }
