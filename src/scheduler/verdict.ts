@@ -15,11 +15,11 @@ type Verdict =
 /** Whether the values of the generation's references must be checked before the generation is judged (P10, P13). */
 export function needsCheck(state: RunState, generation: Generation): boolean {
   if (typeof generation.answerCheck === 'object') return false;
-  const ending = generation.responses.filter(({ final }) => final !== false);
+  if (generation.responses.every(({ final }) => final === false)) return false;
   const hasReferences =
-    ending.some((response) => response.hasReferences) ||
+    generation.responses.some((response) => response.hasReferences) ||
     // An action may have been given text with a blank.
-    (ending.length > 0 && generation.nodes.some(({ declaration }) => declaration.references.length > 0));
+    generation.nodes.some(({ declaration }) => declaration.references.length > 0);
   return hasReferences && (state.policy.source === 'text' || generation.last || isFinal(state, generation));
 }
 

@@ -16,7 +16,9 @@ import { ordinalOf } from '../run/run-names.ts';
 /** The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`. */
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
-    .map(({ content, record }) => foldTurn(content, journal.history.conversationOf(record), actionsOf(journal, record)))
+    .map(({ content, record }) =>
+      foldTurn(content, journal.history.conversationOf(record), actionsOf(journal, record), record.status),
+    )
     .reverse();
 }
 
@@ -59,7 +61,7 @@ export async function* readTranscript(
       stored.push(event);
       await took(limits.eventChars);
     }
-    turns.push({ status: record.status, turn: foldTurn(content, stored, actionsOf(journal, record)) });
+    turns.push({ status: record.status, turn: foldTurn(content, stored, actionsOf(journal, record), record.status) });
   }
   const history: ChatTurn[] = [];
   for (const { status, turn } of turns.reverse()) {
@@ -107,14 +109,23 @@ interface WrittenPart {
 }
 
 /** @param declared read only if the run ended without completing its last generation */
-function foldTurn(user: string, stored: Iterable<StoredEvent>, declared: ActionsAfter): ChatTurn {
+/** The next message ends a run that waits (J8); its end is not in the journal yet when the message's turn is read. */
+const SUPERSEDED =
+  'This run waited for an approval, and the next message cancelled it: what needed the approval did not run. Do not resume it unless you are asked to.';
+
+function foldTurn(
+  user: string,
+  stored: Iterable<StoredEvent>,
+  declared: ActionsAfter,
+  status: RunRecord['status'],
+): ChatTurn {
   const generations: ChatTurn['generations'][number][] = [];
   let results: ActionReport[] = [];
   /** Blocks since the last completed generation, all that remains of an interrupted one; and where that was completed. */
   let blocks: WrittenPart[] = [];
   let completed = { iteration: -1, seq: 0 };
   const answer = new LastAnswer();
-  let note: string | null = 'This run did not end.';
+  let note: string | null = status === 'waiting' ? SUPERSEDED : 'This run did not end.';
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
       const ordinal = typeof state?.['key'] === 'string' ? { ordinal: ordinalOf(state['key']) } : {};

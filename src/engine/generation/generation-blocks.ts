@@ -6,6 +6,7 @@
  */
 import type { ActionKey } from '../../domain/action.ts';
 import type { Finality, ProtocolEvent, Reference } from '../../domain/protocol-event.ts';
+import { isVisible } from '../../protocol/references/visible-text.ts';
 import type { RunNames } from '../run/run-names.ts';
 import type { Segments } from './segments.ts';
 
@@ -67,7 +68,7 @@ export class GenerationBlocks {
         this.#response = newResponse(event.final);
         return this.#segments.open('response', event.final);
       case 'response':
-        if (/\S/.test(event.delta)) this.#response.isBlank = false;
+        if (isVisible(event.delta)) this.#response.isBlank = false;
         return this.#segments.write(event.delta);
       case 'thought':
       case 'text':

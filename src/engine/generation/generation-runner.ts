@@ -201,7 +201,9 @@ export class GenerationRunner {
   complete(final: boolean, blanks: readonly OpenReference[]): void {
     const { text, calls } = this.#reader?.written ?? { text: '', calls: [] };
     const cut = this.#cut === null ? {} : { cut: this.#cut };
-    const missing = final ? [] : missingValues([...this.#segments.missing, ...blanks]);
+    const missing = final
+      ? []
+      : [...missingValues(this.#segments.missing), ...missingValues(blanks, { inAction: true })];
     const lacks = missing.length === 0 ? {} : { missing };
     // The user has read an answer that does not count.
     const rejected = !final && missing.length === 0 && this.blocks.offersAnswer ? { rejected: true as const } : {};
@@ -319,11 +321,14 @@ function isUnclosed(event: ProtocolEvent): boolean {
 }
 
 /** The references without a value, as the model is shown them (P10). */
-function missingValues(references: readonly OpenReference[]): readonly MissingValue[] {
+function missingValues(
+  references: readonly OpenReference[],
+  place: Pick<MissingValue, 'inAction'> = {},
+): readonly MissingValue[] {
   const once = new Map(references.map((open) => [open.reference.raw, open]));
   return [...once.values()].slice(0, limits.missingShown).map(({ reference, resolve }) => {
     const value = resolve();
     const shape = value.type === 'value' && value.value !== null ? renderShape(shapeOfValue(value.value)) : '';
-    return { reference: reference.raw, name: reference.name, shape };
+    return { reference: reference.raw, name: reference.name, shape, ...place };
   });
 }

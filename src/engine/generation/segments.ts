@@ -78,7 +78,7 @@ export class Segments {
   /** Responses that wait for a reference, in order; may include the open block. */
   #held: Block[] = [];
   #responses: { readonly segment: number; content: string; final: Finality }[] = [];
-  /** Responses of the current generation that may end the run and have values that are missing or pending. */
+  /** Responses of the current generation with values that are missing or pending. */
   #incomplete: Block[] = [];
   #bareText: { readonly iteration: number; readonly content: string }[] = [];
   /** Issued warnings: each reference once, at most `limits.warningsPerGeneration` in a run. */
@@ -180,7 +180,7 @@ export class Segments {
     this.#held = [];
   }
 
-  /** Whether the generation's responses that may end the run lack values, now that everything has settled (P10). */
+  /** Whether the generation's responses lack values, now that everything has settled (P10). */
   checkAnswer(): { readonly missing: boolean; readonly pending: boolean } {
     const { missing } = this;
     for (const { reference, resolve } of missing) {
@@ -190,10 +190,14 @@ export class Segments {
     return { missing: missing.length > 0, pending: this.#incomplete.some(({ pending }) => pending.size > 0) };
   }
 
-  /** The references without a value in these responses, each once; a value that was pending may be missing now. */
+  /**
+   * The references without a value in the responses that may end the run, each once; a value that was pending may be
+   * missing now.
+   */
   get missing(): readonly OpenReference[] {
     const found = new Map<string, OpenReference>();
-    for (const { missing, pending, parts } of this.#incomplete) {
+    for (const { missing, pending, parts, final } of this.#incomplete) {
+      if (final === false) continue;
       for (const [raw, reference] of missing) found.set(raw, reference);
       for (const part of pending.size === 0 ? [] : (parts ?? [])) {
         if (typeof part === 'string' || !pending.has(part.reference.name)) continue;
@@ -285,7 +289,9 @@ export class Segments {
       return '';
     }
     const gap = gapOf(reference, value);
-    if (gap === 'missing' || gap === 'empty') block.missing.set(reference.raw, { reference, resolve });
+    // Code is full of names with a dollar sign that are not references.
+    const isLacking = gap === 'missing' || gap === 'empty' || (gap === 'unknown' && !block.position.isInFence);
+    if (isLacking) block.missing.set(reference.raw, { reference, resolve });
     if (gap === 'pending') block.pending.add(reference.name);
     const { text, block: form, warning } = this.#render(reference, value);
     this.#renderedChars += text.length;
@@ -353,7 +359,7 @@ export class Segments {
   #finishIfDone(block: Block): void {
     if (!block.closed || block.pieces.length > 0) return;
     const { pending, missing, completes, parts } = block;
-    const isWhole = block.final !== false && completes === null && !block.shortened;
+    const isWhole = completes === null && !block.shortened;
     if (isWhole && pending.size + missing.size > 0) this.#incomplete.push(block);
     this.#held = this.#held.filter((held) => held !== block);
     const { data } = this.#log.write(

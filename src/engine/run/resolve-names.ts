@@ -7,6 +7,7 @@ import type { Reference, WarningCode } from '../../domain/protocol-event.ts';
 import { commandReferences } from '../../protocol/references/references.ts';
 import { hasBlockForm, renderBlock } from '../../protocol/references/markdown-value.ts';
 import { follow, renderText, substitute } from '../../protocol/references/substitution.ts';
+import { isVisible } from '../../protocol/references/visible-text.ts';
 import type { NameLookup, SubstitutionQuota } from '../../protocol/references/substitution.ts';
 import type { NameValue } from './results.ts';
 
@@ -98,9 +99,9 @@ export interface RenderedReference {
 
 /**
  * Why a reference in a response has nothing to show: the value does not exist or is null, is blank text, or waits for an
- * approval.
+ * approval. `unknown`: there is no such name; only with a path, because `$name` alone is often not a reference.
  */
-export type ReferenceGap = 'missing' | 'empty' | 'pending' | null;
+export type ReferenceGap = 'missing' | 'empty' | 'pending' | 'unknown' | null;
 
 export function gapOf({ path }: Reference, value: NameValue): ReferenceGap {
   switch (value.type) {
@@ -111,13 +112,13 @@ export function gapOf({ path }: Reference, value: NameValue): ReferenceGap {
     case 'running':
       return 'pending';
     case 'unknown':
-      return null;
+      return path.length > 0 ? 'unknown' : null;
   }
 }
 
 function gapIn(value: Json): 'missing' | 'empty' | null {
   if (value === null) return 'missing';
-  return typeof value === 'string' && !/\S/.test(value) ? 'empty' : null;
+  return typeof value === 'string' && !isVisible(value) ? 'empty' : null;
 }
 
 /** Renders a reference in a response (P13). Never blank. */

@@ -20,13 +20,15 @@ export interface ActionReport {
   readonly note?: string | null;
 }
 
-/** A reference in a response that had no value (P10). */
+/** A reference without a value, in a response or in the text of an action (P10). */
 export interface MissingValue {
   /** As the model wrote it. */
   readonly reference: string;
   readonly name: string;
-  /** The keys and types of the name's value. */
+  /** The keys and types of the name's value; empty if the name is unknown. */
   readonly shape: string;
+  /** It left a blank in the text of an action. */
+  readonly inAction?: true;
 }
 
 /** The text and calls of one generation, with the results of its actions. */

@@ -17,7 +17,7 @@ import type { ActionReport, ChatTurn, CurrentTurn, Cut, FeedReport, Generation, 
 const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <response final="true">.</system>';
 const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
 const ANSWER_AGAIN =
-  '<system>These are the results. Your response was not final, because part of the work failed or is not in it: go on, then answer again in <response final="true">.</system>';
+  '<system>These are the results. Your response was not final: an action failed, or the response does not use every result. Go on, then answer again in <response final="true">.</system>';
 const LAST_CHANCE =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
 
@@ -35,11 +35,23 @@ function cutNotice(cut: Cut): string {
 
 /** Shown once in a run, so that the model answers with values that exist (P10). */
 function missingNotice(missing: readonly MissingValue[]): string {
-  const references = missing.map(({ reference }) => reference).join(', ');
+  const listed = (values: readonly MissingValue[]): string => values.map(({ reference }) => reference).join(', ');
+  const inActions = missing.filter(({ inAction }) => inAction === true);
+  const inResponse = missing.filter(({ inAction }) => inAction !== true);
   const shapes = new Map(missing.map(({ name, shape }) => [name, shape]));
   const known = [...shapes].filter(([, shape]) => shape !== '').map(([name, shape]) => `$${name} is ${shape}`);
-  const is = known.length === 0 ? '' : ` What these results look like: ${known.join('; ')}.`;
-  const text = `Your response was not final: it or an action refers to values that do not exist, are null or are empty text: ${references}.${is} Mend what is wrong and answer again, with paths that exist, or without these values.`;
+  const sentences = [
+    'Your response was not final.',
+    inResponse.length === 0
+      ? ''
+      : `These references in it have no value (no such name or path, null, or empty text): ${listed(inResponse)}.`,
+    inActions.length === 0
+      ? ''
+      : `An action ran with a blank in its text in place of these references, whose path does not exist: ${listed(inActions)}. Mend that if it matters.`,
+    known.length === 0 ? '' : `What these results look like: ${known.join('; ')}.`,
+    'Answer again, with paths that exist or without these values.',
+  ];
+  const text = sentences.filter((sentence) => sentence !== '').join(' ');
   return `<system>${escapeReservedTags(sanitizeText(text), 'reserved')}</system>`;
 }
 

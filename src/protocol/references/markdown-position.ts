@@ -32,6 +32,10 @@ export class MarkdownPosition {
     return this.#fence === null && !this.#isLonger && INDENT.test(this.#line) ? this.#line : null;
   }
 
+  get isInFence(): boolean {
+    return this.#fence !== null;
+  }
+
   /** Whether the previous line is blank, or there is none. */
   get isAfterBlank(): boolean {
     return this.#isAfterBlank;

@@ -2,6 +2,7 @@
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { isVisible } from './visible-text.ts';
 
 /** Whether a value is shown as a table or a code block if it has a line of its own. */
 export function hasBlockForm(value: Json): value is JsonObject | Json[] {
@@ -57,7 +58,7 @@ function tableLine(cells: readonly string[]): string {
 /** A cell is one line, and a vertical bar would end it. A dash stands for a value that is null or blank. */
 function cell(value: Json): string {
   const text = value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value);
-  if (!/\S/.test(text)) return '–';
+  if (!isVisible(text)) return '–';
   // A run of backslashes is read once, whether or not a bar follows.
   return text.replace(/\\+\|?|\|/g, escapedBar).replace(/[\r\n]+/g, ' ');
 }

@@ -665,11 +665,13 @@ describe('[I] feed actions of the model', () => {
         `<action type="tool" mode="sync" id="old">{"name":"echo","parameters":{"secret":"from before"}}</action>${act('set_variable', { key: 'v', value: 1 })}`,
         act('clear_context', {}),
         '<response final="true">$old.secret $v</response>',
+        FINAL,
       ],
     });
     await ask(kit);
     const [run] = kit.session.runs();
-    expect(run === undefined ? '' : (await resultOf(kit.session, run)).response).toBe('$old.secret $v');
+    const responses = run === undefined ? [] : (await resultOf(kit.session, run)).responses;
+    expect(responses[0]?.content).toBe('$old.secret $v');
     const results = (call: number): string =>
       JSON.stringify(kit.requests[call]?.messages.filter(({ role }) => role === 'user'));
     expect(results(1)).toContain('from before');

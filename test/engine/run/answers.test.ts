@@ -57,7 +57,7 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(eventsOf(kit.events, 'iteration_completed').map(({ data }) => data.final)).toEqual([false, true]);
     const prompt = lastPrompt(kit);
     expect(prompt).toContain(
-      'was not final: it or an action refers to values that do not exist, are null or are empty text: $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
+      'These references in it have no value (no such name or path, null, or empty text): $list.count, $list.tickets[0].name, $list.tickets[0].owner, $list.items[1].title, ${list.tickets[9]}',
     );
     expect(prompt).toContain('$list is {tickets: [{id, title, owner: any}], total: number, note}');
     expect(prompt).not.toContain('No action ran');
@@ -119,9 +119,7 @@ describe('[P10] an answer with a reference that has no value', () => {
     );
     const result = await say(kit, 'book it');
     expect(result).toMatchObject({ response: 'Whose name is it?', iterations: 2 });
-    expect(lastPrompt(kit)).toContain(
-      'an action refers to values that do not exist, are null or are empty text: $room.guest.',
-    );
+    expect(lastPrompt(kit)).toContain('whose path does not exist: $room.guest.');
     expect(lastPrompt(kit)).toContain('$room is {id: number}');
   });
 
@@ -157,6 +155,29 @@ describe('[P10] an answer with a reference that has no value', () => {
     expect(result.warnings).toMatchObject([{ code: 'missing_path' }]);
   });
 
+  test('an unknown name with a path is shown to the model as well, but not one in code, or without a path', async () => {
+    const kit = await kitOf({ p: { city: 'Oslo' } }, `${act('p')}${answer('In $parcel.city.')}`, answer('In $p.city.'));
+    const result = await say(kit, 'where?');
+    expect(result).toMatchObject({ response: 'In Oslo.', iterations: 2 });
+    expect(result.responses[0]?.content).toBe('In $parcel.city.');
+    expect(lastPrompt(kit)).toContain('no such name or path, null, or empty text): $parcel.city.');
+    for (const text of ['Set $HOME and ${PATH}.', '```js\nlog(`${user.name} $scope.x`)\n```', 'It costs $5.']) {
+      const other = await kitOf({}, answer(text));
+      expect(await say(other, 'how?')).toMatchObject({ response: text, iterations: 1 });
+    }
+  });
+
+  test.each(['\u200b', '\u00ad\u2060', '\u3164'])('text that is drawn as nothing is empty: %j', async (text) => {
+    const kit = await kitOf(
+      { x: text },
+      `<response final="true">${text}</response>`,
+      `${act('x')}${answer('It is $x.')}`,
+    );
+    const result = await say(kit, 'go');
+    expect(result.responses.map(({ content }) => content)).toContain('It is [x: empty].');
+    expect(result.iterations).toBe(3);
+  });
+
   test('a response without text is no answer', async () => {
     const kit = await kitOf({}, '<response final="true"> </response>', answer('Hello.'));
     expect(await say(kit, 'hi')).toMatchObject({ response: 'Hello.', iterations: 2 });
@@ -173,7 +194,7 @@ describe('[P10] an answer with a reference that has no value', () => {
     const result = await say(kit, 'go');
     expect(result.responses[0]?.content).toBe('Note: [x.note: empty].[y: empty]');
     expect(result).toMatchObject({ response: 'None.', iterations: 2 });
-    expect(lastPrompt(kit)).toContain('are null or are empty text: $x.note, $y');
+    expect(lastPrompt(kit)).toContain('or empty text): $x.note, $y.');
   });
 });
 
@@ -230,7 +251,7 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
     const result = await decide(kit, false);
     expect(result).toMatchObject({ status: 'completed', response: 'It was denied.', iterations: 2 });
     expect(lastPrompt(kit)).toContain('denied');
-    expect(lastPrompt(kit)).toContain('Your response was not final, because part of the work failed');
+    expect(lastPrompt(kit)).toContain('Your response was not final: an action failed');
   });
 
   test('the model answers again if the value lacks the path', async () => {
@@ -247,6 +268,20 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
     await runText(kit, act('c'), answer('$c '.repeat(100_000)));
     const { status, error, response } = await decide(kit, true);
     expect([status, error, response.length, response.slice(-4)]).toEqual(['completed', null, 199_999, ' 7 7']);
+  });
+
+  test('a response that is not final is also written again', async () => {
+    const kit = await waiting({ c: 7 }, `${act('c')}${answer('Now $c.', ' final="false"')}${answer('Done.')}`);
+    expect((await decide(kit, true)).responses).toEqual([
+      { content: 'Now 7.', final: false },
+      { content: 'Done.', final: true },
+    ]);
+  });
+
+  test('a new message cancels the run, and the model is told', async () => {
+    const kit = await waiting({ c: 7 }, `${act('c')}${answer('It is $c.')}`, answer('Fine.'));
+    expect((await say(kit, 'never mind')).response).toBe('Fine.');
+    expect(lastPrompt(kit)).toContain('waited for an approval, and the next message cancelled it');
   });
 
   test('a value of an action behind the approval is also pending', async () => {

@@ -72,8 +72,8 @@ describe('[M8] the summary of an older turn contains the answer of its last gene
     ],
     [
       'a reference to an unknown name',
-      ['<response final="true">$none and ${no.thing}</response>'],
-      '$none and ${no.thing}',
+      ['<response final="true">$none and ${nothing}</response>'],
+      '$none and ${nothing}',
     ],
     ['escaped dollars as readers see them', [`${echo('a')}<response final="true">$$5 and $a.n</response>`], null],
     [
