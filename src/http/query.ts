@@ -55,7 +55,7 @@ function name(description: string): QueryField<string> {
 
 const STATUSES = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancelled'] as const satisfies RunStatus[];
 
-const limit = wholeNumber(1, limits.pageRows, `Rows of a page, 1 to ${limits.pageRows}`);
+const limit = wholeNumber(1, limits.pageRows, `Rows of a page, 1 to ${limits.pageRows} (default)`);
 
 /** For routes without query parameters. */
 export const noQuery = {} as const satisfies Query;
@@ -128,7 +128,7 @@ export const executionsQuery = {
 } as const satisfies Query;
 
 export const approvalsQuery = {
-  limit: wholeNumber(1, limits.approvalRows, `Rows of a page, 1 to ${limits.approvalRows}`),
+  limit: wholeNumber(1, limits.approvalRows, `Rows of a page, 1 to ${limits.approvalRows} (default)`),
   after: text(
     /^\d{1,15}-apr_[0-9a-f]{32}$/,
     '`next` of the previous page',
