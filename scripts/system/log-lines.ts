@@ -31,7 +31,7 @@ export class LogLines {
 
   /**
    * @param line a line of the Worker's output; `wrangler dev` puts a label before an entry
-   * @returns undefined if it is no entry; null if it is not shown
+   * @returns undefined if the line is not a log entry; null if the entry is not printed
    */
   read(line: string): string | null | undefined {
     const entry = entryOf(line);

@@ -277,7 +277,7 @@ export const limits = {
   /** An event whose repeats are limited is logged once in this time, with a count; so many different ones are tracked. */
   logRepeatMs: 60_000,
   logRepeats: 1_000,
-  /** `/health`: a runner that has never answered is no longer starting after this time. */
+  /** `/health`: a runner that has not answered within this time is `degraded` instead of `starting`. */
   healthStartMs: 120_000,
   /** A runner that has not answered for this time is reported as unreachable: longer than a restart. */
   runnerReportMs: 5_000,

@@ -12,7 +12,7 @@ import { limits } from './limits.ts';
 /**
  * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
  * each key. A key that ends in `?` is optional. A key that ends in `~` was in the results of one run only, see `visibleKeys`.
- * The key `…` stands for keys that are not shown, and its shape for their values.
+ * The key `…` represents the hidden keys; its shape is the shape of their values.
  */
 export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
 

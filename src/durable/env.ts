@@ -79,7 +79,7 @@ export interface ExecutionIndexRpc {
   list(page: ExecutionsPage): ExecutionEntry[];
   /** Replaces the open approvals of a session. */
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
-  /** Removes approvals that are no longer open. */
+  /** Removes settled approvals. */
   settleApprovals(ids: readonly string[]): void;
   approvals(page: ApprovalsPage): OpenApproval[];
 }

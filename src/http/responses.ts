@@ -176,7 +176,7 @@ export const prompt = z.object({
       }),
     )
     .describe('One entry for each model call of the conversation, in order'),
-  dropped: count.describe('Number of generations whose messages are no longer stored'),
+  dropped: count.describe('Number of generations whose messages were deleted to save space'),
 });
 
 export const session = z.object({
@@ -428,7 +428,7 @@ export const manifestReport = z.object({
   problems: z.array(issue).describe('Issues of manifests that do not load'),
   warnings: manifestWarnings,
 });
-export const manifestCheck = manifestReport.extend({ valid: flag('Whether there are no problems') });
+export const manifestCheck = manifestReport.extend({ valid: flag('True if no problems were found') });
 export const manifestReplacement = manifestReport.extend({
   removed: z.array(jsonObject).describe('The removed manifests, with `kind` and `name`'),
 });

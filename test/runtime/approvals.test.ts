@@ -101,7 +101,7 @@ describe('[J8] open approvals', () => {
   test('survive a restart; a list that missed them, or kept settled ones, is corrected', async () => {
     const { session_id: session } = await waiting(seal('a', 'x'));
     await expect.poll(async () => await listedIn(session)).toEqual(['a']);
-    // A stub does not survive a restart of its object.
+    // A reference to an object does not survive the object's restart.
     const index = (): typeof here.EXECUTIONS extends { getByName(name: string): infer Stub } ? Stub : never =>
       here.EXECUTIONS.getByName('local');
     const [row] = (await ofSession(session)).slice(0, 1);

@@ -22,9 +22,9 @@ const entries = (event: string): Record<string, unknown>[] =>
 
 /** Runs the alarm of a schedule whose workflow is missing. */
 async function alarms(name: string, times: number, broken: boolean): Promise<void> {
-  const stub = SCHEDULES.getByName(name);
-  await stub.keep([], null);
-  await runInDurableObject(stub, async (object, { storage }) => {
+  const target = SCHEDULES.getByName(name);
+  await target.keep([], null);
+  await runInDurableObject(target, async (object, { storage }) => {
     const due = { workflow: 'gone', cron: '0 3 * * *', timezone: 'UTC', inputs: {}, nextAt: Date.now() };
     storage.sql.exec(`INSERT INTO schedules (workflow, data) VALUES (?, ?)`, due.workflow, JSON.stringify(due));
     if (broken) Object.defineProperty(object, 'env', { value: { ...here, SESSIONS: null } });

@@ -129,15 +129,15 @@ test('[F6] only the value is stored, and the alarm deletes it', async () => {
   await read('cat');
   const [object] = await listDurableObjectIds(FEEDS);
   if (object === undefined) throw new Error('there is no shared feed');
-  const stub = FEEDS.get(object);
+  const target = FEEDS.get(object);
   const stored = (): Promise<Record<string, unknown>> =>
-    runInDurableObject(stub, (_object, { storage }) => Object.fromEntries(storage.kv.list()));
+    runInDurableObject(target, (_object, { storage }) => Object.fromEntries(storage.kv.list()));
   const { feed, ...rest } = await stored();
   expect(rest).toEqual({});
   expect(Object.keys(feed as object).toSorted()).toEqual(['at', 'error', 'triedAt', 'value']);
-  const armed = await runInDurableObject(stub, (_object, { storage }) => storage.getAlarm());
+  const armed = await runInDurableObject(target, (_object, { storage }) => storage.getAlarm());
   expect(Number(armed) - Date.now()).toBeGreaterThan(HOUR);
-  await runDurableObjectAlarm(stub);
+  await runDurableObjectAlarm(target);
   expect(await stored()).toEqual({});
 });
 
