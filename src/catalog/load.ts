@@ -250,6 +250,7 @@ class Loader {
   }
 
   #definition(found: Found): AnyDefinition | null {
+    this.#log.explain(found);
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#log.warn(found, warning);

@@ -33,17 +33,26 @@ export class ProblemLog {
     const count = (this.#counts.get(place.file) ?? 0) + 1;
     if (count <= limits.manifestProblems) {
       this.#counts.set(place.file, count);
-      this.#problems.push(problemOf(place, issue));
+      this.#problems.push(problemAt(place, { ...issue, path: place.normalised.original(issue.path) }));
     }
     if (count >= limits.manifestProblems) throw new TooManyProblems();
   }
 
   warn(place: Place, issue: Issue): void {
+    this.#warn(place, { ...issue, path: place.normalised.original(issue.path) });
+  }
+
+  /** Adds the warnings about forms that were rewritten (M1). */
+  explain(place: Place): void {
+    for (const note of place.normalised.notes) this.#warn(place, note);
+  }
+
+  #warn(place: Place, issue: Issue): void {
     const key = `${place.file} warnings`;
     const count = (this.#counts.get(key) ?? 0) + 1;
     if (count > limits.manifestProblems) return;
     this.#counts.set(key, count);
-    this.#warnings.push(problemOf(place, issue));
+    this.#warnings.push(problemAt(place, issue));
   }
 
   /** Runs `work` until `report` throws TooManyProblems. */
@@ -63,8 +72,8 @@ export class ProblemLog {
   }
 }
 
-function problemOf({ file, document, normalised }: Place, issue: Issue): ManifestProblem {
-  const path = normalised.original(issue.path);
-  const { line, column } = document.place(path, issue.part);
-  return { file, line, column, field: fieldName(path), message: issue.message };
+/** @param issue with the path of the author's text */
+function problemAt({ file, document }: Place, { path, part, message }: Issue): ManifestProblem {
+  const { line, column } = document.place(path, part);
+  return { file, line, column, field: fieldName(path), message };
 }

@@ -5,10 +5,15 @@
 import type { ManifestKind } from '../../domain/catalog.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Issue } from '../check/issues.ts';
 import type { FieldPath } from '../check/problem.ts';
+import { understand } from '../original/understand.ts';
+import { Draft } from './draft.ts';
 
 export interface Normalised {
   readonly value: JsonObject;
+  /** Warnings about forms that were rewritten, with paths of the author's text. */
+  readonly notes: readonly Issue[];
   /** The original path of a field. */
   original(path: FieldPath): FieldPath;
 }
@@ -39,7 +44,15 @@ const TYPES: Readonly<Record<string, string>> = {
 const BUILTINS: ReadonlySet<string> = new Set(['echo', 'calculator', 'web_fetch', 'web_extract', 'json_query']);
 const STORES: ReadonlySet<string> = new Set(['kv', 'log', 'sql']);
 
+/** Rewrites the original system's forms first, then the aliases. */
 export function normalise(kind: ManifestKind, written: JsonObject): Normalised {
+  const draft = new Draft(written);
+  understand(kind, draft);
+  const { value, original } = withoutAliases(kind, draft.value);
+  return { value, notes: draft.notes, original: (path) => draft.original(original(path)) };
+}
+
+function withoutAliases(kind: ManifestKind, written: JsonObject): Pick<Normalised, 'value' | 'original'> {
   if (kind !== 'tool' && kind !== 'relic') return { value: written, original: (path) => path };
   const fields = new Map<string, string>();
   const value: Record<string, Json> = {};

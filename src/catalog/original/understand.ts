@@ -1,0 +1,25 @@
+/**
+ * Rewrites manifests of the original system (Cortex-Prime MK1 and agent-lib) into this system's forms (M1).
+ * `docs/migration.md` lists the forms. Each rewritten part has a note, which becomes a warning.
+ */
+import type { ManifestKind } from '../../domain/catalog.ts';
+import type { Draft } from '../read/draft.ts';
+import { understandAgent } from './agent.ts';
+import { understandRelic } from './relic.ts';
+import { understandTool } from './tool.ts';
+import { understandWorkflow } from './workflow.ts';
+
+export function understand(kind: ManifestKind, draft: Draft): void {
+  switch (kind) {
+    case 'agent':
+      return understandAgent(draft);
+    case 'tool':
+      return understandTool(draft);
+    case 'relic':
+      return understandRelic(draft);
+    case 'workflow':
+      return understandWorkflow(draft);
+    case 'monument':
+      return;
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * A manifest that is rewritten from another form into the schema's form. The draft remembers where the author wrote
+ * each part, so that issues still point at the author's text.
+ *
+ * Invariants:
+ * 1. The author's value is never changed.
+ * 2. `original` maps every path of the draft: a moved part keeps its place, a new part has the place that was given.
+ */
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Issue } from '../check/issues.ts';
+import type { FieldPath } from '../check/problem.ts';
+
+type Container = Record<string, Json> | Json[];
+
+export class Draft {
+  readonly #root: Record<string, Json>;
+  /** Where lists and maps were written. */
+  readonly #places = new Map<object, FieldPath>();
+  /** Lists and maps that the author did not write: their members have the same place. */
+  readonly #made = new Set<object>();
+  /** Where members were written whose place does not follow from their parent. */
+  readonly #members = new Map<object, Map<string | number, FieldPath>>();
+  readonly #notes: Issue[] = [];
+
+  constructor(written: JsonObject) {
+    this.#root = this.#copy(written, []) as Record<string, Json>;
+  }
+
+  /** The draft's value. Valid until the next change. */
+  get value(): JsonObject {
+    return this.#root;
+  }
+
+  /** What was understood how, with the author's paths. */
+  get notes(): readonly Issue[] {
+    return this.#notes;
+  }
+
+  /** The value at a path, or undefined. */
+  get(path: FieldPath): Json | undefined {
+    let current: Json | undefined = this.#root;
+    for (const step of path) current = memberOf(current, step);
+    return current;
+  }
+
+  has(path: FieldPath): boolean {
+    return this.get(path) !== undefined;
+  }
+
+  /**
+   * Replaces or adds a value; creates missing maps on the way.
+   *
+   * @param from the draft's path whose author's text the value was made from; default: the place of `path`
+   */
+  set(path: FieldPath, value: Json, from: FieldPath = path): void {
+    const place = this.original(from);
+    const { parent, key } = this.#owner(path, place);
+    put(parent, key, this.#copy(value, place, true));
+    this.#locate(parent, key, place);
+  }
+
+  /** Moves a value to another place, which must not be inside it; does nothing if there is no such value. */
+  move(from: FieldPath, to: FieldPath): void {
+    const value = this.get(from);
+    if (value === undefined) return;
+    const place = this.original(from);
+    this.remove(from);
+    const { parent, key } = this.#owner(to, place);
+    put(parent, key, value);
+    this.#locate(parent, key, place);
+  }
+
+  /** Removes a member of a map. Items of lists stay where they are, so that paths stay valid. */
+  remove(path: FieldPath): void {
+    const owner = this.get(path.slice(0, -1));
+    const key = path.at(-1);
+    if (!isJsonObject(owner) || typeof key !== 'string') return;
+    delete (owner as Record<string, Json>)[key];
+    this.#members.get(owner)?.delete(key);
+  }
+
+  /**
+   * Tells the author what a part was understood as.
+   *
+   * @param path a path of the draft, before the part is moved or removed
+   */
+  note(path: FieldPath, message: string): void {
+    this.#notes.push({ path: this.original(path), part: 'key', message });
+  }
+
+  /** Where the author wrote the value at a path of the draft. */
+  original(path: FieldPath): FieldPath {
+    let place: FieldPath = [];
+    let current: Json | undefined = this.#root;
+    for (const step of path) {
+      const owner: object | null = typeof current === 'object' ? current : null;
+      const known: FieldPath | undefined = owner === null ? undefined : this.#members.get(owner)?.get(step);
+      const isMade: boolean = owner !== null && this.#made.has(owner);
+      current = memberOf(current, step);
+      const own = typeof current === 'object' && current !== null ? this.#places.get(current) : undefined;
+      place = known ?? own ?? (isMade ? place : [...place, step]);
+    }
+    return place;
+  }
+
+  /** The map or list that holds the last step of a path. */
+  #owner(path: FieldPath, place: FieldPath): { readonly parent: Container; readonly key: string | number } {
+    const key = path.at(-1);
+    if (key === undefined) throw new TypeError('a draft has no member without a name');
+    let parent: Container = this.#root;
+    for (const step of path.slice(0, -1)) {
+      let next: Json | undefined = memberOf(parent, step);
+      if (typeof next !== 'object' || next === null) {
+        next = {};
+        this.#places.set(next, place);
+        this.#made.add(next);
+        put(parent, step, next);
+      }
+      parent = next as Container;
+    }
+    return { parent, key };
+  }
+
+  #locate(parent: Container, key: string | number, place: FieldPath): void {
+    const members = this.#members.get(parent) ?? new Map<string | number, FieldPath>();
+    this.#members.set(parent, members.set(key, place));
+  }
+
+  /** @param isOne whether all parts have the same place, because the author did not write them one by one */
+  #copy(value: Json, place: FieldPath, isOne = false): Json {
+    if (typeof value !== 'object' || value === null) return value;
+    // a part that is already in the draft keeps its own place
+    if (this.#places.has(value)) return value;
+    const copy: Container = Array.isArray(value)
+      ? value.map((item, index) => this.#copy(item, isOne ? place : [...place, index], isOne))
+      : Object.fromEntries(
+          Object.entries(value).map(([key, member]) => [
+            key,
+            this.#copy(member, isOne ? place : [...place, key], isOne),
+          ]),
+        );
+    this.#places.set(copy, place);
+    if (isOne) this.#made.add(copy);
+    return copy;
+  }
+}
+
+function memberOf(owner: Json | undefined, step: string | number): Json | undefined {
+  if (Array.isArray(owner)) return typeof step === 'number' ? owner[step] : undefined;
+  return isJsonObject(owner) && Object.hasOwn(owner, step) ? owner[step] : undefined;
+}
+
+function put(owner: Container, key: string | number, value: Json): void {
+  if (Array.isArray(owner)) owner[Number(key)] = value;
+  // a key may come from the author and be `__proto__`
+  else Object.defineProperty(owner, key, { value, writable: true, enumerable: true, configurable: true });
+}
