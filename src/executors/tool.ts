@@ -1,6 +1,5 @@
 /** `type="tool"`: runs a tool according to its manifest (M3). Parameters are validated before. */
 import type { ActionOutcome } from '../domain/action.ts';
-import { isJsonObject } from '../domain/json.ts';
 import type { BuiltinName, RunnerNeeds } from '../domain/manifest.ts';
 import { calculator } from './builtin/calculator.ts';
 import { collect, refuse } from './builtin/collect.ts';
@@ -9,8 +8,9 @@ import { jsonQuery } from './builtin/json-query.ts';
 import { webExtract } from './builtin/web-extract.ts';
 import { webFetch } from './builtin/web-fetch.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
-import { failure, quote } from './failure.ts';
+import { failure } from './failure.ts';
 import { callEndpoint } from './outbound/http-tool.ts';
+import { failureReportOf } from './runner/failure-report.ts';
 import { recoverJob, runJob } from './runner/job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
@@ -96,9 +96,9 @@ function checkReported(outcome: ActionOutcome, { action }: ActionCall): ActionOu
  * A program that exits normally may still report a failure: `{"success": false, …}` or `{"status": "error", …}` (R3).
  */
 function reportedFailure(output: unknown, name: string): ActionOutcome | null {
-  if (!isJsonObject(output)) return null;
-  if (output['success'] !== false && output['status'] !== 'error') return null;
-  const reason = output['error'] ?? output['message'];
-  const text = typeof reason === 'string' ? reason : reason === undefined ? 'no reason given' : quote(reason);
-  return failure('tool_failed', `The tool "${name}" failed: ${text}`, { retryable: output['retryable'] === true });
+  const report = failureReportOf(output);
+  if (report === null) return null;
+  return failure('tool_failed', `The tool "${name}" failed: ${report.reason ?? 'no reason given'}`, {
+    retryable: report.retryable === true,
+  });
 }

@@ -183,6 +183,16 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         });
       });
 
+      test('[R3] a program that reports its failure and ends with an exit code keeps both', async () => {
+        const report = '{"success": false, "error": "no such city"}\n';
+        const code = `import sys, json\nprint(json.dumps({"success": False, "error": "no such city"}))\nsys.exit(1)`;
+        const command = `echo '${report.trim()}'; exit 1`;
+        const programs = [python(code), { ...python(code), kind: 'tool', runtime: 'python3' }];
+        const commands = [shell(command), { ...shell(command), kind: 'tool', runtime: 'shell' }];
+        for (const body of [...programs, ...commands])
+          expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 1, stdout: report, stderr: '' });
+      });
+
       test('[R4] a traceback shows the code of the action and nothing of the runner', async () => {
         const { stderr, exitCode } = await run(python('def f():\n    raise ValueError("no")\nf()'));
         expect(exitCode).toBe(1);

@@ -4,10 +4,11 @@ import { limits } from '../../domain/limits.ts';
 import type { JobResult, RunnerJob } from '../../domain/ports.ts';
 import type { ActionCall, ActionContext } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
+import { reportAtExit } from './failure-report.ts';
 import { parseOutput } from './job-output.ts';
 
-const STDERR_LINES = 10;
-const STDERR_CHARS = 2_000;
+const OUTPUT_LINES = 10;
+const OUTPUT_CHARS = 2_000;
 
 /**
  * Runs one job and converts its end to an outcome: its output (parsed if it is JSON), or a failure with the code
@@ -112,11 +113,17 @@ function outcomeOf(result: JobResult, what: string, call: ActionCall): ActionOut
     case 'exited':
       break;
   }
-  if (result.exitCode !== 0) {
-    const message = withStderr(`${what} ended with exit code ${result.exitCode ?? 'unknown'}`, result);
-    return failure('nonzero_exit', message, { retryable: call.tool?.effects === 'idempotent' });
-  }
+  if (result.exitCode !== 0) return exitFailure(result, what, call);
   return { ok: true, output: parseOutput(result.stdout) };
+}
+
+/** A non-zero exit code, with the reason that the program gave: in its own report (R3), else the end of its output. */
+function exitFailure(result: JobResult, what: string, { tool }: ActionCall): ActionOutcome {
+  const ended = `${what} ended with exit code ${result.exitCode ?? 'unknown'}`;
+  const report = reportAtExit(result.stdout);
+  const message =
+    report?.reason == null ? withEndOf(ended, result.stderr, result.stdout) : `${ended}: ${report.reason}`;
+  return failure('nonzero_exit', message, { retryable: report?.retryable ?? tool?.effects === 'idempotent' });
 }
 
 /** Whether a second execution is harmless (S7); code without a manifest may do anything. */
@@ -126,6 +133,12 @@ function isRepeatable({ tool }: ActionCall): boolean {
 
 /** The message with the last lines of the process's stderr. */
 function withStderr(message: string, { stderr }: JobResult): string {
-  const last = stderr.trimEnd().split('\n').slice(-STDERR_LINES).join('\n').slice(-STDERR_CHARS).trim();
-  return last === '' ? message : `${message}: ${last}`;
+  return withEndOf(message, stderr);
+}
+
+/** The message with the last lines of the first of these texts that is not blank. */
+function withEndOf(message: string, ...texts: readonly string[]): string {
+  const ends = texts.map((text) => text.trimEnd().split('\n').slice(-OUTPUT_LINES).join('\n'));
+  const last = ends.map((end) => end.slice(-OUTPUT_CHARS).trim()).find((end) => end !== '');
+  return last === undefined ? message : `${message}: ${last}`;
 }

@@ -147,6 +147,64 @@ test.each([
   });
 });
 
+describe('[R3] a program that ends with a non-zero exit code', () => {
+  const report = '{"success": false, "error": "division by zero"}';
+  test.each<[string, Partial<JobResult>, string]>([
+    ['prints a report', { stdout: `${report}\n` }, 'division by zero'],
+    ['prints a report over several lines', { stdout: '{\n  "success": false,\n  "error": "no"\n}\n' }, 'no'],
+    ['prints a report after other lines', { stdout: `starting\nstep 1\n${report}\n` }, 'division by zero'],
+    ['prints a report and a traceback', { stdout: report, stderr: 'Traceback\nboom' }, 'division by zero'],
+    ['prints a status', { stdout: '{"status": "error", "message": "busy"}' }, 'busy'],
+    ['prints only an error', { stdout: '{"error": {"code": 7}}' }, '{"code":7}'],
+    ['prints an empty error', { stdout: '{"error": " ", "error_message": "no host"}' }, 'no host'],
+    ['prints a report without a reason', { stdout: '{"success": false}', stderr: 'boom' }, 'boom'],
+    ['prints success', { stdout: '{"success": true, "message": "done"}', stderr: 'boom' }, 'boom'],
+    ['prints a report first', { stdout: `${report}\nlater`, stderr: 'boom' }, 'boom'],
+    ['prints only text', { stdout: 'FAIL: 2 tests\n', stderr: ' \n' }, 'FAIL: 2 tests'],
+  ])('and %s: the model reads it', async (_what, result, reason) => {
+    const runner = fakeRunner({ exitCode: 2, ...result });
+    const context = contextOf({ runner });
+    const errors = [
+      await toolExecutor.execute(callOf({}, { tool: script, action: { name: 'stats' } }), context),
+      await pythonExecutor.execute(callOf({ code: 'x' }, { action: { type: 'python' } }), context),
+      await shellExecutor.execute(callOf({ command: 'x' }, { action: { type: 'shell' } }), context),
+    ].map(errorOf);
+    expect(errors.map(({ code }) => code)).toEqual(['nonzero_exit', 'nonzero_exit', 'nonzero_exit']);
+    expect(errors.map(({ message }) => message)).toEqual([
+      `The tool "stats" ended with exit code 2: ${reason}`,
+      `python ended with exit code 2: ${reason}`,
+      `shell ended with exit code 2: ${reason}`,
+    ]);
+  });
+
+  test.each([
+    ['pure', ', "retryable": true', true],
+    ['pure', '', false],
+    ['idempotent', '', true],
+    ['idempotent', ', "retryable": false', false],
+  ] as const)('a report of a tool that is %s%s: retryable %s', async (effects, more, retryable) => {
+    const runner = fakeRunner({ exitCode: 1, stdout: `{"success": false, "error": "no"${more}}` });
+    const call = callOf({}, { tool: { ...script, effects } });
+    expect(errorOf(await toolExecutor.execute(call, contextOf({ runner }))).retryable).toBe(retryable);
+  });
+
+  test('a recovered job reports the same', async () => {
+    const runner = { ...fakeRunner({}), lookup: () => Promise.resolve(ended) };
+    const ended: JobResult = { end: 'exited', exitCode: 1, stdout: report, stderr: '', truncated: false };
+    const outcome = await toolExecutor.recover?.(
+      callOf({}, { tool: script, action: { name: 'stats' } }),
+      contextOf({ runner }),
+    );
+    expect(outcome).toMatchObject({ error: { message: 'The tool "stats" ended with exit code 1: division by zero' } });
+  });
+
+  test('a long report is cut', async () => {
+    const runner = fakeRunner({ exitCode: 1, stdout: JSON.stringify({ error: 'x'.repeat(900_000) }) });
+    const { message } = errorOf(await pythonExecutor.execute(callOf({ code: 'x' }), contextOf({ runner })));
+    expect(message.length).toBeLessThan(8_100);
+  });
+});
+
 test.each(['{"success": true, "error": null}', '{"status": "ok"}', '[{"success": false}]', 'success: false'])(
   '[R3] a script that prints %s has succeeded',
   async (stdout) => {
