@@ -6,7 +6,7 @@ import { apiDocument, httpReference, withHttpReference } from '../../scripts/htt
 import * as declarations from '../../src/http/headers.ts';
 import { accepts, describe as described, onlyDeclared, readHeader } from '../../src/http/openapi/describe.ts';
 import { problemResponse } from '../../src/http/problem.ts';
-import { runResult } from '../../src/http/responses.ts';
+import { runResult } from '../../src/http/responses/runs.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedFetch, checkedSession } from '../support/response-check.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';

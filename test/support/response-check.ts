@@ -2,7 +2,7 @@
 import type { RouterRoute } from 'hono/types';
 import { problemHeaders } from '../../src/http/headers.ts';
 import { responseHeadersOf } from '../../src/http/openapi/document.ts';
-import { problem } from '../../src/http/responses.ts';
+import { problem } from '../../src/http/responses/common.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import type { SessionAppOptions } from '../../src/http/session-env.ts';
 import { describedRoutes } from './described-routes.ts';

@@ -7,7 +7,8 @@ import { eventsHeaders, fileHeaders, headerObjects, headerParameters, problemHea
 import type { RequestHeader, ResponseHeader } from '../headers.ts';
 import { noQuery, queryParameters } from '../query.ts';
 import type { Query } from '../query.ts';
-import { problem, runResult, sessionEvent } from '../responses.ts';
+import { problem, sessionEvent } from '../responses/common.ts';
+import { runResult } from '../responses/runs.ts';
 import { manifestFilesBody } from '../schemas.ts';
 import { componentSchemas, responseSchema } from './response-schemas.ts';
 

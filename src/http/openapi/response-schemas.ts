@@ -1,7 +1,15 @@
 /** The schemas of responses as JSON Schemas; all are converted when the first one is needed. */
 import * as z from 'zod';
 import { EVENT_SCHEMAS } from '../../domain/event-schemas.ts';
-import * as responses from '../responses.ts';
+import * as approvals from '../responses/approvals.ts';
+import * as common from '../responses/common.ts';
+import * as manifests from '../responses/manifests.ts';
+import * as runs from '../responses/runs.ts';
+import * as sessions from '../responses/sessions.ts';
+import * as system from '../responses/system.ts';
+import * as workflows from '../responses/workflows.ts';
+
+const responses = { ...approvals, ...common, ...manifests, ...runs, ...sessions, ...system, ...workflows };
 
 /** Schemas that are components of the document. */
 const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([

@@ -5,7 +5,7 @@ import { approvalsPage } from '../approvals-page.ts';
 import type { EdgeEnv } from '../gateway.ts';
 import { describe } from '../openapi/describe.ts';
 import { approvalsQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as answers from '../responses/approvals.ts';
 
 /** A page of open approvals of one namespace, oldest first. */
 export type ApprovalsOf = (

@@ -12,7 +12,7 @@ import { describe } from '../openapi/describe.ts';
 import { unknownExecution, whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as answers from '../responses/runs.ts';
 import { cancelBody, executeBody, planBody, validate } from '../schemas.ts';
 
 export interface ExecutionEntry {

@@ -17,7 +17,7 @@ import type { ManifestHost } from '../manifest-host.ts';
 import { accepts, describe } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as answers from '../responses/manifests.ts';
 import { manifestFilesBody, validate } from '../schemas.ts';
 
 export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {

@@ -10,7 +10,8 @@ import { idempotencyKey } from '../headers.ts';
 import { describe, readHeader } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as approvalsAnswers from '../responses/approvals.ts';
+import * as runsAnswers from '../responses/runs.ts';
 import { expiryOf, runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
@@ -52,7 +53,7 @@ sessionActions.post(
     body: messageBody,
     query: messageQuery,
     headers: [idempotencyKey],
-    response: answers.runResult,
+    response: runsAnswers.runResult,
     run: true,
     media: 'events',
   }),
@@ -78,7 +79,7 @@ sessionActions.post(
 
 sessionActions.post(
   '/cancel',
-  describe({ summary: 'Cancel running and queued runs', body: cancelBody, response: answers.cancelled }),
+  describe({ summary: 'Cancel running and queued runs', body: cancelBody, response: runsAnswers.cancelled }),
   async (c) => {
     const { session } = c.env;
     void session.record;
@@ -93,7 +94,7 @@ sessionActions.get(
   describe({
     summary: 'List the approval requests that wait for a decision, oldest first, with those of its sub-agents',
     query: approvalsQuery,
-    response: answers.approvals,
+    response: approvalsAnswers.approvals,
   }),
   async (c) => {
     const { session, childApprovals } = c.env;
@@ -110,7 +111,7 @@ sessionActions.get(
   '/approvals/:approval',
   describe({
     summary: 'Get an approval request: the complete call, its size and digest, and the decision',
-    response: answers.approval,
+    response: approvalsAnswers.approval,
   }),
   (c) => {
     const { session } = c.env;
@@ -123,7 +124,7 @@ sessionActions.post(
   describe({
     summary: 'Decide an approval request; the first decision counts, later ones get 409',
     body: approvalBody,
-    response: answers.decision,
+    response: approvalsAnswers.decision,
   }),
   async (c) => {
     const { session } = c.env;

@@ -10,14 +10,15 @@ import { lastEventId, range } from '../headers.ts';
 import { describe, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as runsAnswers from '../responses/runs.ts';
+import * as sessionsAnswers from '../responses/sessions.ts';
 import { closedBy, expiryOf, runDocument } from '../run-response.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
 
 export const sessionReading = new Hono<SessionEnv>();
 
-sessionReading.get('/', describe({ summary: 'Get the session', response: answers.session }), (c) =>
+sessionReading.get('/', describe({ summary: 'Get the session', response: sessionsAnswers.session }), (c) =>
   c.json(sessionDocument(c.env.session)),
 );
 
@@ -55,7 +56,7 @@ sessionReading.get(
   describe({
     summary: 'List messages and answers in order: the newest page, or the page before a run',
     query: runsQuery,
-    response: answers.history,
+    response: sessionsAnswers.history,
   }),
   async (c) => {
     const { session } = c.env;
@@ -113,7 +114,7 @@ sessionReading.get(
   describe({
     summary: 'List artifacts: large outputs and files of actions',
     query: artifactsQuery,
-    response: answers.artifacts,
+    response: sessionsAnswers.artifacts,
   }),
   async (c) => {
     const { session } = c.env;
@@ -132,7 +133,7 @@ sessionReading.get(
   '/feeds',
   describe({
     summary: 'List context feeds: definitions, latest values and errors',
-    response: answers.feeds,
+    response: sessionsAnswers.feeds,
   }),
   (c) => {
     const { session } = c.env;
@@ -141,7 +142,7 @@ sessionReading.get(
 );
 sessionReading.get(
   '/state',
-  describe({ summary: 'Get the session variables', response: answers.state }),
+  describe({ summary: 'Get the session variables', response: sessionsAnswers.state }),
   async (c) => await jsonAnswer(c.env.session.state(), { closed: closedBy(c) }),
 );
 
@@ -150,7 +151,7 @@ sessionReading.get(
   describe({
     summary: 'List runs of the session in order: the newest page, or the page before a run',
     query: runsQuery,
-    response: answers.runs,
+    response: runsAnswers.runs,
   }),
   (c) => {
     const { session } = c.env;
@@ -168,7 +169,7 @@ sessionReading.get(
 );
 sessionReading.get(
   '/runs/:run',
-  describe({ summary: 'Get one run', response: answers.runResult }),
+  describe({ summary: 'Get one run', response: runsAnswers.runResult }),
   async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
 );
 
@@ -176,7 +177,7 @@ sessionReading.get(
   '/runs/:run/prompt',
   describe({
     summary: 'Get the messages that a run sent to the model; requires an admin key, or DEBUG_PROMPTS',
-    response: answers.prompt,
+    response: runsAnswers.prompt,
   }),
   async (c) => {
     const { session } = c.env;

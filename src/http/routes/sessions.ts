@@ -6,7 +6,7 @@ import { describe } from '../openapi/describe.ts';
 import { whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as answers from '../responses/sessions.ts';
 import { createSessionBody, tokenBody, validate } from '../schemas.ts';
 import { allow, showsPrompt } from '../tokens.ts';
 import type { SessionTokens } from '../tokens.ts';

@@ -8,7 +8,7 @@ import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { healthDocument, healthStatus } from '../health.ts';
 import type { SystemStatus } from '../health.ts';
 import { grammarQuery, healthQuery, readQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as answers from '../responses/system.ts';
 import { presentedToken } from '../tokens.ts';
 
 export interface SystemRoutesOptions {

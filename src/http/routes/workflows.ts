@@ -19,7 +19,8 @@ import { webhookSignature } from '../headers.ts';
 import { describe, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
-import * as answers from '../responses.ts';
+import * as runsAnswers from '../responses/runs.ts';
+import * as workflowsAnswers from '../responses/workflows.ts';
 import { eventBody, validate, workflowBody } from '../schemas.ts';
 
 /** One schedule with its next start times, soonest first: epoch milliseconds. */
@@ -80,7 +81,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
 
   app.get(
     '/workflows',
-    describe({ summary: 'List workflows: triggers, inputs and steps', response: answers.workflows }),
+    describe({ summary: 'List workflows: triggers, inputs and steps', response: workflowsAnswers.workflows }),
     async (c) => {
       const workflows = await host.list(c.get('principal').owner);
       return c.json({
@@ -101,7 +102,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
     describe({
       summary: 'List the scheduled workflows of this namespace, soonest first, each with its next start times',
       query: schedulesQuery,
-      response: answers.schedules,
+      response: workflowsAnswers.schedules,
     }),
     async (c) => {
       const { count = 5 } = readQuery(schedulesQuery, c.req.url);
@@ -116,7 +117,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
     describe({
       summary: 'Run a workflow; the response contains its outputs',
       body: workflowBody,
-      response: answers.runResult,
+      response: runsAnswers.runResult,
       run: true,
       media: 'events',
     }),
@@ -141,7 +142,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
       summary: 'Start every workflow with a trigger for this event',
       body: eventBody,
       status: 202,
-      response: answers.startedByEvent,
+      response: workflowsAnswers.startedByEvent,
     }),
     async (c) => {
       const { owner } = c.get('principal');
@@ -182,7 +183,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[], log: 
       headers: [webhookSignature],
       query: webhookQuery,
       status: 202,
-      response: answers.startedByWebhook,
+      response: workflowsAnswers.startedByWebhook,
     }),
     async (c) => {
       const { owner: namespace } = readQuery(webhookQuery, c.req.url);

@@ -1,0 +1,201 @@
+/** Responses about runs: executions of protocol text, messages and workflows. */
+import * as z from 'zod';
+import type { RunResult } from '../../engine/run/run-result.ts';
+import { json, jsonObject, JOURNALED } from '../../domain/event-schemas.ts';
+import { EXECUTION_KINDS } from '../../domain/session.ts';
+import {
+  actionId,
+  actionMode,
+  actionType,
+  approvalId,
+  at,
+  codeAndMessage,
+  count,
+  digest,
+  digestBytes,
+  flag,
+  name,
+  next,
+  number,
+  responses,
+  runId,
+  runStatus,
+  sessionId,
+  text,
+  warnings,
+} from './members.ts';
+
+/** The complete result of a run (H7). */
+export const runResult: z.ZodType<RunResult> = z.object({
+  session_id: sessionId,
+  run_id: runId,
+  status: runStatus,
+  response: z.string().describe('The answer so far'),
+  responses,
+  actions: z
+    .array(
+      z.object({
+        id: actionId,
+        name,
+        type: actionType.nullable().describe('Type of the action; null if its text has none'),
+        mode: actionMode.nullable().describe('Whether later text waits for it; null if its text has none'),
+        status: z
+          .enum(['queued', 'running', 'completed', 'failed', 'skipped', 'cancelled', 'rejected'])
+          .describe('Status of the action; `rejected`: its text was not accepted'),
+        parameters: jsonObject
+          .nullable()
+          .describe('As executed; null if it was not dispatched. Of a rejected action: as declared'),
+        parameters_cut: z
+          .literal(true)
+          .exactOptional()
+          .describe('Set if they were longer than 16,384 characters; markers say where they were cut'),
+        output: json.describe('The output of a completed action; else null'),
+        error: z
+          .union([
+            z.object({ ...codeAndMessage.shape, retryable: flag('Whether a retry may succeed') }),
+            codeAndMessage,
+            z.object({
+              code: z.literal('skipped').describe('The action was skipped'),
+              reason: text('`condition` or `dependency`'),
+              because: z.string().nullable().describe('The condition, or the dependency that did not complete'),
+            }),
+          ])
+          .nullable()
+          .describe('Why there is no output; null for a completed or unfinished action'),
+        attempts: number('Attempts so far; 0 for a reused outcome'),
+        queued_at: at.nullable().describe('When it was accepted, epoch milliseconds'),
+        started_at: at.nullable().describe('When its first attempt began, epoch milliseconds'),
+        ended_at: at.nullable().describe('When it ended, epoch milliseconds'),
+      }),
+    )
+    .describe('Every action, also rejected ones, in order'),
+  outputs: jsonObject
+    .nullable()
+    .exactOptional()
+    .describe('Outputs of a workflow by name, null until it has them; absent for other runs'),
+  failed_actions: count.describe('Number of actions that failed or were rejected, also in a completed run'),
+  approvals: z
+    .array(
+      z.object({
+        approval_id: approvalId,
+        action_id: actionId,
+        name,
+        sha256: digest,
+        bytes: digestBytes,
+      }),
+    )
+    .exactOptional()
+    .describe('Pending approvals; present while the run waits for them'),
+  warnings,
+  usage: z
+    .object({
+      prompt_tokens: number('Tokens of all prompts'),
+      completion_tokens: number('Generated tokens'),
+      cached_tokens: number('Prompt tokens that the endpoint had cached'),
+      model_calls: number('Calls of the model'),
+      estimated: z.literal(true).exactOptional().describe('Set if an endpoint did not report its usage'),
+      cost: z.number().exactOptional().describe('US dollars, for calls with a known price'),
+    })
+    .describe(
+      'Usage of the own model calls of the run: not of its sub-agents and workflows, which have runs of their own',
+    ),
+  iterations: number('Number of generations'),
+  error: codeAndMessage.nullable().describe('Why the run failed; else null'),
+  started_at: at,
+  ended_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
+});
+
+export const prompt = z.object({
+  session_id: sessionId,
+  run_id: runId,
+  generations: z
+    .array(
+      z.object({
+        iteration: count.describe('The iteration, 1-based'),
+        sent_at: at.describe('Epoch milliseconds'),
+        model: text('The model that was requested first'),
+        max_tokens: count.exactOptional().describe('Maximum length of the output'),
+        tools: z.array(z.string()).exactOptional().describe('Names of the declared functions, if there are any'),
+        tokens: count.describe('Estimated tokens of the messages'),
+        messages: z
+          .array(
+            z.object({
+              role: z.enum(['system', 'user', 'assistant', 'tool']).describe('Role of the message'),
+              content: text('The text, without secrets'),
+              tool_calls: json.exactOptional().describe('Native calls of the model'),
+              tool_call_id: z.string().exactOptional().describe('The native call that the message answers'),
+            }),
+          )
+          .describe('The messages in order'),
+      }),
+    )
+    .describe('One entry for each model call of the conversation, in order'),
+  dropped: count.describe('Number of generations whose messages were deleted to save space'),
+});
+
+export const runs = z.object({
+  runs: z
+    .array(
+      z.object({
+        run_id: runId,
+        status: runStatus,
+        started_at: at,
+        ended_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
+      }),
+    )
+    .describe('In order'),
+  next: next('earlier runs'),
+});
+
+export const cancelled = z.object({
+  session_id: sessionId,
+  run_id: runId.nullable().describe('The run that was cancelled; null if none was running'),
+  cancelled: z.boolean().describe('Whether anything was running'),
+});
+
+const actionIds = z.array(z.string()).describe('Ids of actions, explicit and from references');
+
+export const plan = z.object({
+  actions: z
+    .array(
+      z.object({
+        id: actionId,
+        type: actionType,
+        mode: actionMode,
+        name: name.unwrap().describe('What the action calls'),
+        parameters: jsonObject.describe('As written'),
+        depends_on: actionIds,
+        output_key: z.string().nullable().describe('The name for references, besides the id'),
+        embedded_in_thought: flag('Whether it is inside a thought'),
+        repaired: flag('Whether its body was not strict JSON and was repaired'),
+        estimate_ms: z.number().describe('Estimated duration in milliseconds'),
+      }),
+    )
+    .describe('Accepted actions'),
+  rejected: z.array(z.object({ id: actionId, ...codeAndMessage.shape })).describe('Actions that would be rejected'),
+  warnings,
+  thoughts: z.array(z.string()).describe('The text of each thought, without its actions'),
+  responses,
+  text: text('The text outside of all tags'),
+  ...JOURNALED.plan_generated.data.shape,
+  report: z.string().describe('Human-readable report'),
+});
+
+export const executions = z.object({
+  executions: z
+    .array(
+      z.object({
+        execution_id: text('Id of the execution, which is the id of its run'),
+        session_id: sessionId,
+        run_id: text('Id of the run: the same as `execution_id`'),
+        kind: z.enum(EXECUTION_KINDS).describe('What was run'),
+        agent: text('Name of the agent, or of the workflow'),
+        status: text('Status of the run'),
+        error: codeAndMessage.nullable().describe('Why it failed; null if it did not'),
+        started_at: at,
+        ended_at: at.nullable().describe('Epoch milliseconds; null for one that has not ended'),
+      }),
+    )
+    .describe('Newest first'),
+  next: next('earlier executions'),
+});

@@ -1,0 +1,115 @@
+/** Responses about one session. */
+import * as z from 'zod';
+import type { ArtifactEntry } from '../../domain/artifact.ts';
+import { json, jsonObject } from '../../domain/event-schemas.ts';
+import { SCOPES } from '../tokens.ts';
+import {
+  actionId,
+  at,
+  codeAndMessage,
+  count,
+  flag,
+  name,
+  next,
+  number,
+  runId,
+  runStatus,
+  sessionId,
+  text,
+  userId,
+} from './members.ts';
+
+export const session = z.object({
+  session_id: sessionId,
+  agent: text('Name of the agent, or of the workflow'),
+  workflow: z.string().exactOptional().describe('Name of the workflow that the session runs'),
+  user_id: userId,
+  kind: z
+    .enum(['chat', 'execution', 'child'])
+    .describe('`execution`: a program or a workflow; `child`: started by an action of another session'),
+  parent: z
+    .object({
+      session_id: text('Id of the parent session'),
+      key: text('Key of the action that started it'),
+      depth: number('Nesting depth, from 1'),
+    })
+    .exactOptional()
+    .describe('For a child: what started it'),
+  metadata: jsonObject.describe('As the client gave it at the creation'),
+  created_at: at,
+  status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals'),
+  last_seq: number('Number of the last event'),
+  runs: number('Number of runs'),
+});
+
+export const createdSession = session.pick({ session_id: true, agent: true, user_id: true, created_at: true });
+
+export const token = z.object({
+  token: text('The token; send it as `Authorization: Bearer <token>`'),
+  session_id: sessionId,
+  scopes: z.array(z.enum(SCOPES)).describe('What the token allows'),
+  expires_at: at,
+});
+
+export const history = z.object({
+  session_id: sessionId,
+  messages: z
+    .array(
+      z.discriminatedUnion('role', [
+        z.object({
+          role: z.literal('user').describe('A message of the user'),
+          content: text('The message'),
+          run_id: runId,
+          timestamp: at,
+        }),
+        z.object({
+          role: z.literal('assistant').describe('The answer'),
+          content: text('The answer so far'),
+          run_id: runId,
+          status: runStatus,
+          timestamp: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
+          error: codeAndMessage.exactOptional().describe('Why the run failed; absent if it did not'),
+        }),
+      ]),
+    )
+    .describe('Messages and answers, in order'),
+  next: next('earlier messages'),
+});
+
+export const artifact: z.ZodType<ArtifactEntry> = z.object({
+  id: text('Id of the artifact'),
+  run_id: runId,
+  action_id: actionId.nullable().describe('Id of the action that made it'),
+  action_name: name,
+  name: text('File name'),
+  content_type: text('Media type'),
+  size_bytes: number('Size in bytes'),
+  created_at: at,
+});
+
+export const artifacts = z.object({
+  session_id: sessionId,
+  artifacts: z.array(artifact).describe('Oldest first'),
+  next: count.nullable().describe('Value of `after` for the next page; null on the last page'),
+});
+
+export const feeds = z.object({
+  session_id: sessionId,
+  feeds: z
+    .array(
+      z.looseObject({
+        id: text('Id of the feed'),
+        type: text('When it is refreshed'),
+        source: jsonObject.describe('Where its value comes from'),
+        enabled: flag('Whether it is in use'),
+        shared: z.boolean().optional().describe('Present and true if sessions share the value'),
+        added_by_model: flag('Whether the model added it'),
+        value: json.describe('The latest value; null if there is none yet'),
+        updated_at: at.nullable().describe('Time of the latest value, epoch milliseconds'),
+        error: z.string().nullable().describe('Why the last refresh failed; else null'),
+      }),
+    )
+    .describe('The current feeds'),
+});
+
+export const state = z.object({ session_id: sessionId, variables: jsonObject.describe('The session variables') });
