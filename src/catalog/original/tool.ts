@@ -1,7 +1,11 @@
 /** Tool manifests of the original system. */
 import type { Draft } from '../read/draft.ts';
+import { isFeedDocument, understandFeedDocument } from './feed-document.ts';
+import { understandProgram } from './program.ts';
 
 export function understandTool(draft: Draft): void {
+  if (isFeedDocument(draft.value)) understandFeedDocument(draft);
+  understandProgram(draft);
   describedReturns(draft);
 }
 

@@ -8,6 +8,7 @@ import type { AnyDefinition } from '../catalog.ts';
 import type { Issue } from '../check/issues.ts';
 import { normalise, splitFrontMatter, withBody } from './aliases.ts';
 import type { Normalised } from './aliases.ts';
+import { FEED_DOCUMENT } from '../original/feed-document.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -113,6 +114,7 @@ function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[
   if (typeof written === 'string') {
     const kind = written.toLowerCase();
     if (isKind(kind)) return kind;
+    if (kind === FEED_DOCUMENT) return 'tool';
   }
   if (problems.length >= limits.manifestProblems) return null;
   const allowed = Object.values(KINDS);
