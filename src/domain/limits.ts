@@ -20,6 +20,8 @@ export const limits = {
   idempotencyKeyChars: 256,
   /** A longer `$name.path[0]` is text: this limits the text that is held back while streaming (P4). */
   referenceChars: 512,
+  /** Text after a `</response>` in an open inline code span: it is held back until the span closes or the line ends (P9). */
+  inlineCodeChars: 512,
   /** Parser warnings per generation; the rest is reported in one warning. */
   warningsPerGeneration: 100,
   /** Maximum body that is repaired if it is not strict JSON: repair takes more than linear time (P8). */

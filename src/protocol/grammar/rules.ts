@@ -32,9 +32,12 @@ ${block}-LINES ::= (${block}-LINE | ${block}-FENCE) ("\\n" (${block}-LINE | ${bl
 }
 
 const SHARED = `
-root ::= GAP? (idle-thought GAP?)* work (GAP? (idle-thought | work))* GAP?
+root ::= GAP? (idle-thought GAP?)* work
+work ::= (acting-thought | "<action" action) GAP? further? | response (BREAK further?)?
+further ::= (idle-thought | acting-thought | "<action" action) GAP? further? | response (BREAK further?)?
 GAP ::= [ \\t\\n]{1,8}
-work ::= acting-thought | "<action" action | response
+# inline code in a response hides the rest of its line (P9)
+BREAK ::= "\\n" GAP?
 idle-thought ::= "<thought>" TO-CLOSE
 acting-thought ::= "<thought>" TO-ACTION action (MORE-TO-ACTION action)* MORE-TO-CLOSE
 response ::= "<response" (" final=\\"true\\"" | " final=\\"false\\"")? ">" RESPONSE-END

@@ -6,7 +6,9 @@
  * Invariants:
  *  1. A fence is a line that begins with at least three backticks or tildes. In a response, list and quotation marks may
  *     come before them. A line of at least as many of the same character, and nothing else, closes it.
- *  2. Only the beginning of a line is read character by character.
+ *  2. After a line of a response that leaves such a run open, marks without an info string may close it: in the rest
+ *     of the response they open no fence.
+ *  3. Only the beginning of a line is read character by character.
  */
 import {
   ASTERISK,
@@ -25,6 +27,7 @@ import {
   isSpace,
 } from './characters.ts';
 import type { Block } from './block-writer.ts';
+import type { InlineCode } from './inline-code.ts';
 import type { TextPosition } from './text-position.ts';
 import type { Wrapper } from './wrapper.ts';
 
@@ -47,6 +50,7 @@ const FENCE_MARKS = 3;
 export class Fences {
   readonly #position: TextPosition;
   readonly #wrapper: Wrapper;
+  readonly #code: InlineCode;
   #place: Place = 'line_start';
   /** The character of the open fence; 0 for none. */
   #open = 0;
@@ -55,10 +59,13 @@ export class Fences {
   #mark = 0;
   #marks = 0;
   #infoBlank = true;
+  /** A line left a run of marks open. */
+  #doubtful = false;
 
-  constructor(position: TextPosition, wrapper: Wrapper) {
+  constructor(position: TextPosition, wrapper: Wrapper, code: InlineCode) {
     this.#position = position;
     this.#wrapper = wrapper;
+    this.#code = code;
   }
 
   get open(): boolean {
@@ -75,8 +82,9 @@ export class Fences {
 
   /** A block begins or ends: closes the fence. */
   reset(atLineStart: boolean): void {
-    this.#open = 0;
-    this.#openMarks = 0;
+    this.#close();
+    this.#doubtful = false;
+    this.#code.startLine(null);
     this.#place = atLineStart ? 'line_start' : 'inside_line';
   }
 
@@ -91,12 +99,20 @@ export class Fences {
   /** A line ended. @param next offset of the character after its line feed */
   endLine(next: number): void {
     if (this.#place === 'info' || (this.#place === 'marks' && this.#isFence())) {
-      const opens = this.#open === 0;
-      this.#open = opens ? this.#mark : 0;
-      this.#openMarks = opens ? this.#marks : 0;
-    }
+      if (this.open) this.#close();
+      else if (!this.#doubtful || !this.#infoBlank) {
+        this.#open = this.#mark;
+        this.#openMarks = this.#marks;
+      }
+    } else if (!this.open && this.#code.leavesOpen(FENCE_MARKS)) this.#doubtful = true;
     this.#place = 'line_start';
     this.#position.endLine(next);
+    this.#code.startLine(next);
+  }
+
+  #close(): void {
+    this.#open = 0;
+    this.#openMarks = 0;
   }
 
   /**
@@ -125,6 +141,7 @@ export class Fences {
           this.#place = 'marks';
           this.#mark = code;
           this.#marks = 1;
+          this.#infoBlank = true;
           break;
         case 'number':
           if (isDigit(code)) break;
@@ -142,13 +159,15 @@ export class Fences {
           }
           if (!this.#isFence()) return this.#enter(index);
           this.#place = 'info';
-          this.#infoBlank = true;
           continue;
         case 'info':
           if (isSpace(code)) break;
           if (this.open) {
             // Only the end of the block may follow a closing fence.
-            if (code === LESS && this.#infoBlank) this.reset(false);
+            if (code === LESS && this.#infoBlank) {
+              this.#close();
+              this.#code.startLine(this.#position.base + index);
+            }
             return this.#enter(index);
           }
           if (code === LESS || (code === DOLLAR && block === 'response')) return this.#enter(index);

@@ -10,8 +10,9 @@
  *  2. Every character is read a bounded number of times. Undecided text is either short (the start of a tag name) or
  *     held by a state machine that continues where it stopped (P3).
  *  3. Text is emitted with the chunk that contains it, except for a suffix that may become a tag, a reference, or
- *     white space at the end of a block (P4, J4).
- *  4. Only `</action>` or `/>` declares an action; an action that is open at the end is rejected (P15).
+ *     white space at the end of a block (P4, J4), and the line after a `</response>` that inline code may quote (P9).
+ *  4. Only `</action>` or `/>` declares an action; an action that is open at the end is rejected, and so is one that
+ *     inline code may quote (P15).
  *  5. No input throws.
  *
  * Long because it is one state machine: all states and the ways between them are read together.
@@ -23,7 +24,7 @@ import { ActionReader } from './action/action-reader.ts';
 import type { Numbering, Rejection } from './action/action-reader.ts';
 import { BlockWriter } from './block-writer.ts';
 import { ByteMeter } from './byte-meter.ts';
-import { DOLLAR, LESS, LINE_FEED } from './characters.ts';
+import { BACKTICK, DOLLAR, LESS, LINE_FEED } from './characters.ts';
 import { excerptOf } from './excerpt.ts';
 import { readFinality } from './finality.ts';
 import { Occurrences } from './occurrences.ts';
@@ -99,8 +100,10 @@ class Parser implements ProtocolParser {
   readonly #lessSigns = new Occurrences('<');
 
   #state: State = 'text';
-  /** Trailing characters that may begin a tag. */
+  /** Trailing characters that may begin a tag, or a `</response>` that the rest of its line may quote. */
   #held = '';
+  /** The rest of the line after the held tag is searched for the end of the inline code (P9). */
+  #searching = false;
   #tag: Tag | null = null;
   #surrounding: Surrounding = 'text';
   /** Name of the open forged block. */
@@ -108,6 +111,8 @@ class Parser implements ProtocolParser {
   /** No more text is accepted: it has ended or is too long. */
   #closed = false;
   #ended = false;
+  /** The text has ended, and the rest of a line that was held back is being read. */
+  #ending = false;
   #sawResponse = false;
 
   constructor(options: ParserOptions) {
@@ -139,7 +144,7 @@ class Parser implements ProtocolParser {
     // Most chunks are a few words inside a line, or a part of a body without a tag.
     if (this.#held === '' && chunk.length <= this.#meter.room) {
       if (this.#state === 'text') {
-        if (this.#text.takesPlainText && isPlain(chunk)) {
+        if (this.#text.takesPlainText && isPlain(chunk, this.#writer.block === 'response')) {
           this.#meter.take(chunk);
           this.#position.base += chunk.length;
           return this.#writer.chunk(chunk);
@@ -165,15 +170,21 @@ class Parser implements ProtocolParser {
   #feedAny(chunk: string): readonly ProtocolEvent[] {
     const kept = this.#meter.fit(chunk);
     const text = this.#held === '' ? kept : this.#held + kept;
-    this.#held = '';
-    this.#run(text);
-    this.#position.base += text.length - this.#held.length;
+    if (this.#searching && !this.#text.search(kept)) this.#held = text;
+    else this.#readAll(text);
     if (kept.length < chunk.length) {
       this.#closed = true;
       const message = `${tooLong('The generation', limits.generationBytes)}; the rest was ignored`;
       this.#writer.warn('text_too_large', message, this.#position.base + this.#held.length);
     }
     return this.#writer.take();
+  }
+
+  #readAll(text: string): void {
+    this.#held = '';
+    this.#searching = false;
+    this.#run(text);
+    this.#position.base += text.length - this.#held.length;
   }
 
   #run(text: string): void {
@@ -202,7 +213,8 @@ class Parser implements ProtocolParser {
     const stop = this.#text.read(text, start);
     const { next } = this.#text;
     if (stop === 'end') return text.length;
-    if (stop !== 'more') return this.#beginTag(stop, text, next);
+    if (typeof stop !== 'string') return this.#beginTag(stop, text, next);
+    this.#searching = stop === 'undecided';
     this.#held = text.slice(next);
     return text.length;
   }
@@ -433,7 +445,7 @@ class Parser implements ProtocolParser {
   /** @param bodyOffset offset of the first character of the body */
   #openAction(bodyOffset: number, rejection: Rejection | null = null): void {
     if (this.#writer.block === 'text') this.#closeBlock(null);
-    this.#actions.open(this.#reader, bodyOffset, rejection);
+    this.#actions.open(this.#reader, bodyOffset, rejection ?? (this.#ending ? MAYBE_QUOTED : null));
     this.#state = 'body';
   }
 
@@ -476,6 +488,11 @@ class Parser implements ProtocolParser {
   // ---------------------------------------------------------------- the end (P9, P15)
 
   #finish(): void {
+    while (this.#searching) {
+      this.#ending = true;
+      this.#text.endSearch();
+      this.#readAll(this.#held);
+    }
     const held = this.#held;
     const end = this.#position.base + held.length;
     this.#held = '';
@@ -522,14 +539,21 @@ class Parser implements ProtocolParser {
   }
 }
 
-/** Whether a chunk contains nothing that could begin a tag, a reference or a line. */
-function isPlain(chunk: string): boolean {
+/** More text could have shown that the action is a quotation, which never runs (P9, P15). */
+const MAYBE_QUOTED: Rejection = {
+  code: 'unclosed',
+  message: 'It does not run: the text ended on its line, where inline code is open. Write it on a separate line',
+};
+
+/** Whether a chunk contains nothing that could begin a tag, a reference, a line or, in a response, inline code. */
+function isPlain(chunk: string, inResponse: boolean): boolean {
   if (chunk.length > SMALL_CHUNK_CHARS) {
+    if (inResponse && chunk.indexOf('`') !== -1) return false;
     return chunk.indexOf('<') === -1 && chunk.indexOf('\n') === -1 && chunk.indexOf('$') === -1;
   }
   for (let index = 0; index < chunk.length; index += 1) {
     const code = chunk.charCodeAt(index);
-    if (code === LESS || code === LINE_FEED || code === DOLLAR) return false;
+    if (code === LESS || code === LINE_FEED || code === DOLLAR || (code === BACKTICK && inResponse)) return false;
   }
   return true;
 }

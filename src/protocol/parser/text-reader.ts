@@ -14,6 +14,7 @@ import type { MatchOutcome } from '../references/reference-matcher.ts';
 import type { BlockWriter } from './block-writer.ts';
 import { LESS } from './characters.ts';
 import { Fences } from './fences.ts';
+import { InlineCode } from './inline-code.ts';
 import { Occurrences } from './occurrences.ts';
 import { isThought, matchTag } from './tags.ts';
 import type { Tag } from './tags.ts';
@@ -28,14 +29,18 @@ import { Wrapper } from './wrapper.ts';
  */
 type State = 'text' | 'reference' | 'wrapper_line';
 
-/** Where `read` stopped: at a significant tag, at the possible beginning of a tag, or at the end of the text. */
-export type Stop = Tag | 'more' | 'end';
+/**
+ * Where `read` stopped: at a significant tag, at the possible beginning of a tag, at a tag that the rest of its line
+ * may quote, or at the end of the text.
+ */
+export type Stop = Tag | 'more' | 'undecided' | 'end';
 
 export class TextReader {
   readonly #writer: BlockWriter;
   readonly #position: TextPosition;
   readonly #actInReasoning: boolean;
   readonly #wrapper = new Wrapper();
+  readonly #code = new InlineCode();
   readonly #fences: Fences;
   readonly #matcher = new ReferenceMatcher();
   readonly #lessSigns = new Occurrences('<');
@@ -51,12 +56,22 @@ export class TextReader {
     this.#writer = writer;
     this.#position = position;
     this.#actInReasoning = actInReasoning;
-    this.#fences = new Fences(position, this.#wrapper);
+    this.#fences = new Fences(position, this.#wrapper, this.#code);
   }
 
-  /** Whether text without `<`, `$` and line feeds can be appended unchanged. */
+  /** Whether text without `<`, `$`, line feeds and, in a response, backticks can be appended unchanged. */
   get takesPlainText(): boolean {
     return this.#state === 'text' && this.#fences.insideLine && this.#writer.started;
+  }
+
+  /** After `undecided`: reads the next text of the line. @returns whether `read` can continue at the tag */
+  search(text: string): boolean {
+    return this.#code.search(text);
+  }
+
+  /** After `undecided`: the text has ended. */
+  endSearch(): void {
+    this.#code.endSearch();
   }
 
   /** Prepares for a new text in `read`. */
@@ -64,10 +79,19 @@ export class TextReader {
     this.#lessSigns.reset();
     this.#dollars.reset();
     this.#lineFeeds.reset();
+    this.#code.reset();
   }
 
   read(text: string, from: number): Stop {
     this.next = from;
+    const inResponse = this.#writer.block === 'response';
+    if (inResponse) this.#code.skipTo(this.#position.base + from);
+    const stop = this.#read(text);
+    if (inResponse && !this.#fences.open) this.#code.read(text, this.next, this.#position.base);
+    return stop;
+  }
+
+  #read(text: string): Stop {
     for (;;) {
       switch (this.#state) {
         case 'text': {
@@ -153,6 +177,7 @@ export class TextReader {
       const stop = Math.min(less, dollar);
       const lineFeed = index === stop ? stop : this.#lineFeeds.from(text, index);
       if (lineFeed < stop) {
+        if (block === 'response' && !this.#fences.open) this.#code.read(text, lineFeed, this.#position.base);
         index = lineFeed + 1;
         this.#fences.endLine(this.#position.base + index);
         continue;
@@ -164,7 +189,12 @@ export class TextReader {
         return this.#stop('reference', text, from, index);
       }
       const found = matchTag(text, index);
-      if (found === 'more' || (found !== null && this.#matters(found))) return this.#stop(found, text, from, index);
+      if (found === 'more') return this.#stop(found, text, from, index);
+      if (found !== null && this.#matters(found)) {
+        if (block !== 'response') return this.#stop(found, text, from, index);
+        const verdict = this.#code.judge(text, index, index + found.headChars, this.#position.base);
+        if (verdict !== 'quoted') return this.#stop(verdict === 'tag' ? found : 'undecided', text, from, index);
+      }
       if (found !== null && this.#isDraft(found) && !this.#warnedOfDrafts) {
         this.#append(text, from, index);
         from = index;

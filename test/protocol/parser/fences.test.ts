@@ -95,9 +95,9 @@ describe('[P9] a fence in a block', () => {
     ['1.\n2.\n- \n-', 'run'],
     ['12. text <b> 3 > 2 - 1', 'run'],
     // Not marks of a list: the fence at the start of the last line is open at the end of the text.
-    ['-```\n```\n', ''],
-    ['1```\n```\n', ''],
-    ['1.a ```\n```\n', ''],
+    ['-~~~\n~~~\n', ''],
+    ['1~~~\n~~~\n', ''],
+    ['1.a ~~~\n~~~\n', ''],
   ])('in a response it may begin after list and quotation marks: %j', (text, expected) => {
     const [runs, shown] = read(`<response>${text}</response>${RUN}`);
     expect(runs).toBe(expected);
