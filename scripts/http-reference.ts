@@ -14,6 +14,7 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
 }
 
 interface Parameter {
@@ -97,7 +98,8 @@ function defaultText({ default: value }: Schema): string {
 
 /** The members of an object, with those of its own objects. */
 function memberRows(where: string, schema: Schema, path = ''): string[][] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+  const own = Object.assign({}, schema.properties, ...(schema.allOf ?? []).map((part) => part.properties)) as object;
+  return Object.entries(own as NonNullable<Schema['properties']>).flatMap(([name, member]) => {
     const isRequired = schema.required?.includes(name) === true;
     const meaning = `${member.description ?? ''}${defaultText(member)}${where === 'body' && isRequired ? '. Required' : ''}`;
     const row = [...(where === '' ? [] : [where]), `\`${path}${name}\``, typeText(member), meaning];
@@ -123,8 +125,9 @@ function responseText({ responses }: Operation): string {
   const content = Object.values(responses).find((one) => one.content !== undefined && one !== responses['default']);
   const kinds = Object.entries(content?.content ?? {}).map(([type, { schema }]) => {
     if (type !== 'application/json') return `\`${type}\``;
-    if (schema.$ref !== undefined) return `\`${type}\` (${linkTo(schema.$ref)})`;
-    return `\`${type}\``;
+    const base = schema.$ref ?? schema.allOf?.find(({ $ref }) => $ref !== undefined)?.$ref;
+    if (base === undefined) return `\`${type}\``;
+    return `\`${type}\` (${linkTo(base)}${schema.allOf === undefined ? '' : ' with these members'})`;
   });
   return `Status ${codes.join(' or ')}${kinds.length === 0 ? '' : `: ${kinds.join(', ')}`}.`;
 }

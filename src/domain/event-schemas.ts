@@ -283,7 +283,9 @@ const seqs = {
 };
 
 function wireSchema(type: string, seq: z.ZodType, { about, description, data }: ReturnType<typeof event>): z.ZodObject {
-  return z.object({ seq, type: z.literal(type), ...head, ...HEADS[about], data }).describe(description);
+  const again = z.literal(type).exactOptional().describe('The same as `type`; in streams only');
+  const names = { type: z.literal(type), ...(Object.hasOwn(data.shape, 'delta') ? {} : { event_type: again }) };
+  return z.object({ seq, ...names, ...head, ...HEADS[about], data }).describe(description);
 }
 
 const wireSchemas = (

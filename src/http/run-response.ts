@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import { EngineError, runErrorStatus } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { RunRecord } from '../domain/session.ts';
+import type { SessionReading } from '../engine/session/session-reading.ts';
 import { jsonAnswer } from './lines.ts';
 import { retryAfter } from './problem.ts';
 import { accepts } from './openapi/describe.ts';
@@ -23,14 +24,20 @@ export function closedBy(c: Context<SessionEnv>): () => Error | null {
   return () => (expiry !== null && expiry.clock.now() >= expiry.at ? tokenExpired() : null);
 }
 
+/** Writes the JSON document of a run, in pieces. */
+export type RunWriter = (reading: SessionReading, run: RunRecord) => AsyncIterable<string>;
+
+const plainDocument: RunWriter = (reading, run) => reading.result(run);
+
 /** The run as one JSON document (H7). */
 export async function runDocument(
   c: Context<SessionEnv>,
   run: RunRecord,
   headers?: Record<string, string>,
   status = 200,
+  write: RunWriter = plainDocument,
 ): Promise<Response> {
-  return await jsonAnswer(c.env.session.read().result(run), { headers, status, closed: closedBy(c) });
+  return await jsonAnswer(write(c.env.session.read(), run), { headers, status, closed: closedBy(c) });
 }
 
 /**
@@ -39,12 +46,14 @@ export async function runDocument(
  *
  * @param after the last event before the run
  * @param stream whether the body requests events; `Accept: application/json` also requests the document
+ * @param write writes the document
  */
 export async function runResponse(
   c: Context<SessionEnv>,
   run: RunRecord,
   after: number,
   stream: boolean,
+  write?: RunWriter,
 ): Promise<Response> {
   const { session, heartbeat, events } = c.env;
   const json = !stream || accepts(c, 'application/json');
@@ -57,7 +66,7 @@ export async function runResponse(
   const ended = session.run(run.runId);
   const failure = session.read().failure(ended);
   const status = failure === null ? 200 : runErrorStatus(failure.code);
-  return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status);
+  return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status, write);
 }
 
 function tokenExpired(details: JsonObject = {}): EngineError {

@@ -14,6 +14,10 @@ const stream = z.boolean().default(true).meta({
   description: 'Events (SSE), or with `false` one JSON document after the run has ended',
 });
 const freeObject = z.record(z.string().max(256), json);
+const metadata = freeObject.refine(
+  (value) => JSON.stringify(value).length <= limits.metadataBytes,
+  `at most ${limits.metadataBytes} bytes of JSON`,
+);
 /** Session variables: names that `$name` can use (P12), within the session's limits. */
 const variables = z
   .record(
@@ -27,32 +31,48 @@ const variables = z
   );
 
 export const createSessionBody = z.strictObject({
-  user_id: z.string().max(256).optional().meta({ description: 'The user of the session; chosen by the client' }),
+  user_id: z.string().max(256).nullish().meta({ description: 'The user of the session; chosen by the client' }),
+  agent_name: name.nullish().meta({ description: 'The agent again; must be the one in the URL' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
-  metadata: freeObject
-    .refine(
-      (metadata) => JSON.stringify(metadata).length <= limits.metadataBytes,
-      `at most ${limits.metadataBytes} bytes of JSON`,
-    )
-    .optional()
-    .meta({ description: 'Stored with the session, not shown to the model' }),
+  metadata: metadata.optional().meta({ description: 'Stored with the session, not shown to the model' }),
 });
 
-export const messageBody = z.strictObject({
-  content: z
-    .string()
-    .regex(/\S/, 'a message must not be empty')
-    .meta({ description: `The user's message, up to ${limits.messageBytes} bytes` }),
-  stream,
-  llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
-});
+const message = z.string().regex(/\S/, 'a message must not be empty').optional();
+
+export const messageBody = z
+  .strictObject({
+    content: message.meta({
+      description: `The user's message, up to ${limits.messageBytes} bytes. Required, unless \`message\` is given`,
+    }),
+    message: message.meta({ description: 'Another name of `content`' }),
+    metadata: metadata.optional().meta({
+      description: 'Stored with the message and returned by `…/history`, not shown to the model',
+    }),
+    stream,
+    llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
+  })
+  .refine(({ content, message: other }) => (content === undefined) !== (other === undefined), {
+    path: ['content'],
+    error: 'expected a string: the message, either as "content" or as "message"',
+  });
+
+const OWN_SESSION = 'every execution is a separate session; POST /agent/session/{id}/message continues a session';
 
 export const executeBody = z.strictObject({
   protocol_text: z
     .string()
     .regex(/\S/, 'the text must not be empty')
     .meta({ description: 'Protocol text to run as if a model had written it' }),
-  context: variables.optional().meta({ description: 'Session variables, readable as $name' }),
+  context: variables.nullish().meta({ description: 'Session variables, readable as $name' }),
+  session_id: z
+    .string()
+    .max(128)
+    .regex(/^(?!ses_[0-9a-f]{32}$)/, OWN_SESSION)
+    .nullish()
+    .meta({
+      description:
+        "The client's own id of the session; stored in its `metadata`. The execution has a session of its own, whose id the system assigns",
+    }),
   agent: name.default('assistant').meta({ description: 'The agent whose tools and permissions apply' }),
   stream,
 });
@@ -109,10 +129,6 @@ export const cancelBody = z.strictObject({
 
 /** Members that are commonly misplaced, with a hint. */
 const MISPLACED = new Map<z.ZodType, Readonly<Record<string, string>>>([
-  [
-    executeBody,
-    { session_id: 'every execution is a separate session; POST /agent/session/{id}/message continues a session' },
-  ],
   [messageBody, { session_id: 'the session id is part of the URL' }],
   [createSessionBody, { session_id: 'the system assigns session ids; use `metadata` for your own id' }],
 ]);

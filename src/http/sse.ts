@@ -50,10 +50,13 @@ function closesBlock(event: SessionEvent): event is EventOf<keyof typeof PATCH_O
   return Object.hasOwn(PATCH_OF, event.type);
 }
 
-/** One frame. Only journaled events have an `id`, so that a client resumes at a journaled position. */
+/** One frame; `event_type` is another name of `type`. Only journaled events have an `id`, so that a client resumes at a journaled position. */
 export function sseFrame(event: SessionEvent): string {
   const id = event.seq === null ? '' : `id: ${event.seq}\n`;
-  return `${id}event: ${event.type}\ndata: ${encodeEvent(event)}\n\n`;
+  const data = encodeEvent(event);
+  // Text patches are the bulk of a stream: they have their type once in the data, and do not grow.
+  const named = isTextPatch(event) ? data : `${data.slice(0, -1)},"event_type":"${event.type}"}`;
+  return `${id}event: ${event.type}\ndata: ${named}\n\n`;
 }
 
 /** All readers get the same array of a batch, so each batch is encoded once. */

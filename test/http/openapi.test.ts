@@ -139,8 +139,8 @@ describe('[H4] the document', () => {
   test('takes request bodies from the schemas that validate them', () => {
     const message = document.paths['/agent/session/{id}/message']?.['post'];
     const body = message?.requestBody?.content['application/json']?.schema;
-    expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'stream', 'llm_tokens']);
-    expect(body?.required).toEqual(['content']);
+    expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'message', 'metadata', 'stream', 'llm_tokens']);
+    expect(() => validate(messageBody, {})).toThrow('either as "content" or as "message"');
   });
 });
 
@@ -267,13 +267,19 @@ describe('[H4] members of a body', () => {
   });
 
   test.each([
-    [executeBody, 'POST /agent/session/{id}/message continues a session', { protocol_text: 'x' }],
     [messageBody, 'the session id is part of the URL', { content: 'x' }],
     [createSessionBody, 'the system assigns session ids', {}],
   ])('a session_id in the wrong place is refused with the correct place', (schema, hint, rest) => {
     for (const name of ['session_id', 'sessionId', 'session-id']) {
       expect(() => validate(schema, { ...rest, [name]: 'ses_1' })).toThrow(hint);
     }
+  });
+
+  test("an execution keeps the client's own session_id, and does not take one of this system for its own", () => {
+    const body = (session_id: string | null): object => ({ protocol_text: 'x', session_id });
+    for (const own of ['cli-1', null]) expect(validate(executeBody, body(own))).toMatchObject({ session_id: own });
+    const hint = 'POST /agent/session/{id}/message continues a session';
+    expect(() => validate(executeBody, body(`ses_${'1'.repeat(32)}`))).toThrow(hint);
   });
 });
 

@@ -64,11 +64,11 @@ test('[J4] a reader that reconnects with an id gets exactly the missing events, 
   expect(ids(await read)).toEqual(['2', '3', '4']);
 });
 
-test('[H2] a frame has id, event and data; live patches have no id', async () => {
+test('[H2] a frame has id, event and data; live patches have no id and no second name of their type', async () => {
   const patch = textPatch('thought', 1, 0, 'a');
   const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
   const [journaled, live] = await frames(stream, 2);
-  expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify(event(1))}`);
+  expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify({ ...event(1), event_type: 'warning' })}`);
   expect(live).toBe(`event: thought\ndata: ${JSON.stringify(patch)}`);
 });
 

@@ -12,7 +12,7 @@
 import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
-import type { EventOf, EventType } from '../../domain/event.ts';
+import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -98,6 +98,17 @@ export class SessionReading {
       await this.#took(outputs.length);
     }
     yield `,${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
+  }
+
+  /** The events of these types of a run, oldest first. */
+  async *events(run: RunRecord, only: readonly EventType[]): AsyncGenerator<SessionEvent> {
+    const until = Math.min(endOf(run) ?? Infinity, this.#until);
+    for (let after = run.firstSeq - 1; after < until;) {
+      const { found, next, chars } = this.#journal.slice({ run: run.run, after, until, only });
+      yield* found;
+      after = next;
+      await this.#took(chars);
+    }
   }
 
   /** The messages that a run sent to the model, in pieces (`PromptDocument`). */
@@ -215,9 +226,11 @@ export class SessionReading {
     yield '}\n';
   }
 
-  /** `GET …/state`, in pieces. */
+  /** `GET …/state`, in pieces: the variables under both of their names. */
   async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield `${open({ session_id: this.#record.session_id })},"variables":`;
+    yield* this.#variables(variables);
+    yield ',"state":';
     yield* this.#variables(variables);
     yield '}';
   }

@@ -44,6 +44,8 @@ import { checkVariables } from './session-variables.ts';
 
 export interface MessageRequest {
   readonly content: string;
+  /** Stored with the message. */
+  readonly metadata?: JsonObject | undefined;
   readonly ifBusy: 'queue' | 'reject';
   readonly tokens: boolean;
   readonly idempotencyKey: string | null;
@@ -134,7 +136,7 @@ export class Session {
    *   workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, tokens, idempotencyKey } = request;
+    const { content, metadata, tokens, idempotencyKey } = request;
     await this.recover();
     const { workflow } = this.record;
     if (workflow !== undefined) {
@@ -165,7 +167,8 @@ export class Session {
         active.put({ type: 'cancel_requested', reason: 'a new message arrived instead of an approval' });
     }
     this.#runs.requireRoom();
-    return await this.#submit({ type: 'message', content, tokens, manifests }, idempotencyKey, null);
+    const stored = metadata === undefined ? {} : { metadata };
+    return await this.#submit({ type: 'message', content, ...stored, tokens, manifests }, idempotencyKey, null);
   }
 
   #inProgress(run: number, why: string): EngineError {

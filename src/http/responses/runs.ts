@@ -105,6 +105,25 @@ export const runResult: z.ZodType<RunResult> = z.object({
   ended_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
 });
 
+/** The answer to a message: the run, and its content as a list of chunks. */
+export const messageResult = z.intersection(
+  runResult,
+  z.object({
+    chunks: z
+      .array(
+        z.object({
+          type: z
+            .enum(['thought', 'action', 'content', 'done', 'error'])
+            .describe('`content`: a part of the answer; `done` or `error` is the last one'),
+          data: json.describe(
+            'The text of a thought or of a part of the answer; `{id, name, type, mode}` of an action; `{message}`, or `{error}`',
+          ),
+        }),
+      )
+      .describe('Thoughts, actions and parts of the answer, in order'),
+  }),
+);
+
 export const prompt = z.object({
   session_id: sessionId,
   run_id: runId,
@@ -150,7 +169,9 @@ export const runs = z.object({
 export const cancelled = z.object({
   session_id: sessionId,
   run_id: runId.nullable().describe('The run that was cancelled; null if none was running'),
+  execution_id: z.string().nullable().describe('The same as `run_id`'),
   cancelled: z.boolean().describe('Whether anything was running'),
+  status: z.enum(['cancelled', 'not_found']).describe('`not_found`: nothing was running'),
 });
 
 const actionIds = z.array(z.string()).describe('Ids of actions, explicit and from references');

@@ -19,9 +19,13 @@ import {
   userId,
 } from './members.ts';
 
+const agentName = text('The same as `agent`');
+const messageCount = number('Number of messages and answers, as in `…/history`');
+
 export const session = z.object({
   session_id: sessionId,
   agent: text('Name of the agent, or of the workflow'),
+  agent_name: agentName,
   workflow: z.string().exactOptional().describe('Name of the workflow that the session runs'),
   user_id: userId,
   kind: z
@@ -37,12 +41,29 @@ export const session = z.object({
     .describe('For a child: what started it'),
   metadata: jsonObject.describe('As the client gave it at the creation'),
   created_at: at,
+  updated_at: at.describe('When the latest run began or ended, epoch milliseconds'),
+  message_count: messageCount,
   status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals'),
   last_seq: number('Number of the last event'),
   runs: number('Number of runs'),
 });
 
-export const createdSession = session.pick({ session_id: true, agent: true, user_id: true, created_at: true });
+export const createdSession = session
+  .pick({
+    session_id: true,
+    agent: true,
+    agent_name: true,
+    user_id: true,
+    created_at: true,
+    updated_at: true,
+    message_count: true,
+  })
+  .extend({ status: z.literal('active').describe('The session accepts messages') });
+
+export const endedSession = z.object({
+  status: z.literal('ended').describe('The session was deleted'),
+  session_id: sessionId,
+});
 
 export const token = z.object({
   token: text('The token; send it as `Authorization: Bearer <token>`'),
@@ -59,6 +80,7 @@ export const history = z.object({
         z.object({
           role: z.literal('user').describe('A message of the user'),
           content: text('The message'),
+          metadata: jsonObject.exactOptional().describe('As given with the message; absent if none was given'),
           run_id: runId,
           timestamp: at,
         }),
@@ -112,4 +134,8 @@ export const feeds = z.object({
     .describe('The current feeds'),
 });
 
-export const state = z.object({ session_id: sessionId, variables: jsonObject.describe('The session variables') });
+export const state = z.object({
+  session_id: sessionId,
+  variables: jsonObject.describe('The session variables'),
+  state: jsonObject.describe('The same as `variables`'),
+});

@@ -7,11 +7,13 @@ import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
-import { describe, readHeader } from '../openapi/describe.ts';
+import { withChunks } from '../original/chunks.ts';
+import { accepts, describe, readHeader } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
 import * as runsAnswers from '../responses/runs.ts';
+import * as sessionsAnswers from '../responses/sessions.ts';
 import { expiryOf, runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
@@ -27,19 +29,20 @@ async function admitted({ admit }: SessionAppOptions): Promise<void> {
 sessionActions.delete(
   '/',
   describe({
-    summary: 'Cancel all runs of the session and delete it',
+    summary: 'Cancel all runs of the session and delete it; answers with JSON for `Accept: application/json`',
     query: deleteQuery,
     status: 204,
     further: [200],
     media: 'lines',
+    response: sessionsAnswers.endedSession,
   }),
   async (c) => {
     const { session, destroy } = c.env;
-    void session.record;
+    const { session_id: id } = session.record;
     await session.dispose('the session was deleted');
     if (readQuery(deleteQuery, c.req.url).export !== true) {
       await destroy();
-      return c.body(null, 204);
+      return accepts(c, 'application/json') ? c.json({ status: 'ended', session_id: id }) : c.body(null, 204);
     }
     // Nothing is deleted before the last line was read; if the client disconnects earlier, nothing is deleted.
     return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
@@ -53,7 +56,7 @@ sessionActions.post(
     body: messageBody,
     query: messageQuery,
     headers: [idempotencyKey],
-    response: runsAnswers.runResult,
+    response: runsAnswers.messageResult,
     run: true,
     media: 'events',
   }),
@@ -64,16 +67,17 @@ sessionActions.post(
     if (isJsonObject(raw) && Array.isArray(raw['content'])) {
       throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
     }
-    const body = validate(messageBody, raw);
-    if (new TextEncoder().encode(body.content).length > limits.messageBytes) {
+    const { content: given, message = '', metadata, ...body } = validate(messageBody, raw);
+    const content = given ?? message;
+    if (new TextEncoder().encode(content).length > limits.messageBytes) {
       throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
     }
     const key = readHeader(c, idempotencyKey);
     const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted(c.env);
     const after = session.lastSeq;
-    const run = await session.message({ content: body.content, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
-    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream);
+    const run = await session.message({ content, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
+    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream, withChunks);
   },
 );
 
@@ -85,7 +89,9 @@ sessionActions.post(
     void session.record;
     const { reason } = validate(cancelBody, await readJson(c.req.raw));
     const run = await session.cancel(reason);
-    return c.json({ session_id: session.record.session_id, run_id: run, cancelled: run !== null });
+    const status = run === null ? 'not_found' : 'cancelled';
+    const cancelled = { run_id: run, execution_id: run, cancelled: run !== null, status };
+    return c.json({ session_id: session.record.session_id, ...cancelled });
   },
 );
 

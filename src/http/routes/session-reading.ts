@@ -1,6 +1,7 @@
 /** Routes that read a session: its record, events, runs, artifacts, feeds and variables (H1, H2). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
@@ -73,7 +74,7 @@ sessionReading.get(
       const content = await reading.answer(run);
       sizeChars += content.length + (user?.length ?? 0);
       messages.push([
-        ...(user === null ? [] : [{ role: 'user', content: user, run_id, timestamp: startedAt }]),
+        ...(user === null ? [] : [{ role: 'user', content: user, ...metadataOf(run), run_id, timestamp: startedAt }]),
         { role: 'assistant', content, run_id, status, timestamp: endedAt, ...failureOf(reading, run) },
       ]);
     }
@@ -204,12 +205,23 @@ function pageOf(url: string): [limit: number, before: number | undefined] {
 function sessionDocument(session: Session): Record<string, unknown> {
   const { record } = session;
   const { owner: _owner, ...visible } = record;
+  const { startedAt, endedAt } = session.runs(1).at(-1) ?? { startedAt: record.created_at, endedAt: null };
+  // A program and a workflow have no message of the user.
+  const perRun = record.kind === 'execution' || record.workflow !== undefined ? 1 : 2;
   return {
     ...visible,
+    agent_name: record.agent,
+    updated_at: endedAt ?? startedAt,
+    message_count: session.runCount * perRun,
     status: session.status,
     last_seq: session.lastSeq,
     runs: session.runCount,
   };
+}
+
+/** What the client stored with a message. */
+function metadataOf({ input }: RunRecord): { metadata?: Json } {
+  return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
 }
 
 /** Why a run has no answer, or not a whole one. */

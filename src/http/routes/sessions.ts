@@ -1,6 +1,7 @@
 /** Session routes of the Worker: it creates sessions, issues their tokens, and forwards everything else (H1, H5). */
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
 import { readJson } from '../body.ts';
 import { describe } from '../openapi/describe.ts';
 import { whole } from '../gateway.ts';
@@ -34,15 +35,21 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
       const name = c.req.param('name');
       await gateway.requireAgent(name, c.get('principal').owner);
       const body = validate(createSessionBody, await readJson(c.req.raw));
+      if (typeof body.agent_name === 'string' && body.agent_name !== name) {
+        throw new EngineError(
+          'invalid_request',
+          `"agent_name" is "${body.agent_name.slice(0, limits.excerptChars)}", but the URL names the agent "${name}"`,
+        );
+      }
       const record = await gateway.createSession(
         c.get('principal'),
         { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
         body.initial_state ?? {},
       );
-      return c.json(
-        { session_id: record.session_id, agent: name, user_id: record.user_id, created_at: record.created_at },
-        201,
-      );
+      const { session_id, user_id, created_at } = record;
+      const names = { agent: name, agent_name: name };
+      const rest = { status: 'active', created_at, updated_at: created_at, message_count: 0 };
+      return c.json({ session_id, ...names, user_id, ...rest }, 201);
     },
   );
 

@@ -352,7 +352,7 @@ describe('values read for requests', () => {
       null,
     ]);
     expect(await textOf(reading.state(new SessionVariables(journal).snapshot()))).toBe(
-      `{"session_id":"${SESSION_RECORD.session_id}","variables":{"x":1,"y":["z"]}}`,
+      `{"session_id":"${SESSION_RECORD.session_id}","variables":{"x":1,"y":["z"]},"state":{"x":1,"y":["z"]}}`,
     );
   });
 
