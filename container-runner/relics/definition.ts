@@ -19,11 +19,24 @@ const path = z
   .max(limits.relicPathChars)
   .regex(/^\/[\w~!$&'()*+,;=:@%/.?-]*$/, 'must be a percent-encoded path');
 
+/** An absolute path that no program of the image is in. */
+const STATE_PATH =
+  /^(?!\/(?:bin|boot|cortex|dev|etc|lib|lib32|lib64|proc|run|sbin|sys|tmp|usr)(?:\/|$))(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
+
 export const relicDefinition = z
   .strictObject({
     image: imageReference.nullable().default(null),
     build: imageBuild.nullable().default(null),
     command: z.array(z.string().max(4_096)).min(1).max(64).nullable().default(null),
+    /** Environment variables of the service. */
+    environment: z.record(z.string().regex(/^[A-Za-z_]\w{0,127}$/), z.string().max(8_192)).default({}),
+    /** Directory of the persistent state in the service's container. */
+    state: z
+      .string()
+      .max(255)
+      .regex(STATE_PATH, 'must be an absolute path, and not a directory of the system')
+      .nullable()
+      .default(null),
     port: z.int().min(1).max(65_535),
     health: z.strictObject({
       path,

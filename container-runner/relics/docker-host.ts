@@ -221,12 +221,14 @@ export class DockerRelicHost implements RelicHost {
   ): Docker.ContainerCreateOptions {
     const host = hardened(meansOf(spec), this.#options.seccomp);
     const scratch = `rw,nosuid,nodev,mode=1777,size=${limits.diskMb}m,nr_inodes=${limits.inodes}`;
-    const places = { '/tmp': scratch, '/dev/shm': scratch, ...(volume === null ? { [STATE]: scratch } : {}) };
+    const state = spec.state ?? STATE;
+    const places = { '/tmp': scratch, '/dev/shm': scratch, ...(volume === null ? { [state]: scratch } : {}) };
+    const own = Object.entries(spec.environment).map(([name, value]) => `${name}=${value}`);
     return {
       Image: image,
       ...(spec.command === null ? {} : { Entrypoint: spec.command.slice(), Cmd: [] }),
       User: USER,
-      Env: [`RELIC_STATE=${STATE}`, `RELIC_PORT=${spec.port}`, `PORT=${spec.port}`, 'HOME=/tmp'],
+      Env: [`RELIC_STATE=${state}`, `RELIC_PORT=${spec.port}`, `PORT=${spec.port}`, 'HOME=/tmp', ...own],
       Labels: this.#labelled(id),
       // the runner checks the health through the proxy
       Healthcheck: { Test: ['NONE'] },
@@ -239,8 +241,11 @@ export class DockerRelicHost implements RelicHost {
         Init: true,
         Tmpfs: places,
         Mounts: [
-          ...(volume === null ? [] : [{ Type: 'volume', Source: volume, Target: STATE }]),
-          ...placesOf(declared, limits.diskMb, [STATE, ...Object.keys(places)]),
+          // the image's own directory must not replace the owner of the volume
+          ...(volume === null
+            ? []
+            : [{ Type: 'volume', Source: volume, Target: state, VolumeOptions: { NoCopy: true } }]),
+          ...placesOf(declared, limits.diskMb, [state, ...Object.keys(places)]),
         ],
       } as Docker.HostConfig,
     };

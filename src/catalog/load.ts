@@ -27,6 +27,7 @@ import type { Deployment } from './check/deployment.ts';
 import { recursionOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
+import type { Issue } from './check/issues.ts';
 import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
 import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
@@ -279,9 +280,13 @@ class Loader {
   }
 
   /** Whether everything that a definition depends on is unchanged. */
-  #isUnchanged(found: Found, { files, targets }: BuiltDefinition): boolean {
+  #isUnchanged(found: Found, { files, folders, targets }: BuiltDefinition): boolean {
     return (
-      files.every(({ path, text }) => this.#texts.get(this.#paths.resolve(found.file, path)) === text) &&
+      files.every(({ path, text }) => (this.#texts.get(this.#paths.resolve(found.file, path)) ?? null) === text) &&
+      folders.every(({ path, names }) => {
+        const now = this.#paths.below(relativeTo(found.file, path), names.length + 1);
+        return now.length === names.length && now.every((name, index) => name === names[index]);
+      }) &&
       targets.every(({ written, kind, name }) => {
         const result = this.#index.resolve(written, kind, found);
         return 'name' in result && result.name === name;
@@ -354,10 +359,17 @@ class Loader {
     const addIssue = (path: FieldPath, message: string): void =>
       this.#log.report(found, { path, part: 'value', message });
     const files: BuiltDefinition['files'][number][] = [];
+    const folders: BuiltDefinition['folders'][number][] = [];
+    const warnings: Issue[] = [...checked.warnings];
     const targets: BuiltDefinition['targets'][number][] = [];
     let left = limits.definitionChars;
     const definition = build(checked.value, {
       addIssue,
+      warn: (path, message) => {
+        const warning = { path, part: 'value', message } as const;
+        warnings.push(warning);
+        this.#log.warn(found, warning);
+      },
       unknown: checked.unknown,
       intervals: this.#isStored(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
@@ -376,6 +388,16 @@ class Loader {
         files.push({ path, text });
         return text;
       },
+      hasFile: (path) => {
+        const text = this.#texts.get(this.#paths.resolve(file, path)) ?? null;
+        files.push({ path, text });
+        return text !== null;
+      },
+      listFiles: (folder) => {
+        const names = this.#paths.below(relativeTo(file, folder), limits.contextFiles + 1);
+        folders.push({ path: folder, names });
+        return names;
+      },
       target: (written, kind, field) => {
         const name = this.#bindings.resolve(written, kind, found, field);
         if (name !== null) targets.push({ written, kind, field, name });
@@ -383,7 +405,7 @@ class Loader {
       },
     });
     if (this.#log.count > before) return null;
-    found.read.built = { definition, warnings: checked.warnings, files, targets };
+    found.read.built = { definition, warnings, files, folders, targets };
     return definition;
   }
 }

@@ -377,6 +377,8 @@ export const limits = {
   manifestSliceChars: 8_192,
   /** Conditions of one workflow, in total. */
   workflowConditionChars: 65_536,
+  /** Files of the folder that an image is built from. */
+  contextFiles: 256,
   /** Endpoints of one relic. */
   relicEndpoints: 256,
   /** Names in one list of an import. */

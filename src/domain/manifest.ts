@@ -240,6 +240,10 @@ export type RelicImplementation =
       readonly health: { readonly path: string; readonly intervalMs: number; readonly startMs: number };
       readonly memoryMb: number | null;
       readonly cpus: number | null;
+      /** Environment variables of the service. */
+      readonly environment?: Readonly<Record<string, string>>;
+      /** Directory of the state in the container. Default: the runner's. */
+      readonly state?: string;
       /** Labels that the runner must have (R7). */
       readonly labels?: readonly string[];
     };

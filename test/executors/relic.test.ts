@@ -204,6 +204,16 @@ describe('through a runner', () => {
     expect(host.started[0]?.spec).toMatchObject({ image: 'store:1', persistent: true, idle_ms: 60_000 });
   });
 
+  test('[R5] the service gets the environment and the directory of its state', async () => {
+    const more = { environment: { LEVEL: 'debug' }, state: '/data' };
+    const shelf = { ...relic, name: 'shelf', implementation: { ...relic.implementation, ...more } } as RelicDefinition;
+    await relicExecutor.execute(
+      callOf({ key: 'k' }, { relic: shelf, action: { type: 'relic', name: 'shelf.get' } }),
+      contextOf({ runner: client }),
+    );
+    expect(host.started.at(-1)?.spec).toMatchObject(more);
+  });
+
   test('[R5] a service that breaks off fails the call, and so does a runner without a free place', async () => {
     const [service] = host.started;
     if (service !== undefined) service.answer = () => ({ end: 'broken', why: 'reset' });

@@ -190,6 +190,53 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
     });
   });
 
+  describe.concurrent('a service from a Compose project', () => {
+    const MAIN = `
+import http.server, json, os
+PLACE = os.environ["DB_PATH"]
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def say(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200); self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def do_GET(self):
+        self.say({"level": os.environ.get("LEVEL"), "kept": open(PLACE).read() if os.path.exists(PLACE) else None})
+    def do_POST(self):
+        open(PLACE, "w").write(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.say({"ok": True})
+http.server.ThreadingHTTPServer(("0.0.0.0", 9000), Handler).serve_forever()
+`;
+    const PROJECT = {
+      build: {
+        files: {
+          Dockerfile:
+            'FROM python\nWORKDIR /app\nCOPY app/ ./app/\nRUN mkdir -p /data\nEXPOSE 9000\nCMD ["python3", "app/main.py"]\n',
+          'app/main.py': MAIN,
+        },
+      },
+      environment: { DB_PATH: '/data/books.db', LEVEL: 'debug' },
+      state: '/data',
+      persistent: true,
+      port: 9000,
+      health: { path: '/' },
+    };
+
+    relicTest('[R5] keeps the directory of its volume, and has its environment', async ({ place: { session } }) => {
+      expect(await session.call('shelf', PROJECT, ['GET', '/'])).toMatchObject({
+        body: { level: 'debug', kept: null },
+      });
+      expect(await session.call('shelf', PROJECT, ['POST', '/', { a: 1 }])).toMatchObject({ body: { ok: true } });
+      await session.stop();
+      expect(await session.call('shelf', PROJECT, ['GET', '/'])).toMatchObject({ body: { kept: '{"a":1}' } });
+    });
+
+    relicTest('[R5] cannot have its state in a directory of the system', async ({ place: { session } }) => {
+      for (const state of ['/proc/x', '/etc', '/data/../etc', 'data', '/']) {
+        expect(await session.call('shelf', { ...PROJECT, state }, ['GET', '/'])).toMatchObject({ httpStatus: 400 });
+      }
+    });
+  });
+
   const server = (handler: string): string => `
 import json, os, socket, sys, time, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -3,7 +3,7 @@ import type { RetryPolicy } from '../../domain/action.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ImageBuild, ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../../domain/manifest.ts';
+import type { ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../../domain/manifest.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import type { FieldPath } from '../check/problem.ts';
 import type { ToolInput } from '../schema/schema.ts';
@@ -12,8 +12,13 @@ import { toMs } from '../schema/units.ts';
 /** What the loader provides to a builder. */
 export interface BuildContext {
   addIssue(path: FieldPath, message: string): void;
+  warn(path: FieldPath, message: string): void;
   /** The text of a file, by its path relative to the manifest; reports an issue and returns null if it is missing. */
   readFile(path: string, field: FieldPath): string | null;
+  /** Whether there is a file, by its path relative to the manifest. */
+  hasFile(path: string): boolean;
+  /** The files below a folder, both relative to the manifest; at most `limits.contextFiles` and one more. */
+  listFiles(folder: string): readonly string[];
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */
@@ -86,63 +91,4 @@ export function toNeeds(
     ...(level === undefined ? {} : { sandbox: level }),
     ...(labels === undefined || labels.length === 0 ? {} : { labels: [...new Set(labels)] }),
   };
-}
-
-type BuildInput = NonNullable<Extract<ToolInput['implementation'], { type: 'container' }>['build']>;
-
-/** Requires exactly one of an image name and a build. */
-export function toImage(
-  written: { readonly image?: string | undefined; readonly build?: BuildInput | undefined },
-  context: BuildContext,
-): { readonly image: string | null; readonly build: ImageBuild | null } {
-  const { image, build } = written;
-  if ((image === undefined) === (build === undefined)) {
-    context.addIssue(['implementation'], 'needs exactly one of "image" (a name) and "build" (its files)');
-  }
-  return { image: image ?? null, build: build === undefined ? null : toBuild(build, context) };
-}
-
-function toBuild(build: BuildInput, context: BuildContext): ImageBuild {
-  const field = ['implementation', 'build'];
-  const files: Record<string, string> = {};
-  if (Array.isArray(build.files)) {
-    for (const [index, path] of build.files.entries()) {
-      const text = context.readFile(path, [...field, 'files', index]);
-      // in the image, files are relative to the entry point's folder
-      if (text !== null) files[inside(path, build.entrypoint)] = text;
-    }
-  } else Object.assign(files, build.files);
-  let entrypoint = build.entrypoint ?? '';
-  if (build.entrypoint !== undefined && !Object.hasOwn(files, entrypoint)) {
-    entrypoint = inside(build.entrypoint, build.entrypoint);
-    if (!Object.hasOwn(files, entrypoint)) {
-      const text = context.readFile(build.entrypoint, [...field, 'entrypoint']);
-      if (text !== null) files[entrypoint] = text;
-    }
-  }
-  if (build.entrypoint === undefined && !Object.hasOwn(files, 'Dockerfile')) {
-    context.addIssue([...field, 'entrypoint'], 'is missing: the file to start');
-  }
-  const { requirements = [] } = build;
-  return {
-    base: build.base ?? runtimeOf(entrypoint) ?? 'python3',
-    files,
-    entrypoint,
-    requirements: Array.isArray(requirements) ? requirements : readRequirements(requirements.file, context),
-  };
-}
-
-/** Maps `./search/lib/a.py` to `lib/a.py` if the entry point is `./search/main.py`. */
-function inside(path: string, entrypoint: string | undefined): string {
-  const plain = path.replace(/^(\.{0,2}\/)+/, '');
-  const folder = (entrypoint ?? '').replace(/^(\.{0,2}\/)+/, '').replace(/[^/]*$/, '');
-  return folder !== '' && plain.startsWith(folder) ? plain.slice(folder.length) : plain;
-}
-
-function readRequirements(path: string, context: BuildContext): string[] {
-  const text = context.readFile(path, ['implementation', 'build', 'requirements', 'file']) ?? '';
-  return text
-    .split('\n')
-    .map((line) => line.replace(/#.*$/, '').trim())
-    .filter((line) => line !== '');
 }

@@ -1,13 +1,18 @@
 /** Builds a relic's definition from its manifest, with all defaults (R5, R6). */
 import { limits } from '../../domain/limits.ts';
-import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifest.ts';
-import { toBase, toImage, toNeeds, toTimeoutMs } from './build-base.ts';
+import type { ImageBuild, RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifest.ts';
+import { toImage } from './build-image.ts';
+import { toBase, toNeeds, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
+import { folderOf } from '../read/paths.ts';
+import { joined } from './image-context.ts';
+import { readComposeService, withDefaults } from './compose-service.ts';
 import { EDGE_ENDPOINTS } from './edge-endpoints.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { toParameterSchema } from './parameters.ts';
 import { knownParameters, placeholderIssue } from './placeholders.ts';
 import type { FieldPath } from '../check/problem.ts';
+import { containerFields } from '../schema/schema-relic.ts';
 import type { EndpointInput, RelicInput } from '../schema/schema-relic.ts';
 import { toBytes, toCpus, toMebibytes, toMs } from '../schema/units.ts';
 
@@ -56,12 +61,20 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
       schema,
     };
   }
+  return toContainer(withCompose(written, input.name, context), context);
+}
+
+type ContainerInput = Extract<RelicInput['implementation'], { type: 'container' }>;
+
+function toContainer(written: ContainerInput, context: BuildContext): RelicImplementation {
   const health = typeof written.health === 'string' ? { path: written.health } : (written.health ?? {});
+  const image = toImage(written, context);
+  const environment = toEnvironment(written.environment, context);
   return {
     type: 'container',
-    ...toImage(written, context),
+    ...image,
     command: written.command ?? null,
-    port: written.port ?? 8080,
+    port: written.port ?? exposedPort(image.build) ?? 8080,
     health: {
       path: health.path ?? '/health',
       intervalMs: health.interval === undefined ? limits.relicHealthMs : toMs(health.interval),
@@ -69,8 +82,77 @@ function toImplementation(input: RelicInput, context: BuildContext): RelicImplem
     },
     memoryMb: written.resources?.memory === undefined ? null : toMebibytes(written.resources.memory),
     cpus: written.resources?.cpu === undefined ? null : toCpus(written.resources.cpu),
+    ...(Object.keys(environment).length === 0 ? {} : { environment }),
+    ...(written.state === undefined ? {} : { state: written.state }),
     ...toNeeds(written.resources),
   };
+}
+
+/** Adds what the Compose file says; the manifest's own fields take precedence. */
+function withCompose(written: ContainerInput, name: string, context: BuildContext): ContainerInput {
+  const { compose: named, ...own } = written;
+  if (named === undefined) return written;
+  const {
+    file,
+    service = null,
+    published_port: publishedPort = null,
+  } = typeof named === 'string' ? { file: named } : named;
+  const field = ['implementation', 'compose'];
+  if (!context.hasFile(file)) {
+    const folder = folderOf(file) || '.';
+    if (context.hasFile(joined(folder, 'Dockerfile'))) {
+      context.warn(field, `there is no file ${file}; the Dockerfile in its folder is built`);
+      return { ...own, build: { context: folder, dockerfile: 'Dockerfile' } };
+    }
+    const message = `nothing to run: there is no file ${file} and no Dockerfile in its folder; add one of them, or name an image with implementation: {type: container, image: …}`;
+    context.addIssue(field, message);
+    return { ...own, image: 'none' };
+  }
+  const found = readComposeService({ file, service, publishedPort, name, field }, context);
+  if (found === null) return { ...own, image: own.image ?? 'none' };
+  if (found.image === undefined && found.build === undefined && own.image === undefined && own.build === undefined) {
+    context.addIssue(field, `the service in ${file} has neither "image" nor "build"; add one of them`);
+    return { ...own, image: 'none' };
+  }
+  const { image, build, memory, cpu, environment, health, ...others } = found;
+  const source =
+    own.image === undefined && own.build === undefined ? { ...(image && { image }), ...(build && { build }) } : {};
+  const ownHealth = typeof own.health === 'string' ? { path: own.health } : own.health;
+  const checked = containerFields.safeParse({ ...others, health: health ?? {}, resources: { memory, cpu } });
+  if (!checked.success) {
+    for (const { path, message } of checked.error.issues) {
+      context.addIssue(field, `${file}: ${path.join('.')} ${message}`);
+    }
+    return { ...own, ...source };
+  }
+  const { resources, ...rest } = checked.data;
+  return {
+    ...rest,
+    ...source,
+    ...own,
+    health: { ...rest.health, ...ownHealth },
+    environment: { ...(environment as ContainerInput['environment']), ...own.environment },
+    resources: { ...resources, ...own.resources },
+  };
+}
+
+/** Values are fixed text: a variable without a default is not known here, so it is left out. */
+function toEnvironment(written: ContainerInput['environment'], context: BuildContext): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(written ?? {})) {
+    const text = withDefaults(String(value ?? ''));
+    if (/\$\{[A-Za-z_]\w*\}/.test(text)) {
+      const message = `${name} is not set: "${text.slice(0, 100)}" has no default (write \${NAME:-default})`;
+      context.warn(['implementation', 'environment'], message);
+    } else values[name] = text;
+  }
+  return values;
+}
+
+/** The port in the Dockerfile's EXPOSE. */
+function exposedPort(build: ImageBuild | null): number | null {
+  const port = /^\s*EXPOSE\s+(\d{1,5})\b/im.exec(build?.files['Dockerfile'] ?? '')?.[1];
+  return port === undefined ? null : Number(port);
 }
 
 interface WrittenEndpoint {

@@ -1,7 +1,8 @@
 /** Builds a tool's definition from its manifest, with all defaults (M3). */
 import type { JsonObject } from '../../domain/json.ts';
 import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
-import { runtimeOf, toBase, toImage, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
+import { toImage } from './build-image.ts';
+import { runtimeOf, toBase, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { toParameterSchema } from './parameters.ts';
 import { knownParameters, placeholderIssue } from './placeholders.ts';

@@ -25,6 +25,8 @@ export class PathIndex {
   readonly #paths: ReadonlySet<string>;
   /** Files by the end of their path; null if there are several. Created at the first absolute path. */
   #ends: Map<string, string | null> | null = null;
+  /** In order of their characters. Created at the first use of a folder. */
+  #sorted: readonly string[] | null = null;
 
   constructor(paths: Iterable<string>) {
     this.#paths = new Set(paths);
@@ -45,6 +47,26 @@ export class PathIndex {
       if (found !== null) return found;
     }
     return path;
+  }
+
+  /** Paths below a folder, relative to it, in order; at most `most`. */
+  below(folder: string, most: number): string[] {
+    const prefix = folder === '' ? '' : `${folder}/`;
+    this.#sorted ??= [...this.#paths].toSorted();
+    const sorted = this.#sorted;
+    let from = 0;
+    for (let to = sorted.length; from < to;) {
+      const middle = Math.floor((from + to) / 2);
+      if ((sorted[middle] ?? '') < prefix) from = middle + 1;
+      else to = middle;
+    }
+    const found: string[] = [];
+    for (let at = from; at < sorted.length && found.length < most; at += 1) {
+      const path = sorted[at] ?? '';
+      if (!path.startsWith(prefix)) break;
+      found.push(path.slice(prefix.length));
+    }
+    return found;
   }
 
   #indexed(): ReadonlyMap<string, string | null> {

@@ -40,8 +40,10 @@ export interface ReadDocument {
 export interface BuiltDefinition {
   readonly definition: AnyDefinition;
   readonly warnings: readonly Issue[];
-  /** The files that it refers to, with their text. */
-  readonly files: readonly { readonly path: string; readonly text: string }[];
+  /** The files that it refers to, with their text; null if there is none. */
+  readonly files: readonly { readonly path: string; readonly text: string | null }[];
+  /** The folders that it refers to, with the paths of their files. */
+  readonly folders: readonly { readonly path: string; readonly names: readonly string[] }[];
   readonly targets: readonly {
     readonly written: string;
     readonly kind: Exclude<ManifestKind, 'monument'>;

@@ -1,12 +1,83 @@
 /** Schema of relic manifests: edge stores and services in containers (R5, R6). */
 import { z } from 'zod';
-import { base, count, cpu, duration, imageBuild, json, jsonMap, memory, resources, text } from './fields.ts';
+import {
+  base,
+  count,
+  cpu,
+  duration,
+  imageBuild,
+  json,
+  jsonMap,
+  memory,
+  relativePath,
+  resources,
+  text,
+} from './fields.ts';
 
 const health = z.strictObject({
   path: z.string().regex(/^\//, { error: 'must be a path that begins with /' }).optional().describe('Default /health.'),
   interval: duration.optional().describe('Time between checks. Default 10 s.'),
   start: duration.optional().describe('Maximum time until the first successful check. Default 30 s.'),
 });
+
+/** An absolute path that no program of the image is in. */
+const STATE_PATH =
+  /^(?!\/(?:bin|boot|cortex|dev|etc|lib|lib32|lib64|proc|run|sbin|sys|tmp|usr)(?:\/|$))(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
+
+const environmentName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'must be the name of an environment variable' });
+
+const compose = z.strictObject({
+  file: relativePath.describe('Path relative to the manifest.'),
+  service: z.string().min(1).max(128).optional().describe('Required if the file has several services.'),
+  published_port: count
+    .min(1)
+    .max(65_535)
+    .optional()
+    .describe('The published port whose container port is the port of the service. Default: the first port.'),
+});
+
+const serviceBuild = imageBuild.extend({
+  context: relativePath.optional().describe('The folder of a Dockerfile, relative to the manifest.'),
+  dockerfile: relativePath.optional().describe('Path in the context. Default Dockerfile.'),
+});
+
+const container = z.strictObject({
+  type: z.literal('container'),
+  image: z.string().min(1).optional().describe("An image of the runner's engine, by name."),
+  build: serviceBuild.optional().describe('Builds an image, instead of naming one.'),
+  compose: z
+    .union([relativePath, compose], { error: 'must be a path, or a map of file, service and published_port' })
+    .optional()
+    .describe(
+      'A Docker Compose file, relative to the manifest: one of its services is the relic. If there is none, the Dockerfile in its folder is built.',
+    ),
+  environment: z
+    .record(environmentName, z.union([z.string().max(8_192), z.number(), z.boolean(), z.null()]))
+    .optional()
+    .describe('Environment variables of the service.'),
+  state: z
+    .string()
+    .regex(STATE_PATH, { error: 'must be an absolute path, and not a directory of the system' })
+    .optional()
+    .describe('Directory of the persistent state in the container. Default /state.'),
+  command: z.array(z.string()).min(1).optional().describe("Command; overrides the image's own."),
+  port: count.min(1).max(65_535).optional().describe('Port of the service. Default 8080.'),
+  health: z
+    .union([z.string().regex(/^\//), health], { error: 'must be a path, or a map of path, interval and start' })
+    .optional()
+    .describe('Health check: a path, or a map.'),
+  resources: resources
+    .omit({ timeout: true, sandbox: true })
+    .extend({ memory: memory.optional(), cpu: cpu.optional() })
+    .optional(),
+});
+
+/** The fields of a container that a Compose file may state. */
+export const containerFields = container
+  .pick({ command: true, port: true, state: true, resources: true })
+  .extend({ health: health.optional() });
 
 const implementation = z.discriminatedUnion('type', [
   z
@@ -21,23 +92,7 @@ const implementation = z.discriminatedUnion('type', [
         .describe('For sql: statements that run once, when the store is created.'),
     })
     .describe('Backed by a Durable Object; needs no runner.'),
-  z
-    .strictObject({
-      type: z.literal('container'),
-      image: z.string().min(1).optional().describe("An image of the runner's engine, by name."),
-      build: imageBuild.optional().describe('Builds an image, instead of naming one.'),
-      command: z.array(z.string()).min(1).optional().describe("Command; overrides the image's own."),
-      port: count.min(1).max(65_535).optional().describe('Port of the service. Default 8080.'),
-      health: z
-        .union([z.string().regex(/^\//), health], { error: 'must be a path, or a map of path, interval and start' })
-        .optional()
-        .describe('Health check: a path, or a map.'),
-      resources: resources
-        .omit({ timeout: true, sandbox: true })
-        .extend({ memory: memory.optional(), cpu: cpu.optional() })
-        .optional(),
-    })
-    .describe('A service on the runner; starts at the first call.'),
+  container.describe('A service on the runner; starts at the first call.'),
 ]);
 
 const endpoint = z.strictObject({

@@ -36,13 +36,15 @@ function wireBuild({ base, files, entrypoint, requirements }: ImageBuild): JsonO
 export function wireRelicCall({ space, relic, method, path, body, timeoutMs }: RelicCall): JsonObject {
   const { implementation, persistent, idleMs } = relic;
   if (implementation.type !== 'container') throw new Error(`The relic "${relic.name}" does not use a runner`);
-  const { image, build, command, port, health, memoryMb, cpus } = implementation;
+  const { image, build, command, port, health, memoryMb, cpus, environment, state } = implementation;
   return {
     space,
     relic: {
       image,
       build: build === null ? null : wireBuild(build),
       command: command === null ? null : [...command],
+      ...(environment === undefined ? {} : { environment: { ...environment } }),
+      ...(state === undefined ? {} : { state }),
       port,
       health: { path: health.path, interval_ms: health.intervalMs, start_ms: health.startMs },
       persistent,
