@@ -34,7 +34,7 @@ export type Program =
  * The program to run, with its data.
  * - python: `inputs` is predefined; standard input is empty.
  * - shell, docker: each input is a variable: strings verbatim, others as compact JSON.
- * - tool: the inputs as JSON in the first argument, on standard input and in the file.
+ * - tool: the inputs as JSON in the first argument (or the job's own arguments), on standard input and in the file.
  *
  * @throws RunnerError `invalid_request` for values that cannot be passed to a process
  */
@@ -79,7 +79,9 @@ export function programOf(job: JobRequest): Program {
       return { type: 'image', launch: { ...launch, image: job.image } };
     }
     case 'tool': {
-      const args = bytesOf(inputsJson) <= limits.argumentBytes ? [inputsJson] : [];
+      const words = job.args ?? [inputsJson];
+      for (const word of words) refuseNul('args', word);
+      const args = words.reduce((sum, word) => sum + bytesOf(word), 0) <= limits.argumentBytes ? words : [];
       const given = { ...common, args, stdin: inputsJson, env: {} };
       const { image, build, code = '', runtime = 'python3' } = job;
       if (image !== undefined) return { type: 'image', launch: { ...given, command: null, image } };

@@ -53,6 +53,8 @@ const jobRequest = z.discriminatedUnion('kind', [
       kind: z.literal('tool'),
       runtime: z.enum(INTERPRETERS).optional(),
       code: z.string().optional(),
+      /** Of a script, instead of the inputs as JSON. */
+      args: z.array(z.string()).max(limits.imageArguments).optional(),
       image: imageReference.optional(),
       build: imageBuild.optional(),
       ...common,

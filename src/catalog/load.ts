@@ -240,10 +240,9 @@ class Loader {
       if (definition.kind !== 'Agent' || definition.feeds.length === 0) continue;
       const resolved: ResolvedAgent | null = catalog.agent(found.name);
       if (resolved === null) continue;
-      const { feeds, errors, warnings } = checkFeeds(resolved, this.#bundled);
+      const { errors, warnings } = checkFeeds(resolved, this.#bundled);
       for (const warning of warnings) this.#log.warn(found, { ...warning, part: 'value' });
       if (errors.length > 0) this.#built.delete(found);
-      else this.#built.set(found, { ...definition, feeds });
       this.#log.guarded(() => {
         for (const error of errors) this.#log.report(found, { ...error, part: 'value' });
       });
@@ -256,8 +255,8 @@ class Loader {
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#log.warn(found, warning);
-      const bound = known.targets.every(
-        ({ written, kind, field, name }) => this.#bindings.resolve(written, kind, found, field) === name,
+      const bound = known.targets.every(({ written, kind, field }) =>
+        this.#bindings.resolve(written, kind, found, field),
       );
       return bound ? known.definition : null;
     }
@@ -268,8 +267,8 @@ class Loader {
       case 'relic':
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
-        return this.#build(found, agentSchema, (input, context) =>
-          toAgent(input, toImports(input.import, context.target), context),
+        return this.#build(found, agentSchema, (input, { target, ...context }) =>
+          toAgent(input, toImports(input.import, target), context),
         );
       case 'workflow':
         return this.#build(found, workflowSchema, (input, { target, ...context }) =>
@@ -290,7 +289,7 @@ class Loader {
       }) &&
       targets.every(({ written, kind, name }) => {
         const result = this.#index.resolve(written, kind, found);
-        return ('name' in result ? result.name : null) === name;
+        return 'name' in result && result.name === name;
       })
     );
   }
@@ -362,31 +361,22 @@ class Loader {
     const files: BuiltDefinition['files'][number][] = [];
     const folders: BuiltDefinition['folders'][number][] = [];
     const warnings: Issue[] = [...checked.warnings];
-    const warn = (path: FieldPath, message: string): void => {
-      const warning = { path, part: 'value', message } as const;
-      warnings.push(warning);
-      this.#log.warn(found, warning);
-    };
     const targets: BuiltDefinition['targets'][number][] = [];
     let left = limits.definitionChars;
     const definition = build(checked.value, {
       addIssue,
-      warn,
+      warn: (path, message) => {
+        const warning = { path, part: 'value', message } as const;
+        warnings.push(warning);
+        this.#log.warn(found, warning);
+      },
       unknown: checked.unknown,
       intervals: this.#isStored(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
-      tolerance: (field) => found.normalised.tolerance(field),
       readFile: (path, field) => {
-        const tolerance = found.normalised.tolerance(field);
-        let text: string | null = null;
-        for (const one of [path, ...(tolerance?.others ?? [])]) {
-          text = this.#texts.get(this.#paths.resolve(file, one)) ?? null;
-          files.push({ path: one, text });
-          if (text !== null) break;
-        }
-        if (text === null) {
-          if (tolerance !== null) warn(field, tolerance.missing);
-          else addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+        const text = this.#texts.get(this.#paths.resolve(file, path));
+        if (text === undefined) {
+          addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
           return null;
         }
         left -= text.length;
@@ -395,9 +385,8 @@ class Loader {
           this.#log.report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
-        const { text: converted, note } = tolerance?.convert?.(text) ?? { text, note: null };
-        if (note !== null) warn(field, note);
-        return converted;
+        files.push({ path, text });
+        return text;
       },
       hasFile: (path) => {
         const text = this.#texts.get(this.#paths.resolve(file, path)) ?? null;
@@ -411,7 +400,7 @@ class Loader {
       },
       target: (written, kind, field) => {
         const name = this.#bindings.resolve(written, kind, found, field);
-        targets.push({ written, kind, field, name });
+        if (name !== null) targets.push({ written, kind, field, name });
         return name;
       },
     });

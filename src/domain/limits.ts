@@ -398,6 +398,9 @@ export const limits = {
   catalogPauseMs: 2,
   /** One definition with its files; it must fit in a row. */
   definitionChars: 600_000,
+  /** Files beside a tool's script, and paths at which its imports are searched. */
+  scriptFiles: 64,
+  scriptLookups: 400,
   /** Versions per manifest; the oldest are removed. */
   manifestVersions: 50,
   /** Steps in one list of a workflow, and nested lists (M6). */

@@ -31,12 +31,27 @@ export interface RunnerNeeds {
   readonly labels?: readonly string[];
 }
 
+/** How a script starts, if it needs more than its input. */
+export interface ScriptLaunch {
+  /** Its path among `files`. */
+  readonly path: string;
+  /** Further files by path, relative to the same folder. */
+  readonly files: Readonly<Record<string, string>>;
+  /** First argument: `json`, `file` (the path of a file with the JSON), or the text of one parameter. */
+  readonly argument: 'json' | 'file' | { readonly parameter: string };
+  readonly environment: Readonly<Record<string, string>>;
+  /** For runtime `shell`: the script is written for bash, which runs it where the sandbox has it. */
+  readonly bash: boolean;
+}
+
 export type ToolImplementation =
   | { readonly type: 'builtin'; readonly entrypoint: BuiltinName }
   | ({
       readonly type: 'script';
       readonly runtime: ScriptRuntime;
       readonly source: string;
+      /** Absent: the script runs as it is, with its input as JSON in the first argument (R3). */
+      readonly launch?: ScriptLaunch;
       readonly memoryMb: number | null;
       readonly cpus: number | null;
     } & RunnerNeeds)
@@ -85,7 +100,6 @@ export const MODEL_PROVIDERS = [
   'mistral',
   'deepseek',
   'openrouter',
-  'xai',
   'workers-ai',
   'ai-gateway',
   'ollama',
@@ -196,8 +210,6 @@ export interface FeedDefinition {
   /** Longer values are cut, with a marker (F4). */
   readonly maxTokens: number;
   readonly enabled: boolean;
-  /** Text with a variable that decides in each session instead of `enabled` (M5). */
-  readonly enabledBy?: string;
   readonly source: FeedSource;
   readonly onError: 'skip' | 'use_cached' | 'use_default';
   /** Shown when `onError` is `use_default`. */

@@ -134,7 +134,7 @@ export interface RunnerJob {
   readonly runtime: 'python3' | 'node' | 'shell' | null;
   /** For kind `docker` and tools with an image: its name in the runner's engine. */
   readonly image?: string;
-  /** For kind `docker`: literal arguments after the command. */
+  /** For kind `docker`: literal arguments after the command; for scripts of kind `tool`: instead of the input as JSON. */
   readonly args?: readonly string[];
   /** For kind `tool`: the contents of its image, instead of `image` (R3). */
   readonly build?: ImageBuild;

@@ -1,6 +1,8 @@
 /** `type="tool"`: runs a tool according to its manifest (M3). Parameters are validated before. */
 import type { ActionOutcome } from '../domain/action.ts';
-import type { BuiltinName, RunnerNeeds } from '../domain/manifest.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { BuiltinName, RunnerNeeds, ScriptLaunch } from '../domain/manifest.ts';
 import { calculator } from './builtin/calculator.ts';
 import { collect, refuse } from './builtin/collect.ts';
 import { echo } from './builtin/echo.ts';
@@ -8,9 +10,11 @@ import { jsonQuery } from './builtin/json-query.ts';
 import { webExtract } from './builtin/web-extract.ts';
 import { webFetch } from './builtin/web-fetch.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
-import { failure } from './failure.ts';
+import { failure, quote } from './failure.ts';
 import { callEndpoint } from './outbound/http-tool.ts';
 import { failureReportOf } from './runner/failure-report.ts';
+import { launchedScript } from './runner/launched-script.ts';
+import { sandboxHint } from './runner/sandbox-hint.ts';
 import { recoverJob, runJob } from './runner/job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
@@ -34,7 +38,8 @@ export const toolExecutor: Executor = {
         return await BUILTINS[implementation.entrypoint].execute(call, context);
       case 'script':
         return await runTool(call, context, {
-          code: implementation.source,
+          code: launchedScript(implementation.runtime, implementation.source, implementation.launch),
+          ...textArgument(implementation.launch, parameters),
           runtime: implementation.runtime,
           memoryMb: implementation.memoryMb,
           cpus: implementation.cpus,
@@ -64,6 +69,18 @@ export const toolExecutor: Executor = {
   },
 };
 
+/** Other members of the report may explain it. */
+function withoutReason(output: unknown): string {
+  return isJsonObject(output) && Object.keys(output).length > 1 ? quote(output) : 'no reason given';
+}
+
+/** A tool may take one parameter as text in its first argument, instead of JSON. */
+function textArgument(launch: ScriptLaunch | undefined, parameters: JsonObject): { readonly args?: readonly string[] } {
+  if (typeof launch?.argument !== 'object') return {};
+  const value = parameters[launch.argument.parameter] ?? '';
+  return { args: [typeof value === 'string' ? value : JSON.stringify(value)] };
+}
+
 /** A manifest stored by another version may have a type that this one does not run. */
 function unsupported(name: string, implementation: never): ActionOutcome {
   const { type } = implementation as { readonly type: string };
@@ -88,8 +105,12 @@ async function runTool(
   return checkReported(outcome, call);
 }
 
-function checkReported(outcome: ActionOutcome, { action }: ActionCall): ActionOutcome {
-  return outcome.ok ? (reportedFailure(outcome.output, action.name) ?? outcome) : outcome;
+function checkReported(outcome: ActionOutcome, { action, tool }: ActionCall): ActionOutcome {
+  const checked = outcome.ok ? (reportedFailure(outcome.output, action.name) ?? outcome) : outcome;
+  if (checked.ok || tool?.implementation.type !== 'script') return checked;
+  const { error } = checked;
+  if (error.code !== 'tool_failed' && error.code !== 'nonzero_exit') return checked;
+  return { ...checked, error: { ...error, message: `${error.message}${sandboxHint(error.message)}` } };
 }
 
 /**
@@ -98,7 +119,7 @@ function checkReported(outcome: ActionOutcome, { action }: ActionCall): ActionOu
 function reportedFailure(output: unknown, name: string): ActionOutcome | null {
   const report = failureReportOf(output);
   if (report === null) return null;
-  return failure('tool_failed', `The tool "${name}" failed: ${report.reason ?? 'no reason given'}`, {
+  return failure('tool_failed', `The tool "${name}" failed: ${report.reason ?? withoutReason(output)}`, {
     retryable: report.retryable === true,
   });
 }

@@ -84,3 +84,12 @@ test('[R1] omitted fields have defaults', () => {
     timeoutMs: limits.timeoutMs,
   });
 });
+
+test("[R3] a script's own arguments replace the JSON in its arguments, and only there", () => {
+  const job = { kind: 'tool', runtime: 'shell', inputs: { city: 'Ulm' } };
+  const json = '{"city":"Ulm"}';
+  expect(launch(job)).toMatchObject({ args: [json], stdin: json, inputsJson: json });
+  expect(launch({ ...job, args: ['Ulm', ''] })).toMatchObject({ args: ['Ulm', ''], stdin: json, inputsJson: json });
+  expect(launch({ ...job, args: ['x'.repeat(limits.argumentBytes + 1)] })).toMatchObject({ args: [] });
+  expect(() => launch({ ...job, args: ['\0'] })).toThrow(/args: must not contain a NUL/);
+});

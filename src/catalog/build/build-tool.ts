@@ -1,9 +1,10 @@
 /** Builds a tool's definition from its manifest, with all defaults (M3). */
 import type { JsonObject } from '../../domain/json.ts';
-import type { ScriptRuntime, ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
+import type { ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
 import { toImage } from './build-image.ts';
-import { runtimeOf, toBase, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
+import { toBase, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
+import { toScript } from './build-script.ts';
 import { toParameterSchema } from './parameters.ts';
 import { knownParameters, placeholderIssue } from './placeholders.ts';
 import type { ToolInput } from '../schema/schema.ts';
@@ -77,21 +78,4 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
     case 'script':
       return { type: 'script', ...toScript(written, context), ...resources };
   }
-}
-
-function toScript(
-  written: Extract<ToolInput['implementation'], { type: 'script' }>,
-  context: BuildContext,
-): { readonly runtime: ScriptRuntime; readonly source: string } {
-  const { script, entrypoint } = written;
-  if ((script === undefined) === (entrypoint === undefined)) {
-    context.addIssue(['implementation'], 'needs exactly one of "entrypoint" (a path) and "script" (the source code)');
-  }
-  const runtime = written.runtime === 'python' ? 'python3' : (written.runtime ?? runtimeOf(entrypoint ?? ''));
-  if (runtime === undefined) {
-    context.addIssue(['implementation', 'runtime'], 'is missing (allowed: python3, node, shell)');
-  }
-  const source =
-    script ?? (entrypoint === undefined ? null : context.readFile(entrypoint, ['implementation', 'entrypoint']));
-  return { runtime: runtime ?? 'python3', source: source ?? '' };
 }

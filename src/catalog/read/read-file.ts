@@ -6,8 +6,7 @@ import type { ManifestKind, ManifestProblem } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { Issue } from '../check/issues.ts';
-import { normalise, withBody } from './aliases.ts';
-import { splitFrontMatter } from './front-matter.ts';
+import { normalise, splitFrontMatter, withBody } from './aliases.ts';
 import type { Normalised } from './aliases.ts';
 import { FEED_DOCUMENT } from '../original/feed-document.ts';
 import { nearestNames } from '../../domain/nearest.ts';
@@ -49,8 +48,7 @@ export interface BuiltDefinition {
     readonly written: string;
     readonly kind: Exclude<ManifestKind, 'monument'>;
     readonly field: FieldPath;
-    /** Null if it is tolerated that there is none. */
-    readonly name: string | null;
+    readonly name: string;
   }[];
 }
 

@@ -25,6 +25,10 @@ import {
   url,
 } from './fields.ts';
 
+const environmentName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'must be letters, digits and "_"' });
+
 const toolUrl = z
   .string()
   .regex(/^(https?:\/\/|\$\{)\S+$/i, { error: 'must be an http:// or https:// URL, or begin with a ${VARIABLE}' });
@@ -42,11 +46,28 @@ const implementation = z.discriminatedUnion('type', [
     .strictObject({
       type: z.literal('script'),
       runtime: z
-        .enum(['python3', 'python', 'node', 'shell'])
+        .enum(['python3', 'python', 'node', 'shell', 'bash'])
         .optional()
         .describe('Interpreter; inferred from the file extension by default.'),
       entrypoint: relativePath.optional().describe('Path of the script, relative to the manifest.'),
       script: text.min(1).optional().describe('Source code, instead of entrypoint.'),
+      files: z
+        .array(relativePath)
+        .max(limits.scriptFiles)
+        .optional()
+        .describe(
+          'Further files that the script reads at run time. Python modules that it imports are found without it.',
+        ),
+      argument: z
+        .union([z.enum(['json', 'file']), z.strictObject({ parameter: z.string().min(1).max(64) })], {
+          error: 'must be json, file, or a map {parameter: name}',
+        })
+        .optional()
+        .describe('First argument: the input as JSON (default), the path of a file with it, or one parameter as text.'),
+      environment: z
+        .record(environmentName, z.union([z.string().max(4_096), z.number(), z.boolean()]))
+        .optional()
+        .describe('Environment variables of the script.'),
       resources: resources.optional(),
     })
     .describe("Runs in the runner's sandbox."),
@@ -129,12 +150,7 @@ const price = z.strictObject({
 });
 
 const persona = z.strictObject({
-  agent: z
-    .union([...fileText.options, z.array(fileText).min(1).max(limits.manifestImports)], {
-      error: 'must be text, a map {file: path}, or a list of these',
-    })
-    .optional()
-    .describe('Who the agent is; the parts of a list are joined.'),
+  agent: fileText.optional().describe('Who the agent is.'),
   user: fileText.optional().describe('The user that the agent talks to.'),
   examples: z.array(fileText).optional().describe('Example exchanges.'),
   file: relativePath.optional().describe('Short for agent: {file: path}.'),

@@ -26,7 +26,7 @@ function programOf({ kind, code, runtime, image, args, build }: RunnerJob): Json
   if (kind !== 'tool') return { code };
   if (image !== undefined) return { image };
   if (build !== undefined) return { build: wireBuild(build) };
-  return { code, runtime };
+  return { code, runtime, ...(args === undefined ? {} : { args: [...args] }) };
 }
 
 function wireBuild({ base, files, entrypoint, requirements }: ImageBuild): JsonObject {

@@ -18,7 +18,7 @@ describe('notations of an implementation', () => {
     ['executor: {type: script, runtime: python3, script: x}', { type: 'script', runtime: 'python3', source: 'x' }],
     ['execution: {runtime: python, code: x}', { type: 'script', runtime: 'python3', source: 'x' }],
     ['executor: {type: python, script: x}', { type: 'script', runtime: 'python3' }],
-    ['execution: {type: bash, script: x}', { type: 'script', runtime: 'shell' }],
+    ['execution: {type: bash, script: x}', { type: 'script', runtime: 'shell', launch: { bash: true } }],
     ['implementation: {script: x, language: javascript}', { type: 'script', runtime: 'node' }],
     ['executor: {type: docker, image: a}', { type: 'container', image: 'a' }],
     ['executor: {image: a}', { type: 'container', image: 'a' }],

@@ -138,6 +138,11 @@ test.each([
   ['{"status": "error", "message": "busy", "retryable": true}', 'The tool "stats" failed: busy', true],
   ['{"success": false, "error": {"code": 7}}', 'The tool "stats" failed: {"code":7}', false],
   ['{"success": false}', 'The tool "stats" failed: no reason given', false],
+  [
+    '{"success": false, "exit_code": 2, "output": "make failed"}',
+    'The tool "stats" failed: {"success":false,"exit_code":2,"output":"make failed"}',
+    false,
+  ],
 ])('[R3] a script that prints %s has failed', async (stdout, message, retryable) => {
   const call = callOf({}, { tool: script, action: { name: 'stats' } });
   expect(errorOf(await toolExecutor.execute(call, contextOf({ runner: fakeRunner({ stdout }) })))).toEqual({
