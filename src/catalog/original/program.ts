@@ -1,34 +1,139 @@
-/** The program of a tool or feed: agent-lib has its fields at the top level (M1). */
+/**
+ * The program of a tool or feed (M1). Cortex-MK1 calls a script with its input as JSON in the first argument; agent-lib
+ * passes it on standard input, and the first argument is the path of a file with it.
+ */
 import { isJsonObject } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
 import type { Draft } from '../read/draft.ts';
 
-/** Fields of the top level that belong to the implementation. */
-const PROGRAM = ['runtime', 'entrypoint', 'script'] as const;
-/** Names of `timeout`. */
-const TIMEOUTS = ['timeout_secs', 'timeout_sec'] as const;
+/** Fields of the top level that belong to the implementation in agent-lib. */
+const PROGRAM = ['runtime', 'entrypoint', 'script', 'input_type', 'text_param'] as const;
+/** Names of `timeout`, at the top level and in the implementation. */
+const TIMEOUTS = ['timeout_secs', 'timeout_sec', 'timeout'] as const;
+/** Runtimes that only start a file: a compiled program. */
+const COMPILED: ReadonlySet<Json> = new Set(['process', 'binary', 'exec', 'direct', 'c', 'cpp', 'c++', 'go', 'rust']);
+const AT = ['implementation'] as const;
+const IMAGE_ADVICE =
+  'use implementation: {type: container, build: {files: [Dockerfile, …]}} with a Dockerfile that compiles it; it gets its input as JSON in the first argument and on standard input';
+const PACKAGE_ADVICE = 'use implementation: {type: container, build: {files, entrypoint, requirements}}';
 
 export function understandProgram(draft: Draft): void {
-  gather(draft);
+  if (['executor', 'execution', 'service'].some((name) => draft.has([name]))) return;
+  const implementation = draft.get(AT);
+  if (implementation !== undefined && !isJsonObject(implementation)) return;
+  const isAgentLib = implementation?.['type'] === undefined || draft.has(['input_schema']);
+  gatherProgram(draft);
+  if (!draft.has(AT)) return;
+  compiledProgram(draft);
+  firstArgument(draft, isAgentLib);
   timeout(draft);
+  address(draft);
+  build(draft);
+  healthCheck(draft);
+  environment(draft);
+  dependencies(draft);
 }
 
-function gather(draft: Draft): void {
-  const found = PROGRAM.filter((name) => draft.has([name]));
-  const implementation = draft.get(['implementation']);
-  if (found.length === 0 || (implementation !== undefined && !isJsonObject(implementation))) return;
-  if (['executor', 'execution', 'service'].some((name) => draft.has([name]))) return;
-  const moved = found.filter((name) => !draft.has(['implementation', name]));
-  for (const [index, name] of moved.entries()) {
-    if (index === 0) draft.note([name], `understood as implementation: {${moved.join(', ')}}`);
-    draft.move([name], ['implementation', name]);
+/** agent-lib has the fields of the program at the top level. */
+function gatherProgram(draft: Draft): void {
+  const moved = PROGRAM.filter((name) => draft.has([name]) && !draft.has([...AT, name]));
+  const [first] = moved;
+  if (first === undefined) return;
+  draft.note([first], `understood as implementation: {${moved.join(', ')}}`);
+  for (const name of moved) draft.move([name], [...AT, name]);
+}
+
+/** The schema rejects the type, and the note says what to do. */
+function compiledProgram(draft: Draft): void {
+  const runtime = draft.get([...AT, 'runtime']);
+  const isCompiled = runtime !== undefined && COMPILED.has(runtime);
+  if (!isCompiled && draft.get([...AT, 'type']) !== 'binary') return;
+  const path = isCompiled ? [...AT, 'runtime'] : [...AT, 'type'];
+  draft.note(path, `a compiled program runs only from an image: ${IMAGE_ADVICE}`);
+  draft.set([...AT, 'type'], draft.get(path) ?? 'binary', path);
+}
+
+/** What the script gets as its first argument. */
+function firstArgument(draft: Draft, isAgentLib: boolean): void {
+  const path = [...AT, 'input_type'];
+  const parameter = draft.get([...AT, 'text_param']);
+  const written = draft.get(path);
+  if (written === 'text' && typeof parameter === 'string') {
+    draft.note(path, `text, understood as implementation.argument: {parameter: ${parameter}}`);
+    draft.move([...AT, 'text_param'], [...AT, 'argument', 'parameter']);
+    draft.remove(path);
+    return;
   }
+  if (written === 'json') draft.remove(path);
+  const isScript = draft.has([...AT, 'entrypoint']) || draft.has([...AT, 'script']);
+  const type = draft.get([...AT, 'type']);
+  if (!isAgentLib || !isScript || (type !== undefined && type !== 'script') || draft.has([...AT, 'argument'])) return;
+  draft.set([...AT, 'argument'], 'file', AT);
 }
 
 function timeout(draft: Draft): void {
   if (draft.has(['timeout'])) return;
-  const inside = ['timeout', ...TIMEOUTS].map((name) => ['implementation', name]);
-  const found = [...TIMEOUTS.map((name) => [name]), ...inside].find((path) => draft.has(path));
+  const found = TIMEOUTS.flatMap((name) => [[name], [...AT, name]]).find((path) => draft.has(path));
   if (found === undefined) return;
   draft.note(found, 'understood as timeout');
   draft.move(found, ['timeout']);
+}
+
+/** A tool of type `api` has its URL in `entrypoint`; the original posts the parameters to it. */
+function address(draft: Draft): void {
+  const path = [...AT, 'entrypoint'];
+  const entrypoint = draft.get(path);
+  const type = draft.get([...AT, 'type']);
+  if (type !== 'api' || typeof entrypoint !== 'string' || draft.has([...AT, 'url'])) return;
+  draft.note(path, 'understood as implementation: {type: http, method: POST, url}');
+  draft.set([...AT, 'type'], 'http');
+  if (!draft.has([...AT, 'method'])) draft.set([...AT, 'method'], 'POST', path);
+  draft.move(path, [...AT, 'url']);
+}
+
+/** Scripts run with the interpreter and its own library. */
+function build(draft: Draft): void {
+  const type = draft.get([...AT, 'type']);
+  for (const path of [[...AT, 'build'], ['build']]) {
+    const written = draft.get(path);
+    if (!isJsonObject(written) || (type !== undefined && type !== 'script')) continue;
+    const { requirements_file: file } = written;
+    const packages = typeof file === 'string' ? `, so the packages of ${file.slice(0, 100)} are not installed` : '';
+    draft.note(path, `ignored: scripts are not built${packages}; for a tool that needs it, ${PACKAGE_ADVICE}`);
+    draft.remove(path);
+  }
+}
+
+/** Tools start anew for each call. */
+function healthCheck(draft: Draft): void {
+  for (const path of [[...AT, 'health_check'], ['health_check']]) {
+    if (!draft.has(path)) continue;
+    draft.note(path, 'ignored: a tool starts anew for each call');
+    draft.remove(path);
+  }
+}
+
+function environment(draft: Draft): void {
+  const path = ['environment'];
+  const written = draft.get(path);
+  if (!isJsonObject(written)) return;
+  const variables = isJsonObject(written['variables']) ? [...path, 'variables'] : null;
+  const type = draft.get([...AT, 'type']);
+  if (variables !== null && (type === undefined || type === 'script') && !draft.has([...AT, 'environment'])) {
+    draft.note(variables, 'understood as implementation.environment');
+    draft.move(variables, [...AT, 'environment']);
+  }
+  const rest = Object.keys(written);
+  if (rest.length > 0)
+    draft.note(
+      path,
+      `ignored: ${rest.join(', ')}; the tools of an agent get the agent's secrets, see docs/manifests.md`,
+    );
+  draft.remove(path);
+}
+
+function dependencies(draft: Draft): void {
+  if (!Array.isArray(draft.get(['dependencies']))) return;
+  draft.note(['dependencies'], 'ignored: nothing is installed or imported for a tool');
+  draft.remove(['dependencies']);
 }
