@@ -56,9 +56,10 @@ export async function apiDocument(): Promise<ApiDocument> {
 const SECTIONS: readonly (readonly [title: string, pattern: RegExp])[] = [
   ['Sessions', /^\/agent\/(?!.*\/approvals)/],
   ['Approvals', /\/approvals/],
-  ['Programs', /^\/(execute|plan|executions)/],
+  ['Programs', /^\/(execute\/(direct|streaming)|plan|executions)/],
   ['Workflows', /^\/(workflows|schedules|events|webhooks)/],
-  ['Manifests', /^\/manifests/],
+  ['Manifests', /^\/manifests(?!\/(upload|parse))/],
+  ['Routes of the original', /^\/(execute|registry|manifests|api)\//],
   ['System', /^\//],
 ];
 
@@ -114,7 +115,7 @@ function access(method: string, path: string): string {
   const inside = /^\/agent\/session\/\{id\}(.*)$/.exec(path)?.[1];
   const scopes = inside === undefined ? [] : scopesOf(method.toUpperCase(), inside === '' ? '/' : inside);
   const role =
-    path.startsWith('/manifests') && method !== 'get' && !path.endsWith('/validate') ? ' (role `admin`)' : '';
+    path.startsWith('/manifests') && method !== 'get' && !/\/(validate|parse)$/.test(path) ? ' (role `admin`)' : '';
   const tokens = scopes.map((scope) => `\`${scope}\``).join(' or ');
   return `API key${role}${tokens === '' ? '' : `, or a session token with the scope ${tokens}`}`;
 }

@@ -13,6 +13,9 @@ import { onlyDeclared } from './openapi/describe.ts';
 import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
 import { openApiDocument } from './openapi/document.ts';
+import { agentRoutes } from './original/agents.ts';
+import { executeRoutes } from './original/execute.ts';
+import { registryRoutes } from './original/registry.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import type { ApprovalsOf } from './routes/approvals.ts';
@@ -45,7 +48,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
 function stepsOf(path: string, bytes: number): number {
   const body = Math.min(bytes, limits.bodyBytes);
   const text = path === '/plan' ? body * limits.textCharSteps : 0;
-  const session = path.startsWith('/execute/') || path.endsWith('/session') ? limits.sessionSteps : 0;
+  const session = /^\/(execute|api)\/|\/session$/.test(path) ? limits.sessionSteps : 0;
   return limits.requestSteps + body * limits.bodyByteSteps + text + session;
 }
 
@@ -128,6 +131,9 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', sessionsRoutes({ ...options, gateway }));
   app.route('/', executionRoutes({ ...options, gateway }));
   app.route('/', approvalRoutes(options.approvals));
+  app.route('/', executeRoutes(gateway, workflows, manifests));
+  app.route('/', registryRoutes(manifests));
+  app.route('/', agentRoutes(gateway));
 
   return app;
 }

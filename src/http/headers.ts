@@ -67,6 +67,7 @@ export const fileHeaders: readonly ResponseHeader[] = [
 export const problemHeaders: readonly ResponseHeader[] = [
   { name: 'Retry-After', description: 'With status 429 or 503: seconds until the next attempt' },
   { name: 'WWW-Authenticate', description: 'With status 401: `Bearer`' },
+  { name: 'Allow', description: 'With status 405: the methods of the route' },
 ];
 
 interface HeaderParameter {

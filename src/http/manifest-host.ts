@@ -23,5 +23,10 @@ export interface ManifestHost {
   replace(owner: string | null, files: readonly ManifestFile[]): Promise<ReplaceReport>;
   validate(owner: string | null, files: readonly ManifestFile[]): Promise<ChangeReport>;
   /** As data and as text. */
-  graph(owner: string | null): Promise<{ readonly graph: object; readonly text: string }>;
+  graph(owner: string | null): Promise<{ readonly graph: Graph; readonly text: string }>;
+}
+
+interface Graph {
+  readonly nodes: readonly (ManifestRef & { readonly id: string; readonly version: string })[];
+  readonly edges: readonly { readonly from: string; readonly to: string; readonly how: 'import' | 'feed' }[];
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../domain/ports.ts';
 import type { Session } from '../engine/session/session.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { originalSessionRoutes } from './original/session-routes.ts';
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { sessionActions } from './routes/session-actions.ts';
@@ -42,6 +43,7 @@ sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(
 
 sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionActions);
+sessionRoutes.route('/', originalSessionRoutes);
 
 /** The HTTP surface of one session. */
 export function createSessionApp(options: SessionAppOptions): {

@@ -79,6 +79,7 @@ export async function openApiDocument<E extends Env>(app: Hono<E>, version: stri
 /** A description as an operation of the document, without its path parameters. */
 export function operationOf(description: RouteDescription): DescribeRouteOptions {
   const { summary, query = noQuery, headers = [], status = 200, further = [], run = false } = description;
+  const document = description.response ?? runResult;
   const content = requestContent(description);
   const found = responseHeadersOf(description);
   const answer = responseContent(description);
@@ -100,7 +101,7 @@ export function operationOf(description: RouteDescription): DescribeRouteOptions
         headers: headerObjects([...(run ? runHeaders : []), ...problemHeaders]),
         content: {
           'application/problem+json': { schema: responseSchema(problem) },
-          ...(run ? { 'application/json': { schema: responseSchema(runResult) } } : {}),
+          ...(run ? { 'application/json': { schema: responseSchema(document) } } : {}),
         },
       },
     },

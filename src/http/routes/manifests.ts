@@ -3,6 +3,7 @@ import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type {
   ManifestKind,
   ListedManifest,
+  StoredManifest,
   ManifestProblem,
   ChangeReport,
   ManifestFile,
@@ -89,12 +90,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       const principal = requireAdmin(c.get('principal'));
       const { files, leftOut } = await readFiles(c.req.raw);
       const report = await host.upload(principal.owner, files);
-      if (report.manifests.length === 0 && report.problems.length > 0) {
-        const [first] = report.problems;
-        throw new EngineError('invalid_manifest', `Nothing could be loaded; the first problem: ${issueLine(first)}`, {
-          ...reportJson(report, leftOut),
-        });
-      }
+      requireLoaded(report, leftOut);
       return c.json(reportJson(report, leftOut), report.problems.length > 0 ? 207 : 201);
     },
   );
@@ -125,9 +121,7 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
           headers: { 'content-type': 'application/yaml; charset=utf-8' },
         });
       }
-      const { definition, source, file, versions, ...rest } = found;
-      const history = versions.map(({ createdAt, ...one }) => ({ ...one, created_at: createdAt }));
-      return c.json({ ...manifestJson(rest), file, source, definition, versions: history });
+      return c.json(detailJson(found));
     },
   );
 
@@ -170,15 +164,31 @@ function manifestJson({ updatedAt, ...rest }: ListedManifest): ManifestJson {
   return { ...rest, updated_at: updatedAt };
 }
 
-async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<ManifestJson[]> {
+export async function list(
+  host: ManifestHost,
+  principal: Principal,
+  kind: ManifestKind | null,
+): Promise<ManifestJson[]> {
   return (await host.list(principal.owner, kind)).map(manifestJson);
 }
 
-function reportJson(
+export function reportJson(
   { manifests, problems, warnings }: ChangeReport,
   leftOut: readonly ManifestProblem[] = [],
 ): { manifests: ManifestJson[]; problems: ManifestProblem[]; warnings: ManifestProblem[] } {
   return { manifests: manifests.map(manifestJson), problems: [...problems], warnings: [...leftOut, ...warnings] };
+}
+
+export function detailJson({ definition, source, file, versions, ...rest }: StoredManifest): object {
+  const history = versions.map(({ createdAt, ...one }) => ({ ...one, created_at: createdAt }));
+  return { ...manifestJson(rest), file, source, definition, versions: history };
+}
+
+/** @throws EngineError `invalid_manifest` if nothing of an upload was stored */
+export function requireLoaded(report: ChangeReport, leftOut: readonly ManifestProblem[]): void {
+  if (report.manifests.length > 0 || report.problems.length === 0) return;
+  const message = `Nothing could be loaded; the first problem: ${issueLine(report.problems[0])}`;
+  throw new EngineError('invalid_manifest', message, { ...reportJson(report, leftOut) });
 }
 
 function issueLine(problem: ManifestProblem | undefined): string {
@@ -188,7 +198,7 @@ function issueLine(problem: ManifestProblem | undefined): string {
 }
 
 /** Accepts both `tool` and `tools`. */
-function kindOf(written: string): ManifestKind {
+export function kindOf(written: string): ManifestKind {
   const kind = MANIFEST_KINDS.find((known) => written === known || written === `${known}s`);
   if (kind !== undefined) return kind;
   throw new EngineError(
@@ -197,7 +207,7 @@ function kindOf(written: string): ManifestKind {
   );
 }
 
-function requireAdmin(principal: Principal): Principal {
+export function requireAdmin(principal: Principal): Principal {
   if (principal.role === 'admin') return principal;
   throw new EngineError('forbidden', 'Changing manifests requires an API key with the role admin');
 }
@@ -214,7 +224,7 @@ interface Posted {
  *
  * @throws EngineError `invalid_request`, `body_too_large`
  */
-async function readFiles(request: Request): Promise<Posted> {
+export async function readFiles(request: Request): Promise<Posted> {
   const type = request.headers.get('content-type') ?? '';
   const { path } = readQuery(filesQuery, request.url);
   const folder = (posted: Posted): Posted => {
@@ -265,7 +275,7 @@ function textOf(bytes: ArrayBuffer): string | null {
 }
 
 /** Path of a single manifest: derived from its kind and name, so that a new version replaces it. */
-function pathOf(text: string): string {
+export function pathOf(text: string): string {
   const field = (name: string): string | undefined =>
     new RegExp(`^${name}[ \\t]*:[ \\t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})`, 'm').exec(text)?.[1];
   return `${(field('kind') ?? 'manifest').toLowerCase()}s/${field('name') ?? 'unnamed'}.yaml`;

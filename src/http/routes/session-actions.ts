@@ -21,9 +21,15 @@ import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 export const sessionActions = new Hono<SessionEnv>();
 
 /** Applies the rate limit to requests that start work, once the session's owner is known. */
-async function admitted({ admit }: SessionAppOptions): Promise<void> {
+export async function admitted({ admit }: SessionAppOptions): Promise<void> {
   const refusal = (await admit?.()) ?? null;
   if (refusal !== null) throw refusal;
+}
+
+/** @throws EngineError `body_too_large` */
+export function checkMessage(content: string): void {
+  if (new TextEncoder().encode(content).length <= limits.messageBytes) return;
+  throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
 }
 
 sessionActions.delete(
@@ -69,9 +75,7 @@ sessionActions.post(
     }
     const { content: given, message = '', metadata, ...body } = validate(messageBody, raw);
     const content = given ?? message;
-    if (new TextEncoder().encode(content).length > limits.messageBytes) {
-      throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
-    }
+    checkMessage(content);
     const key = readHeader(c, idempotencyKey);
     const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted(c.env);
@@ -174,6 +178,6 @@ sessionActions.post('/-/execute-stream', async (c) => {
   return await runResponse(c, run, after, readQuery(executeQuery, c.req.url).stream !== 'false');
 });
 
-async function* once(text: string): AsyncGenerator<string> {
+export async function* once(text: string): AsyncGenerator<string> {
   yield text;
 }

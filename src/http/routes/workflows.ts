@@ -54,7 +54,7 @@ export interface WorkflowHost {
   readonly create: (record: SessionRecord) => Promise<void>;
 }
 
-function recordOf(host: WorkflowHost, name: string, owner: string | null, sessionId: string): SessionRecord {
+export function recordOf(host: WorkflowHost, name: string, owner: string | null, sessionId: string): SessionRecord {
   return {
     session_id: sessionId,
     agent: name,
@@ -67,7 +67,11 @@ function recordOf(host: WorkflowHost, name: string, owner: string | null, sessio
   };
 }
 
-async function requireWorkflow(host: WorkflowHost, name: string, owner: string | null): Promise<WorkflowDefinition> {
+export async function requireWorkflow(
+  host: WorkflowHost,
+  name: string,
+  owner: string | null,
+): Promise<WorkflowDefinition> {
   const found = await host.find(name, owner);
   if (found !== null) return found.workflow;
   const known = (await host.list(owner)).map((workflow) => workflow.name);

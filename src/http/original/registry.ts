@@ -1,0 +1,138 @@
+/** The original's registry of manifests, as other names of the catalogue's routes (M4). */
+import { Hono } from 'hono';
+import type { ChangeReport, ManifestKind } from '../../domain/catalog.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import { readJson } from '../body.ts';
+import type { EdgeEnv } from '../gateway.ts';
+import type { ManifestHost } from '../manifest-host.ts';
+import { describe } from '../openapi/describe.ts';
+import { filesQuery } from '../query.ts';
+import { manifestDetail } from '../responses/manifests.ts';
+import {
+  detailJson,
+  kindOf,
+  list,
+  pathOf,
+  readFiles,
+  reportJson,
+  requireAdmin,
+  requireLoaded,
+} from '../routes/manifests.ts';
+import { validate } from '../schemas.ts';
+import * as answers from './answers.ts';
+import { parseBody } from './bodies.ts';
+
+const KINDS = [
+  ['agents', 'agent', answers.registeredAgents],
+  ['tools', 'tool', answers.registeredTools],
+  ['relics', 'relic', answers.registeredRelics],
+  ['workflows', 'workflow', answers.registeredWorkflows],
+] as const;
+
+export function registryRoutes(host: ManifestHost): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+
+  app.get(
+    '/registry/status',
+    describe({ summary: 'Count the manifests in the catalogue', response: answers.registryStatus }),
+    async (c) => {
+      const found = await list(host, c.get('principal'), null);
+      const counts = KINDS.map(([plural, kind]) => [plural, found.filter((one) => one.kind === kind).length] as const);
+      const times = found.flatMap(({ updated_at: time }) => (time === null ? [] : [time]));
+      return c.json({
+        total_manifests: counts.reduce((sum, [, count]) => sum + count, 0),
+        by_type: Object.fromEntries(counts),
+        last_updated: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
+      });
+    },
+  );
+
+  for (const [plural, kind, response] of KINDS) {
+    app.get(
+      `/registry/${plural}`,
+      describe({ summary: `List the ${plural} in the catalogue, and their names`, response }),
+      async (c) => {
+        const manifests = await list(host, c.get('principal'), kind);
+        return c.json({ [capitalized(kind)]: manifests.map(({ name }) => name), manifests });
+      },
+    );
+  }
+
+  app.get(
+    '/registry/manifest/:kind/:name',
+    describe({ summary: 'Get one manifest, as from `/manifests/{kind}/{name}`', response: manifestDetail }),
+    async (c) => {
+      const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
+      return c.json(detailJson(await host.get(c.get('principal').owner, ref, {})));
+    },
+  );
+
+  app.get(
+    '/registry/dependencies/:kind/:name',
+    describe({ summary: 'Get the names that a manifest imports', response: answers.dependencies }),
+    async (c) => {
+      const { owner } = c.get('principal');
+      const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
+      const id = `${ref.kind}/${ref.name}`;
+      const { edges, nodes } = (await host.graph(owner)).graph;
+      if (!nodes.some((node) => node.id === id)) {
+        throw new EngineError(
+          'unknown_manifest',
+          `There is no ${ref.kind} "${ref.name.slice(0, limits.excerptChars)}"`,
+        );
+      }
+      const imports = edges.filter(({ from, how }) => from === id && how === 'import').map(({ to }) => to);
+      const named = (kind: ManifestKind): string[] =>
+        imports.filter((to) => to.startsWith(`${kind}/`)).map((to) => to.slice(kind.length + 1));
+      return c.json({ dependencies: Object.fromEntries(KINDS.map(([plural, kind]) => [plural, named(kind)])) });
+    },
+  );
+
+  app.post(
+    '/manifests/upload',
+    describe({
+      summary: 'Upload manifests, as with `POST /manifests` (role admin)',
+      yaml: 'folder',
+      query: filesQuery,
+      further: [207],
+      response: answers.uploaded,
+    }),
+    async (c) => {
+      const { owner } = requireAdmin(c.get('principal'));
+      const { files, leftOut } = await readFiles(c.req.raw);
+      const report = await host.upload(owner, files);
+      requireLoaded(report, leftOut);
+      return c.json({ ...firstOf(report), ...reportJson(report, leftOut) }, report.problems.length > 0 ? 207 : 200);
+    },
+  );
+
+  app.post(
+    '/manifests/parse',
+    describe({
+      summary: 'Validate the text of a manifest without storing it',
+      body: parseBody,
+      response: answers.parsed,
+    }),
+    async (c) => {
+      const { content } = validate(parseBody, await readJson(c.req.raw));
+      const report = await host.validate(c.get('principal').owner, [{ path: pathOf(content), text: content }]);
+      return c.json({ valid: report.problems.length === 0, ...firstOf(report), ...reportJson(report) });
+    },
+  );
+
+  return app;
+}
+
+function firstOf({ manifests, problems }: ChangeReport): object {
+  const [first] = manifests;
+  return {
+    status: problems.length === 0 ? 'success' : 'error',
+    manifest_type: first === undefined ? null : capitalized(first.kind),
+    manifest_name: first?.name ?? null,
+  };
+}
+
+function capitalized(kind: string): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1);
+}

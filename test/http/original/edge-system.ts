@@ -1,0 +1,154 @@
+/** The routes of the Worker with a catalogue, and with real sessions behind them. A request starts at most one session. */
+import { bundled } from '../../../src/catalog/bundled.ts';
+import type { ListedManifest } from '../../../src/domain/catalog.ts';
+import type { ResolvedWorkflow } from '../../../src/domain/manifest.ts';
+import type { SessionRecord } from '../../../src/domain/session.ts';
+import type { AppOptions } from '../../../src/http/app.ts';
+import type { ManifestHost } from '../../../src/http/manifest-host.ts';
+import { SESSION_RECORD } from '../../journal/journal-kit.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { checkedFetch } from '../../support/response-check.ts';
+import { createSessionApp, sessionRoutes } from '../../../src/http/session-app.ts';
+import { sessionKit } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { edgeApp, noWorkflows } from '../edge-app.ts';
+
+/** A manifest of the catalogue: the calculator, as if it had been uploaded. */
+export const TOOL: ListedManifest = {
+  kind: 'tool',
+  name: 'calculator',
+  version: '1.0',
+  revision: 1,
+  summary: 'calculates',
+  tags: [],
+  common: false,
+  updatedAt: 5,
+};
+const AGENT: ListedManifest = { ...TOOL, kind: 'agent', name: 'assistant', updatedAt: null, revision: null };
+const REPORT = { manifests: [TOOL], problems: [], warnings: [] };
+const STORED = { definition: {}, source: 'kind: Tool\n', file: 'tools/calculator.yaml', versions: [] };
+
+const manifests: ManifestHost = {
+  list: async (_owner, kind) => [AGENT, TOOL].filter((one) => kind === null || one.kind === kind),
+  get: async (_owner, ref) => ({ ...TOOL, ...ref, ...STORED }),
+  put: async () => REPORT,
+  remove: async () => undefined,
+  upload: async () => REPORT,
+  replace: async () => ({ ...REPORT, removed: [] }),
+  validate: async () => REPORT,
+  graph: async () => ({
+    graph: {
+      nodes: [AGENT, TOOL].map(({ kind, name, version }) => ({ id: `${kind}/${name}`, kind, name, version })),
+      edges: [
+        { from: 'agent/assistant', to: 'tool/calculator', how: 'import' },
+        { from: 'agent/assistant', to: 'relic/notes', how: 'feed' },
+        { from: 'agent/assistant', to: 'tool/system_status', how: 'feed' },
+        { from: 'workflow/daily', to: 'tool/system_status', how: 'import' },
+        { from: 'agent/system_monitor', to: 'tool/system_status', how: 'import' },
+      ],
+    },
+    text: '',
+  }),
+};
+
+/** A workflow without steps, whose output is its input. */
+const WORKFLOW: ResolvedWorkflow = {
+  tools: new Map(),
+  relics: new Map(),
+  workflows: new Map(),
+  agents: new Map(),
+  knownNames: { tool: [], agent: [], relic: [], workflow: [] },
+  workflow: {
+    kind: 'Workflow',
+    name: 'daily',
+    version: '1.0',
+    summary: '',
+    description: '',
+    tags: [],
+    metadata: {},
+    trigger: { type: 'manual' },
+    inputs: { type: 'object', properties: { n: { type: 'number' } } },
+    imports: { tools: [], agents: [], relics: [], workflows: [] },
+    steps: [],
+    outputs: { same: 'trigger.n' },
+    failFast: true,
+    maxParallelSteps: 5,
+  },
+};
+
+export interface EdgeSystem {
+  /** The records of the created sessions, as the routes made them. */
+  readonly created: SessionRecord[];
+  /** The latest session. */
+  kit(): SessionKit;
+  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  json(path: string, body?: unknown): Promise<Record<string, unknown>>;
+}
+
+export function edgeSystem(kitOptions: KitOptions = {}, options: Partial<AppOptions> = {}): EdgeSystem {
+  const created: SessionRecord[] = [];
+  const kits: SessionKit[] = [];
+  const create = async (record: SessionRecord, more: KitOptions): Promise<void> => {
+    created.push(record);
+    kits.push(await sessionKit({ ...kitOptions, kind: record.kind, ...more }));
+  };
+  const app = edgeApp({
+    newSessionId: async () => SESSION_RECORD.session_id,
+    agent: async (name) => bundled.agent(name),
+    manifests,
+    createSession: async (record, variables) => await create(record, { variables }),
+    forward: async (_id, path, request) => {
+      const session = (kits.at(-1) ?? (await sessionKit(kitOptions))).session;
+      const surface = createSessionApp({
+        session,
+        clock: new FakeClock(),
+        destroy: async () => undefined,
+        log: () => undefined,
+      });
+      return await surface.fetch(new Request(`http://session${path}`, request));
+    },
+    workflows: {
+      ...noWorkflows,
+      newSessionId: async () => SESSION_RECORD.session_id,
+      find: async (name) => (name === 'daily' ? WORKFLOW : null),
+      create: async (record) => await create(record, { workflow: WORKFLOW }),
+    },
+    executions: async () => [],
+    status: async () => ({ executors: [], model: 'm', runner: null }),
+    ...options,
+  });
+  const inSession = sessionRoutes.routes.map((route) => {
+    const path = `/agent/session/:id${route.path === '/' ? '' : route.path}`;
+    return { ...route, path };
+  });
+  const routes = [...app.routes, ...inSession];
+  const fetch = checkedFetch({ fetch: (request) => app.fetch(request), routes });
+  const ask: EdgeSystem['ask'] = async (method, path, body, headers = {}) => {
+    const sent = await bodyOf(body);
+    const init = { method, headers: { ...headers, ...sent?.headers }, body: sent?.bytes ?? null };
+    return await fetch(new Request(`http://localhost${path}`, init));
+  };
+  return {
+    created,
+    kit: () => {
+      const kit = kits.at(-1);
+      if (kit === undefined) throw new Error('no session was created');
+      return kit;
+    },
+    ask,
+    json: async (path, body) => {
+      const response = await ask(body === undefined ? 'GET' : 'POST', path, body);
+      return (await response.json()) as Record<string, unknown>;
+    },
+  };
+}
+
+/** A form, or a value as JSON without a content type, as `curl -d` sends it. */
+async function bodyOf(body: unknown): Promise<{ bytes: ArrayBuffer | string; headers: Record<string, string> } | null> {
+  if (body === undefined) return null;
+  if (!(body instanceof FormData)) return { bytes: JSON.stringify(body), headers: {} };
+  const form = new Response(body);
+  const bytes = await form.arrayBuffer();
+  const type = form.headers.get('content-type') ?? '';
+  return { bytes, headers: { 'content-type': type, 'content-length': String(bytes.byteLength) } };
+}
