@@ -255,8 +255,8 @@ class Loader {
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#log.warn(found, warning);
-      const bound = known.targets.every(({ written, kind, field }) =>
-        this.#bindings.resolve(written, kind, found, field),
+      const bound = known.targets.every(
+        ({ written, kind, field, name }) => name === null || this.#bindings.resolve(written, kind, found, field),
       );
       return bound ? known.definition : null;
     }
@@ -289,7 +289,7 @@ class Loader {
       }) &&
       targets.every(({ written, kind, name }) => {
         const result = this.#index.resolve(written, kind, found);
-        return 'name' in result && result.name === name;
+        return 'name' in result ? result.name === name : name === null;
       })
     );
   }
@@ -362,14 +362,15 @@ class Loader {
     const folders: BuiltDefinition['folders'][number][] = [];
     const warnings: Issue[] = [...checked.warnings];
     const targets: BuiltDefinition['targets'][number][] = [];
+    const warn = (path: FieldPath, message: string): void => {
+      const warning = { path, part: 'value', message } as const;
+      warnings.push(warning);
+      this.#log.warn(found, warning);
+    };
     let left = limits.definitionChars;
     const definition = build(checked.value, {
       addIssue,
-      warn: (path, message) => {
-        const warning = { path, part: 'value', message } as const;
-        warnings.push(warning);
-        this.#log.warn(found, warning);
-      },
+      warn,
       unknown: checked.unknown,
       intervals: this.#isStored(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
@@ -398,7 +399,13 @@ class Loader {
         folders.push({ path: folder, names });
         return names;
       },
-      target: (written, kind, field) => {
+      target: (written, kind, field, isOptional = false) => {
+        const result = isOptional ? this.#index.resolve(written, kind, found) : null;
+        if (result !== null && 'message' in result) {
+          targets.push({ written, kind, field, name: null });
+          warn(field, `${result.message()}; the step fails when it runs`);
+          return null;
+        }
         const name = this.#bindings.resolve(written, kind, found, field);
         if (name !== null) targets.push({ written, kind, field, name });
         return name;

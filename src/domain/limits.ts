@@ -406,6 +406,8 @@ export const limits = {
   /** Steps in one list of a workflow, and nested lists (M6). */
   workflowSteps: 100,
   workflowDepth: 8,
+  /** Rounds of a `loop`. */
+  workflowRounds: 100,
 
   // --- relics (R5, R6) ---
   relicKeyChars: 512,

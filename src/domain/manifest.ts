@@ -17,7 +17,15 @@ export interface ManifestBase {
 }
 
 /** `collect` and `refuse` are internal: manifests cannot use them. */
-export type BuiltinName = 'collect' | 'refuse' | 'echo' | 'calculator' | 'web_fetch' | 'web_extract' | 'json_query';
+export type BuiltinName =
+  | 'collect'
+  | 'value'
+  | 'refuse'
+  | 'echo'
+  | 'calculator'
+  | 'web_fetch'
+  | 'web_extract'
+  | 'json_query';
 export type ScriptRuntime = 'python3' | 'node' | 'shell';
 /** Isolation levels of programs on a runner, strongest first (R2). */
 export const SANDBOX_LEVELS = ['docker', 'bubblewrap', 'wasm', 'process'] as const;
@@ -292,7 +300,23 @@ export type WorkflowTrigger =
   | { readonly type: 'webhook'; readonly secret: string }
   | { readonly type: 'event'; readonly event: string };
 
-export type StepType = ManifestActionType | 'conditional' | 'parallel' | 'for_each';
+/** Steps that contain others, or that wait for a person. */
+export const GROUP_TYPES = [
+  'conditional',
+  'switch',
+  'parallel',
+  'race',
+  'for_each',
+  'reduce',
+  'loop',
+  'try',
+  'ask',
+] as const;
+export type GroupType = (typeof GROUP_TYPES)[number];
+/** Steps that compute nothing: a value, and the end of the workflow. */
+export const VALUE_TYPES = ['value', 'return'] as const;
+
+export type StepType = ManifestActionType | 'shell' | GroupType | (typeof VALUE_TYPES)[number];
 
 /** One step of a workflow (M6). Fields that its type does not use are null or empty. */
 export interface WorkflowStep {
@@ -314,12 +338,22 @@ export interface WorkflowStep {
   readonly retry: RetryPolicy | null;
   /** Maps an output name to a path in this step's result. */
   readonly outputMapping: Readonly<Record<string, string>>;
-  /** For `conditional` (if true), `parallel` and `for_each` (for every item). */
+  /** For `conditional` (if true), `parallel`, `race`, `for_each`, `reduce` (for every item), `loop` and `try`. */
   readonly steps: readonly WorkflowStep[];
-  /** For `conditional`, if false. */
+  /** For `conditional`, if false; for `switch`, if no case has the value. */
   readonly otherwise: readonly WorkflowStep[];
-  /** For `for_each`: a reference to a list, or the list itself. */
+  /** For `for_each` and `reduce`: a reference to a list, or the list itself. */
   readonly items: Json;
+  /** For `value` and `return`: the result. For `switch`: what is compared. For `reduce`: the first `$(acc)`. */
+  readonly value?: Json;
+  /** For `switch`. */
+  readonly cases?: readonly { readonly value: string; readonly steps: readonly WorkflowStep[] }[];
+  /** For `try`: after a failure, and in any case. */
+  readonly rescue?: readonly WorkflowStep[];
+  readonly always?: readonly WorkflowStep[];
+  /** For `loop`: CEL; ends the loop if it is true after a round. */
+  readonly until?: string;
+  readonly maxRounds?: number;
   /** For `for_each` and `parallel`: maximum concurrency. */
   readonly concurrency: number | null;
 }
@@ -337,6 +371,8 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly outputs: Readonly<Record<string, string>>;
   readonly failFast: boolean;
   readonly maxParallelSteps: number;
+  /** Types of code that its steps may run (X4). Default: none. */
+  readonly capabilities?: readonly Capability[];
 }
 
 /** How much of the conversation the model sees again (M8). */

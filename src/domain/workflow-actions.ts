@@ -7,6 +7,10 @@
 export const COLLECT = '_collect';
 /** The pure built-in that fails, used for a group whose items are not a list. */
 export const REFUSE = '_refuse';
+/** The pure built-in that returns its parameter `value`: the steps `value` and `return`, and results of groups. */
+export const VALUE = '_value';
+/** The pure built-in of the step `ask`: always needs an approval. */
+export const ASK = '_ask';
 /** The id of the action whose output is the workflow's outputs. */
 export const OUTPUTS = 'workflow_outputs';
 

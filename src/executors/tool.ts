@@ -4,7 +4,7 @@ import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { BuiltinName, RunnerNeeds, ScriptLaunch } from '../domain/manifest.ts';
 import { calculator } from './builtin/calculator.ts';
-import { collect, refuse } from './builtin/collect.ts';
+import { collect, refuse, valueOf } from './builtin/collect.ts';
 import { echo } from './builtin/echo.ts';
 import { jsonQuery } from './builtin/json-query.ts';
 import { webExtract } from './builtin/web-extract.ts';
@@ -19,6 +19,7 @@ import { recoverJob, runJob } from './runner/job.ts';
 
 const BUILTINS: Readonly<Record<BuiltinName, Executor>> = {
   collect,
+  value: valueOf,
   refuse,
   echo,
   calculator,

@@ -1,6 +1,7 @@
 /** Builds a workflow's definition from its manifest, with all defaults (M6). */
-import { isImported } from '../../domain/action-types.ts';
+import { isImported, MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import type { ImportedType } from '../../domain/action-types.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
@@ -17,7 +18,7 @@ import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 export interface WorkflowContext extends BuildContext {
   readonly imports: AgentDefinition['imports'];
   /** Resolves a step's target to a name; reports an issue and returns null if it does not exist. */
-  target(written: string, kind: ImportedType, field: FieldPath): string | null;
+  target(written: string, kind: ImportedType, field: FieldPath, isOptional?: boolean): string | null;
 }
 
 /** A workflow without declared inputs accepts any inputs. */
@@ -42,7 +43,11 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     ...toBase(input, context.unknown),
     trigger: toTrigger(input.trigger, context),
     inputs,
-    steps: toSteps(input.steps, ['steps'], 0, { context, used }),
+    steps: toSteps(input.steps, ['steps'], 0, {
+      context,
+      used,
+      mayRunShell: input.capabilities?.includes('shell') === true,
+    }),
     outputs: Object.fromEntries(
       Object.entries(input.outputs ?? {}).map(([name, output]) => [
         name,
@@ -51,6 +56,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     ),
     failFast: input.fail_fast ?? true,
     maxParallelSteps: input.max_parallel_steps ?? limits.maxParallelActions,
+    ...(input.capabilities === undefined ? {} : { capabilities: [...new Set(input.capabilities)] }),
     imports: {
       tools: [...used.tool],
       agents: [...used.agent],
@@ -96,6 +102,7 @@ function isTimezone(name: string): boolean {
 interface Building {
   readonly context: WorkflowContext;
   readonly used: Record<ImportedType, Set<string>>;
+  readonly mayRunShell: boolean;
 }
 
 function toSteps(written: readonly StepInput[], field: FieldPath, depth: number, building: Building): WorkflowStep[] {
@@ -122,6 +129,7 @@ function toStep(written: StepInput, field: FieldPath, depth: number, building: B
   const { on_failure: failed } = written;
   const handler = typeof failed === 'object' ? failed : { do: failed, steps: [] };
   checkFields(written, field, context);
+  if (written.type === 'shell') checkShell(written, field, building);
   const retry = written.retry_policy ?? written.retry;
   return {
     name: written.name,
@@ -141,6 +149,19 @@ function toStep(written: StepInput, field: FieldPath, depth: number, building: B
     otherwise: [...inner(written.else, 'else'), ...inner(written.otherwise, 'otherwise')],
     items: (written.items ?? null) as Json,
     concurrency: written.concurrency ?? null,
+    ...(written.value === undefined ? {} : { value: written.value }),
+    ...(written.cases === undefined
+      ? {}
+      : {
+          cases: written.cases.map(({ value, steps }, index) => ({
+            value: String(value),
+            steps: inner(steps, 'cases', index, 'steps'),
+          })),
+        }),
+    ...(written.catch === undefined ? {} : { rescue: inner(written.catch, 'catch') }),
+    ...(written.finally === undefined ? {} : { always: inner(written.finally, 'finally') }),
+    ...(written.until === undefined ? {} : { until: written.until }),
+    ...(written.max_rounds === undefined ? {} : { maxRounds: written.max_rounds }),
   };
 }
 
@@ -166,39 +187,84 @@ function toTarget(
   // `store.get` is a relic and its endpoint, a path is a file
   const [relic = '', endpoint] =
     type === 'relic' && action === undefined && !/[/\\]|\.ya?ml$/i.test(target) ? target.split('.', 2) : [target];
-  const name = context.target(relic, type, [...field, 'target']);
+  const name = context.target(relic, type, [...field, 'target'], written.optional);
   if (name !== null) used[type].add(name);
-  if (type === 'relic' && (action ?? endpoint) === undefined) {
-    context.addIssue([...field, 'action'], 'is missing: the endpoint of the relic');
-  }
   return { target: name ?? relic, action: type === 'relic' ? (action ?? endpoint ?? null) : null };
 }
 
 function hasManifest(type: StepInput['type']): type is ImportedType {
-  return type !== 'conditional' && type !== 'parallel' && type !== 'for_each' && isImported(type);
+  const found = MANIFEST_ACTION_TYPES.find((one) => one === type);
+  return found !== undefined && isImported(found);
 }
+
+/** The fields that only some types have, with those types. */
+const FIELDS: Readonly<Record<string, readonly StepInput['type'][]>> = {
+  else: ['conditional', 'switch'],
+  items: ['for_each', 'reduce'],
+  steps: ['conditional', 'parallel', 'for_each', 'race', 'reduce', 'loop', 'try'],
+  value: ['value', 'return', 'switch', 'reduce'],
+  cases: ['switch'],
+  catch: ['try'],
+  finally: ['try'],
+  until: ['loop'],
+  max_rounds: ['loop'],
+};
 
 /** Reports missing and unsupported fields of a step's type. */
 function checkFields(step: StepInput, field: FieldPath, { addIssue }: BuildContext): void {
   const { type } = step;
-  const need = (name: 'condition' | 'items' | 'steps', what: string): void => {
+  const need = (name: keyof StepInput, what: string): void => {
     if (step[name] === undefined) addIssue([...field, name], `is missing: ${what}`);
   };
-  if (type === 'conditional') {
-    need('condition', 'a CEL expression');
-    if ((step.steps ?? step.else ?? step.otherwise) === undefined)
-      need('steps', 'the steps to run if the condition is true');
-  } else if (step.else !== undefined)
-    addIssue([...field, 'else'], `is allowed only for conditional steps; this step is ${type}`);
-  if (type === 'parallel') need('steps', 'the steps to run in parallel');
-  if (type === 'for_each') {
-    need('items', 'the list, or a reference to one');
-    need('steps', 'the steps to run for each item');
-  } else if (step.items !== undefined)
-    addIssue([...field, 'items'], `is allowed only for for_each steps; this step is ${type}`);
-  if (step.steps !== undefined && type !== 'conditional' && type !== 'parallel' && type !== 'for_each') {
-    addIssue([...field, 'steps'], `is allowed only for conditional, parallel and for_each steps; this step is ${type}`);
+  for (const [name, types] of Object.entries(FIELDS)) {
+    if (step[name as keyof StepInput] === undefined || types.includes(type)) continue;
+    const list = types.length === 1 ? types[0] : `${types.slice(0, -1).join(', ')} and ${types.at(-1)}`;
+    addIssue([...field, name], `is allowed only for ${list} steps; this step is ${type}`);
   }
+  switch (type) {
+    case 'conditional':
+      need('condition', 'a CEL expression');
+      if ((step.steps ?? step.else ?? step.otherwise) === undefined)
+        need('steps', 'the steps to run if the condition is true');
+      break;
+    case 'switch':
+      need('value', 'what the cases are compared with');
+      need('cases', 'the values, each with its steps');
+      break;
+    case 'for_each':
+    case 'reduce':
+      need('items', 'the list, or a reference to one');
+      need('steps', 'the steps to run for each item');
+      break;
+    case 'parallel':
+    case 'race':
+      need('steps', 'the steps to run in parallel');
+      break;
+    case 'loop':
+      need('steps', 'the steps to repeat');
+      break;
+    case 'try':
+      need('steps', 'the steps that may fail');
+      break;
+    case 'ask':
+      if (typeof step.parameters?.['prompt'] !== 'string')
+        addIssue([...field, 'parameters'], 'needs the text "prompt": the question to a person');
+      break;
+    default:
+      break;
+  }
+}
+
+/** The command is fixed text; values reach it as environment variables (P14, X4). */
+function checkShell({ parameters = {} }: StepInput, field: FieldPath, { context, mayRunShell }: Building): void {
+  const { command, inputs } = parameters;
+  if (typeof command !== 'string' || command.trim() === '') {
+    context.addIssue([...field, 'parameters'], 'needs the text "command"');
+  }
+  if (inputs !== undefined && !isJsonObject(inputs)) {
+    context.addIssue([...field, 'parameters', 'inputs'], 'must be a map of variable name to value');
+  }
+  if (!mayRunShell) context.addIssue([...field, 'type'], 'shell needs "capabilities: [shell]" in the workflow');
 }
 
 /** Dependencies must name steps of the same list. */

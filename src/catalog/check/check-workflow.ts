@@ -12,6 +12,8 @@ import type { BuildContext } from '../build/build-base.ts';
 import { namesInCondition, whyNotCel } from './condition-names.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import type { FieldPath } from './problem.ts';
+import { checkIds } from './step-ids.ts';
+import { isGroup, LISTS, listsOf, namesOf } from './step-lists.ts';
 import { membersOf, WORKFLOW_PATH } from '../../domain/workflow-path.ts';
 import type { StepInput, WorkflowInput } from '../schema/schema-workflow.ts';
 
@@ -26,6 +28,9 @@ interface Level {
   /** Whether steps without dependencies run in order. */
   readonly inOrder: boolean;
   readonly inLoop: boolean;
+  readonly inReduce: boolean;
+  /** In `catch` and `finally`: names of the steps that have settled before, in the same `try`. */
+  readonly earlier: ReadonlySet<string>;
   /** Compensation: runs only after the containing step has failed, so it has no dependencies. */
   readonly isCompensation: boolean;
 }
@@ -42,9 +47,6 @@ interface CheckState {
 const REFERENCE = /\$\(([^()]*)\)/g;
 const PATH = new RegExp(`^${WORKFLOW_PATH}$`);
 const ROOTS = ['steps', 'trigger', 'item', 'index'] as const;
-/** The longest infix between the id of a `for_each` and the names of its steps. */
-const INDEX = `_${limits.actionsPerRun - 1}_`;
-
 export function checkWorkflow(
   { steps, outputs }: WorkflowInput,
   inputs: JsonObject,
@@ -60,7 +62,7 @@ export function checkWorkflow(
   const level = checkList(
     steps,
     ['steps'],
-    { parent: null, inOrder: true, inLoop: false, isCompensation: false },
+    { parent: null, inOrder: true, inLoop: false, inReduce: false, isCompensation: false, earlier: new Set() },
     state,
   );
   for (const [name, output] of Object.entries(outputs ?? {})) {
@@ -75,7 +77,7 @@ export function checkWorkflow(
 function checkList(
   steps: readonly StepInput[],
   field: FieldPath,
-  around: Pick<Level, 'parent' | 'inLoop' | 'isCompensation' | 'inOrder'>,
+  around: Pick<Level, 'parent' | 'inLoop' | 'inReduce' | 'isCompensation' | 'inOrder' | 'earlier'>,
   state: CheckState,
 ): Level {
   const places = new Map(steps.flatMap((step, place) => namesOf(step).map((name) => [name, place] as const)));
@@ -94,44 +96,24 @@ function checkList(
     }
     readTexts(step.parameters, [...at, 'parameters'], level, place, state);
     readTexts(step.items, [...at, 'items'], level, place, state);
+    readTexts(step.value, [...at, 'value'], level, place, state);
+    if (step.until !== undefined) readUntil(step, [...at, 'until'], level, place, state);
     if (step.condition !== undefined) readCondition(step.condition, [...at, 'condition'], level, place, state);
     for (const { name, list, isCompensation } of listsOf(step)) {
-      const inLoop = level.inLoop || (step.type === 'for_each' && !isCompensation);
-      const inOrder = step.type !== 'parallel' || isCompensation;
-      checkList(list, [...at, ...name], { parent: { level, place }, inOrder, inLoop, isCompensation }, state);
+      const inLoop = level.inLoop || (LISTS.has(step.type) && !isCompensation);
+      const inReduce = level.inReduce || (step.type === 'reduce' && !isCompensation);
+      const inOrder = (step.type !== 'parallel' && step.type !== 'race') || isCompensation;
+      const earlier = new Set(earlierLists(step, name[0]).flatMap((one) => one.flatMap((inner) => namesOf(inner))));
+      const inside = { parent: { level, place }, inOrder, inLoop, inReduce, isCompensation, earlier };
+      checkList(list, [...at, ...name], inside, state);
     }
   }
   checkOrder(steps, level, field, state);
   return level;
 }
 
-function isGroup({ type }: StepInput): boolean {
-  return type === 'conditional' || type === 'parallel' || type === 'for_each';
-}
-
-/** The names of the step and of its inner steps that are visible outside. */
-function namesOf(step: StepInput): string[] {
-  if (step.type === 'for_each') return [step.name];
-  const inner = [...(step.steps ?? []), ...(step.else ?? []), ...(step.otherwise ?? [])];
-  return [step.name, ...inner.flatMap((one) => namesOf(one))];
-}
-
-interface StepList {
-  readonly name: FieldPath;
-  readonly list: readonly StepInput[];
-  readonly isCompensation: boolean;
-}
-
-function listsOf({ steps, else: no, otherwise, on_failure: handler, compensate }: StepInput): StepList[] {
-  const given = (name: FieldPath, list: readonly StepInput[] | undefined, isCompensation: boolean): StepList[] =>
-    list === undefined ? [] : [{ name, list, isCompensation }];
-  return [
-    ...given(['steps'], steps, false),
-    ...given(['else'], no, false),
-    ...given(['otherwise'], otherwise, false),
-    ...given(['on_failure', 'steps'], typeof handler === 'object' ? handler.steps : undefined, true),
-    ...given(['compensate'], compensate, true),
-  ];
+function earlierLists({ steps = [], catch: rescue = [] }: StepInput, name: string | number | undefined): StepInput[][] {
+  return name === 'catch' ? [steps] : name === 'finally' ? [steps, rescue] : [];
 }
 
 function readTexts(value: unknown, field: FieldPath, level: Level, place: number, state: CheckState): void {
@@ -166,6 +148,17 @@ function readCondition(text: string, field: FieldPath, level: Level, place: numb
   }
 }
 
+/** A loop's condition may also name the steps that it repeats. */
+function readUntil(step: StepInput, field: FieldPath, level: Level, place: number, state: CheckState): void {
+  const inside = new Set((step.steps ?? []).flatMap((one) => namesOf(one)));
+  const around = { ...level, places: new Map([...level.places, ...[...inside].map((name) => [name, place] as const)]) };
+  const needs = level.needs.map((needed) => new Set(needed));
+  readCondition(step.until ?? '', field, { ...around, needs }, place, state);
+  for (const [index, needed] of needs.entries()) {
+    for (const one of needed) if (one !== place) level.needs[index]?.add(one);
+  }
+}
+
 /** Target of a path: the number of lists upwards and the position there; null if it is not a step. */
 interface StepPosition {
   readonly up: number;
@@ -179,6 +172,7 @@ function checkPath(path: string, field: FieldPath, level: Level, { context, inpu
     const known: string[] = [];
     for (let at: Level | undefined = level; at !== undefined; at = at.parent?.level) {
       const place = at.places.get(name);
+      if (at.earlier.has(name)) return null;
       if (place !== undefined) return { up, place };
       known.push(...at.places.keys());
       up += 1;
@@ -189,6 +183,8 @@ function checkPath(path: string, field: FieldPath, level: Level, { context, inpu
     context.addIssue(field, `$(${path}): the workflow has no input "${name}" (${hint(name, [...inputs])})`);
   } else if (root === 'item' || root === 'index') {
     if (!level.inLoop) context.addIssue(field, `$(${path}): ${root} exists only in the steps of a for_each`);
+  } else if (root === 'acc' && level.inReduce) {
+    return null;
   } else if (path.includes('.') || nearestNames(root, ROOTS).length > 0) {
     // any other `$(word)` is literal text
     context.addIssue(field, `$(${path}): "${root}" is unknown (known: ${ROOTS.join(', ')})`);
@@ -230,54 +226,6 @@ function checkOrder(steps: readonly StepInput[], { needs }: Level, field: FieldP
       ? `the step ${cycle.join('')} depends on itself`
       : `the steps ${cycle.slice(0, 10).join(', ')} depend on each other`;
   context.addIssue([...field, first, steps[first]?.depends_on === undefined ? 'name' : 'depends_on'], message);
-}
-
-/** Checks the ids of actions: unique among siblings, and short enough with the prefixes of the enclosing lists. */
-function checkIds(
-  steps: readonly StepInput[],
-  field: FieldPath,
-  prefix: string,
-  taken: Map<string, string>,
-  context: Pick<BuildContext, 'addIssue'>,
-): void {
-  const claim = (id: string, name: string, at: FieldPath): void => {
-    const other = taken.get(id);
-    if (other !== undefined) context.addIssue(at, `the step "${other}" would have the same id`);
-    taken.set(id, name);
-  };
-  const names = new Set<string>();
-  for (const [place, step] of steps.entries()) {
-    if (names.has(step.name)) continue;
-    names.add(step.name);
-    const at = [...field, place, 'name'];
-    const id = `${prefix}${step.name}`;
-    const group = isGroup(step);
-    const gate = `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
-    const longest = group ? gate : id;
-    if (longest.length > limits.idChars) {
-      const message = `the ids of its actions would have up to ${longest.length} characters with the names of the enclosing steps (allowed: ${limits.idChars})`;
-      context.addIssue(at, message);
-      continue;
-    }
-    claim(id, step.name, at);
-    if (group) claim(gate, step.name, at);
-    for (const { name, list, isCompensation } of listsOf(step)) {
-      const inner = [...field, place, ...name];
-      if (isCompensation) checkIds(list, inner, `${id}_undo_`, new Map(), context);
-      else if (step.type === 'for_each') checkIds(list, inner, `${id}${INDEX}`, new Map(), context);
-      // only one branch runs, so the other may use the same names
-      else if (name[0] === 'steps') checkIds(list, inner, prefix, taken, context);
-      else checkIds(list, inner, prefix, without(taken, step.steps ?? [], prefix), context);
-    }
-  }
-}
-
-function without(taken: ReadonlyMap<string, string>, steps: readonly StepInput[], prefix: string): Map<string, string> {
-  const rest = new Map(taken);
-  for (const name of steps.flatMap((step) => namesOf(step))) {
-    for (const id of [name, `${name}_gate`, `${name}_items`]) rest.delete(`${prefix}${id}`);
-  }
-  return rest;
 }
 
 function hint(name: string, known: readonly string[]): string {

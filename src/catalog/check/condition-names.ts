@@ -20,9 +20,9 @@ export interface NamedInCondition {
  */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$)/g;
 const QUOTED_OR_DOLLAR = /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g;
-const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index)(?:\.\w+|\[\d+\])*)\s*\)["']$/;
+const QUOTED_REFERENCE = /^["']\$\(\s*((?:steps|trigger|item|index|acc)(?:\.\w+|\[\d+\])*)\s*\)["']$/;
 const NAMED =
-  /\$\(\s*((?:steps|trigger|item|index)(?:\.\w+|\[\d+\])*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
+  /\$\(\s*((?:steps|trigger|item|index|acc)(?:\.\w+|\[\d+\])*)\s*\)|(?<![\w.$]|\.\s+)\$?((?:steps|trigger|item|index|acc)\b(?:\.[A-Za-z_]\w*)*)(\s*\()?/g;
 const COMPREHENSION = /\.(?:all|exists|exists_one|map|filter)\(\s*(\w+)\s*,/g;
 /** Maximum white space between `has(` and a name. */
 const HAS_CHARS = 64;

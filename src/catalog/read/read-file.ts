@@ -48,7 +48,8 @@ export interface BuiltDefinition {
     readonly written: string;
     readonly kind: Exclude<ManifestKind, 'monument'>;
     readonly field: FieldPath;
-    readonly name: string;
+    /** Null if there is none, and none is required. */
+    readonly name: string | null;
   }[];
 }
 

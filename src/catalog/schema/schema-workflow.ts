@@ -1,7 +1,9 @@
 /** Schema of workflow manifests: triggers, steps, outputs (M6). */
 import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import { z } from 'zod';
+import { CAPABILITIES } from '../../domain/action-types.ts';
 import { limits } from '../../domain/limits.ts';
+import { GROUP_TYPES, VALUE_TYPES } from '../../domain/manifest.ts';
 import { base, count, duration, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
 
 const trigger = z.union(
@@ -49,13 +51,17 @@ const step = z.strictObject({
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, { error: 'must be letters, digits, "_" and "-", at most 64' })
     .describe('Unique within its list; used in references.'),
-  type: z.enum([...MANIFEST_ACTION_TYPES, 'conditional', 'parallel', 'for_each']).describe('Type of the step.'),
+  type: z.enum([...MANIFEST_ACTION_TYPES, 'shell', ...GROUP_TYPES, ...VALUE_TYPES]).describe('Type of the step.'),
   target: z
     .string()
     .min(1)
     .max(255)
     .optional()
     .describe('The tool, agent, relic, workflow, model or internal action, by name or path.'),
+  optional: z
+    .boolean()
+    .optional()
+    .describe('If true, a target that does not exist is a warning, and the step fails when it runs. Default false.'),
   action: z.string().min(1).max(64).optional().describe("A relic's endpoint, or an internal action."),
   parameters: jsonMap.optional().describe('Values, with references $(steps.s.field), $(trigger.x), $(item).'),
   condition: z
@@ -103,20 +109,54 @@ const step = z.strictObject({
       .max(limits.workflowSteps)
       .optional()
       .describe(
-        'Nested steps of conditional (run if the condition is true), parallel, and for_each (run for each item).',
+        'Nested steps of conditional (run if the condition is true), parallel, race, loop and try, and of for_each and reduce (run for each item).',
       );
   },
+  value: json
+    .optional()
+    .describe('For value and return: the result. For switch: what is compared. For reduce: the first $(acc).'),
+  get cases() {
+    return z
+      .array(
+        z.strictObject({
+          value: z.union([z.string(), z.number(), z.boolean()]).describe('Compared as text.'),
+          steps: z.array(step).max(limits.workflowSteps),
+        }),
+      )
+      .max(limits.workflowSteps)
+      .optional()
+      .describe('For switch: the steps for each value.');
+  },
+  get catch() {
+    return z.array(step).max(limits.workflowSteps).optional().describe('For try: steps that run after a failure.');
+  },
+  get finally() {
+    return z.array(step).max(limits.workflowSteps).optional().describe('For try: steps that run in any case.');
+  },
+  until: z
+    .string()
+    .min(1)
+    .max(limits.conditionChars)
+    .optional()
+    .describe('For loop: CEL; the loop ends if it is true after a round.'),
+  max_rounds: count
+    .min(1)
+    .max(limits.workflowRounds)
+    .optional()
+    .describe(`For loop: maximum number of rounds. Default ${limits.workflowRounds}.`),
   get else() {
     return z
       .array(step)
       .max(limits.workflowSteps)
       .optional()
-      .describe('For conditional: steps to run if the condition is false.');
+      .describe('For conditional: steps to run if the condition is false; for switch, if no case has the value.');
   },
   get otherwise() {
     return z.array(step).max(limits.workflowSteps).optional().describe('The same as else.');
   },
-  items: json.optional().describe('For for_each: a list, or a reference to one; steps use $(item) and $(index).'),
+  items: json
+    .optional()
+    .describe('For for_each and reduce: a list, or a reference to one; steps use $(item) and $(index).'),
   concurrency: count
     .min(1)
     .max(256)
@@ -146,6 +186,10 @@ export const workflowSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('Starts nothing after the first failure. If false, independent steps still run. Default true.'),
+  capabilities: z
+    .array(z.enum(CAPABILITIES))
+    .optional()
+    .describe('Types of code that the steps may run. Default: none.'),
   max_parallel_steps: count.min(1).max(256).optional().describe('Maximum concurrency of steps. Default 5.'),
 });
 

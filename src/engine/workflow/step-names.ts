@@ -1,6 +1,7 @@
 /** Resolves the names of a workflow's steps, and the references between steps (M6). */
 import type { Json } from '../../domain/json.ts';
-import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import { GROUP_TYPES } from '../../domain/manifest.ts';
+import type { GroupType, WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
 import { membersOf } from '../../domain/workflow-path.ts';
 import { StepFailed } from './step-failed.ts';
 
@@ -8,9 +9,37 @@ import { StepFailed } from './step-failed.ts';
 export interface Scope {
   /** Ids of steps by name, inner ones first. */
   readonly ids: ReadonlyMap<string, Step>;
-  /** In a `for_each`: the current item. */
+  /** In a `for_each` or `reduce`: the current item. */
   readonly item: { readonly value: Json; readonly index: number } | null;
+  /** In a `reduce`: the first value, or the step that computed the current one. */
+  readonly acc: { readonly value: Json } | { readonly id: string } | null;
   readonly prefix: string;
+  readonly end: ListEnd;
+}
+
+/** Whether the lists of a scope have ended early: at a `return`, or in a `try` at a failure. */
+export class ListEnd {
+  /** Whether a failure ends only these lists. */
+  readonly catches: boolean;
+  #isStopped = false;
+  #failure: StepFailed | null = null;
+
+  constructor({ catches = false }: { readonly catches?: boolean } = {}) {
+    this.catches = catches;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  get failure(): StepFailed | null {
+    return this.#failure;
+  }
+
+  stop(failure: StepFailed | null = null): void {
+    this.#isStopped = true;
+    this.#failure ??= failure;
+  }
 }
 
 interface Step {
@@ -18,16 +47,24 @@ interface Step {
   readonly step: WorkflowStep;
 }
 
-export type Group = WorkflowStep & { readonly type: 'conditional' | 'parallel' | 'for_each' };
+export type Group = WorkflowStep & { readonly type: GroupType };
 
-/** Names visible outside a list: its steps and those inside them, except the steps of a `for_each`. */
+/** Steps that exist once for each item or round, so that other steps cannot refer to them. */
+const REPEATED: ReadonlySet<string> = new Set(['for_each', 'reduce', 'loop']);
+
+/** All steps inside a step. */
+export function stepsInside({ steps, otherwise, cases = [], rescue = [], always = [] }: WorkflowStep): WorkflowStep[] {
+  return [...steps, ...otherwise, ...cases.flatMap((one) => one.steps), ...rescue, ...always];
+}
+
+/** Names visible outside a list: its steps and those inside them, except steps that are repeated. */
 export function namesIn(steps: readonly WorkflowStep[]): Set<string> {
-  return new Set(
-    steps.flatMap((step) => [
-      step.name,
-      ...(step.type === 'for_each' ? [] : namesIn([...step.steps, ...step.otherwise])),
-    ]),
-  );
+  return new Set(steps.flatMap((step) => [step.name, ...(REPEATED.has(step.type) ? [] : namesIn(stepsInside(step)))]));
+}
+
+/** Whether the step may end the workflow. */
+export function mayReturn(step: WorkflowStep): boolean {
+  return step.type === 'return' || stepsInside(step).some((inner) => mayReturn(inner));
 }
 
 /** The steps of a group in topological order: with limited concurrency, another order could deadlock. */
@@ -48,9 +85,11 @@ export function inOrder(steps: readonly WorkflowStep[]): WorkflowStep[] {
   return [...ordered];
 }
 
+const GATES: Readonly<Partial<Record<GroupType, string>>> = { for_each: 'items', reduce: 'items', ask: 'ask' };
+
 /** The id of a group's gate action. */
 export function gateOf(step: Group, id: string): string {
-  return `${id}_${step.type === 'for_each' ? 'items' : 'gate'}`;
+  return `${id}_${GATES[step.type] ?? 'gate'}`;
 }
 
 /** Every name after `steps.` anywhere in the definition, and in every `depends_on`. */
@@ -61,9 +100,9 @@ export function referencedNames({ steps, outputs }: WorkflowDefinition): Readonl
 /** Names of steps that these steps, and those inside them, refer to or depend on. */
 function namedBy(steps: readonly WorkflowStep[]): string[] {
   return steps.flatMap((step) => [
-    ...namesOf(JSON.stringify([step.parameters, step.items, step.condition])),
+    ...namesOf(JSON.stringify([step.parameters, step.items, step.condition, step.value, step.until])),
     ...(step.dependsOn ?? []),
-    ...namedBy([...step.steps, ...step.otherwise, ...step.compensate]),
+    ...namedBy([...stepsInside(step), ...step.compensate]),
   ]);
 }
 
@@ -71,16 +110,18 @@ function namesOf(text: string): string[] {
   return [...text.matchAll(/\bsteps\.([A-Za-z_][\w-]*)/g)].map(([, name = '']) => name);
 }
 
+const GROUP_NAMES: ReadonlySet<string> = new Set(GROUP_TYPES);
+
 export function isGroup(step: WorkflowStep): step is Group {
-  return step.type === 'conditional' || step.type === 'parallel' || step.type === 'for_each';
+  return GROUP_NAMES.has(step.type);
 }
 
 export function scopeOf(steps: readonly WorkflowStep[], outer: Scope): Scope {
   const ids = new Map(outer.ids);
   const add = (step: WorkflowStep): void => {
     ids.set(step.name, { id: `${outer.prefix}${step.name}`, step });
-    // Steps in a branch can be named from outside; those of a for_each exist once per item.
-    if (step.type !== 'for_each') for (const inner of [...step.steps, ...step.otherwise]) add(inner);
+    // Steps in a branch can be named from outside.
+    if (!REPEATED.has(step.type)) for (const inner of stepsInside(step)) add(inner);
   };
   for (const step of steps) add(step);
   return { ...outer, ids };

@@ -15,6 +15,11 @@ const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']
 const REFERENCES = new RegExp(String.raw`\$\(\s*(${WORKFLOW_PATH})\s*\)`, 'g');
 const REFERENCE_ONLY = new RegExp(String.raw`^\s*\$\(\s*(${WORKFLOW_PATH})\s*\)\s*$`);
 
+function isRoot(path: string, { acc }: Scope): boolean {
+  const [root = ''] = membersOf(path);
+  return ROOTS.has(root) || (root === 'acc' && acc !== null);
+}
+
 export class StepValues {
   readonly #inputs: JsonObject;
 
@@ -22,26 +27,28 @@ export class StepValues {
     this.#inputs = inputs;
   }
 
-  condition(step: WorkflowStep, scope: Scope): { readonly when?: string } {
-    if (step.condition === null) return {};
+  condition({ condition }: Pick<WorkflowStep, 'condition'>, scope: Scope): { readonly when?: string } {
+    if (condition === null) return {};
     // In a condition, names need no `$`: `steps.a.x` is the same as `$(steps.a.x)`.
     let when = '';
     let at = 0;
-    for (const { start, end, path, isTest } of namesInCondition(step.condition)) {
+    for (const { start, end, path, isTest } of namesInCondition(condition)) {
       const [root, name = '', ...rest] = path;
-      const written = step.condition.slice(start, end);
-      when += step.condition.slice(at, start);
+      const written = condition.slice(start, end);
+      when += condition.slice(at, start);
       at = end;
-      if (root === 'steps') {
-        const members = mappedPath(name, rest, scope);
-        const here = scope.ids.has(name) ? celPath([idOf(name, scope), ...members]) : written;
+      const id = scope.acc !== null && 'id' in scope.acc ? scope.acc.id : null;
+      if (root === 'steps' || (root === 'acc' && id !== null)) {
+        const members = root === 'acc' ? path.slice(1) : mappedPath(name, rest, scope);
+        const known = root === 'acc' ? id : scope.ids.has(name) ? idOf(name, scope) : null;
+        const here = known === null ? written : celPath([known, ...members]);
         when += !isTest ? here : members.length === 0 ? `(${here} != null)` : `has(${here})`;
       } else {
         const value = this.#valueAt(path, scope);
         when += isTest ? String(value !== undefined) : JSON.stringify(value ?? null);
       }
     }
-    when += step.condition.slice(at);
+    when += condition.slice(at);
     return { when };
   }
 
@@ -55,13 +62,13 @@ export class StepValues {
 
   #translateText(text: string, scope: Scope): Json {
     const whole = REFERENCE_ONLY.exec(text)?.[1];
-    if (whole !== undefined && ROOTS.has(membersOf(whole)[0] ?? ''))
+    if (whole !== undefined && isRoot(whole, scope))
       return this.#reference(whole, scope) ?? escaped(this.#valueAt(membersOf(whole), scope) ?? null);
     let out = '';
     let at = 0;
     for (const match of text.matchAll(REFERENCES)) {
       const [written, path = ''] = match;
-      if (!ROOTS.has(membersOf(path)[0] ?? '')) continue;
+      if (!isRoot(path, scope)) continue;
       const value = this.#valueAt(membersOf(path), scope) ?? null;
       const plain = typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value);
       out += escapeText(text.slice(at, match.index)) + (this.#reference(path, scope) ?? escapeText(plain));
@@ -73,6 +80,9 @@ export class StepValues {
   /** A protocol reference to a step's result, or null if the value is already known. */
   #reference(path: string, scope: Scope): string | null {
     const [root, name = '', ...rest] = membersOf(path);
+    if (root === 'acc' && scope.acc !== null && 'id' in scope.acc) {
+      return `\${${[scope.acc.id, ...membersOf(path).slice(1)].join('.')}}`;
+    }
     if (root !== 'steps') return null;
     const members = mappedPath(name, rest, scope);
     return `\${${[idOf(name, scope), ...members].join('.')}}`;
@@ -86,7 +96,9 @@ export class StepValues {
           ? scope.item?.value
           : root === 'index'
             ? scope.item?.index
-            : undefined;
+            : root === 'acc' && scope.acc !== null && 'value' in scope.acc
+              ? scope.acc.value
+              : undefined;
     return path.reduce<Json | undefined>((value, member) => {
       if (Array.isArray(value)) return value[Number(member)];
       return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;
@@ -104,6 +116,7 @@ export function stepsIn(value: Json, scope: Scope): string[] {
   if (typeof value === 'string') {
     return [...value.matchAll(REFERENCES)].flatMap(([, path = '']) => {
       const [root, name = ''] = membersOf(path);
+      if (root === 'acc' && scope.acc !== null && 'id' in scope.acc) return [scope.acc.id];
       return root === 'steps' ? [idOf(name, scope)] : [];
     });
   }
@@ -112,7 +125,7 @@ export function stepsIn(value: Json, scope: Scope): string[] {
 }
 
 /** A value as a literal parameter. */
-function escaped(value: Json): Json {
+export function escaped(value: Json): Json {
   if (typeof value === 'string') return escapeText(value);
   if (Array.isArray(value)) return value.map(escaped);
   if (!isJsonObject(value)) return value;

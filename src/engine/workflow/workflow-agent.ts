@@ -2,7 +2,7 @@
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
 import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../domain/manifest.ts';
-import { COLLECT, REFUSE } from '../../domain/workflow-actions.ts';
+import { ASK, COLLECT, REFUSE, VALUE } from '../../domain/workflow-actions.ts';
 
 /** Returns its parameters: used for groups and outputs. */
 const COLLECTOR: ToolDefinition = {
@@ -33,6 +33,18 @@ const REFUSER: ToolDefinition = {
   implementation: { type: 'builtin', entrypoint: 'refuse' },
 };
 
+const VALUES: ToolDefinition = {
+  ...COLLECTOR,
+  name: VALUE,
+  summary: 'Returns a value.',
+  implementation: { type: 'builtin', entrypoint: 'value' },
+};
+
+/** The approval is the answer of the person; the action itself only returns what was asked. */
+const ASKER: ToolDefinition = { ...COLLECTOR, name: ASK, summary: 'Asks a person.', approval: 'always' };
+
+const OWN = [COLLECTOR, REFUSER, VALUES, ASKER];
+
 /** Steps are written by their author and cannot be withdrawn, so none is held until the end of the text (S14). */
 function eager([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
   return [name, { ...tool, dispatch: 'eager' }];
@@ -42,7 +54,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
   const { name, version, summary, description, tags, metadata, imports } = workflow;
   return {
     ...imported,
-    tools: new Map([...[...imported.tools].map(eager), [COLLECT, COLLECTOR], [REFUSE, REFUSER]]),
+    tools: new Map([...[...imported.tools].map(eager), ...OWN.map((tool) => [tool.name, tool] as const)]),
     agent: {
       kind: 'Agent',
       name,
@@ -61,8 +73,8 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
         parameters: {},
         prices: {},
       },
-      imports: { ...imports, tools: [...imports.tools, COLLECT, REFUSE] },
-      capabilities: [],
+      imports: { ...imports, tools: [...imports.tools, ...OWN.map((tool) => tool.name)] },
+      capabilities: workflow.capabilities ?? [],
       internalActions: { enabled: true, allowed: null, blocked: [] },
       protocol: DEFAULT_PROTOCOL,
       loop: {

@@ -1,4 +1,4 @@
-/** Internal actions of workflows in addition to their steps (M6): one returns its parameters, one fails. */
+/** Internal actions of workflows (M6): one returns its parameters, one a single value, and one fails. */
 import type { Executor } from '../executor.ts';
 import { failure } from '../failure.ts';
 
@@ -7,7 +7,15 @@ export const collect: Executor = {
   execute: ({ parameters }) => Promise.resolve({ ok: true, output: parameters }),
 };
 
+/** Returns its parameter `value`. */
+export const valueOf: Executor = {
+  execute: ({ parameters }) => Promise.resolve({ ok: true, output: parameters['value'] ?? null }),
+};
+
 /** Fails with the message in `message`. */
 export const refuse: Executor = {
-  execute: ({ parameters }) => Promise.resolve(failure('invalid_items', String(parameters['message']))),
+  execute: ({ parameters }) =>
+    Promise.resolve(
+      failure(parameters['code'] === 'step_failed' ? 'step_failed' : 'invalid_items', String(parameters['message'])),
+    ),
 };

@@ -50,7 +50,7 @@ test('[M6] [X4] a workflow’s agent has its imports, the internal tools of grou
       parameters: {},
       prices: {},
     },
-    imports: { tools: ['work', '_collect', '_refuse'], agents: [], relics: [], workflows: [] },
+    imports: { tools: ['work', '_collect', '_refuse', '_value', '_ask'], agents: [], relics: [], workflows: [] },
     capabilities: [],
     internalActions: { enabled: true, allowed: null, blocked: [] },
     protocol: DEFAULT_PROTOCOL,
@@ -75,7 +75,7 @@ test('[M6] [X4] a workflow’s agent has its imports, the internal tools of grou
     variables: {},
     secrets: [],
   });
-  expect([...tools.keys()]).toEqual(['work', '_collect', '_refuse']);
+  expect([...tools.keys()]).toEqual(['work', '_collect', '_refuse', '_value', '_ask']);
   // [S14] Steps cannot be withdrawn, so none waits for the end of the text.
   expect(tools.get('work')).toEqual({ ...WORK, dispatch: 'eager' });
   const builtin = {
