@@ -63,6 +63,8 @@ interface ActionTypeSpec {
   readonly runner: { readonly required: boolean; readonly interpreter: 'python3' | 'shell' | null } | null;
   /** Parameters shared by all targets of the type; null if each target has its own. */
   readonly parameters: ParameterShape | null;
+  /** The parameter that a body in plain text is; null if the body must be JSON (P6). */
+  readonly text: string | null;
   /** Description in the prompt, for types whose targets have no manifest. */
   readonly prompt: string | null;
   /** Description as a native function (P17). */
@@ -84,6 +86,7 @@ const USUAL = {
   spends: 'nothing',
   runner: null,
   parameters: null,
+  text: null,
   prompt: null,
   functionSummary: null,
   aliases: [],
@@ -106,6 +109,7 @@ const ACTION_TABLE = {
     takesSlot: false,
     spends: 'session',
     parameters: { message: 'text', 'context?': 'json' },
+    text: 'message',
     functionSummary: 'An agent that works independently and returns its answer',
   },
   relic: {
@@ -135,6 +139,8 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     spends: 'model_call',
     parameters: { prompt: 'text', 'system?': 'string', 'model?': 'string', 'output_schema?': 'object' },
+    text: 'prompt',
+    aliases: ['llm_call'],
     prompt: 'a separate model call: {prompt, system?}, returns text',
   },
   internal: {
@@ -156,6 +162,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     runner: { required: true, interpreter: 'python3' },
     parameters: { code: 'text', 'inputs?': 'inputs' },
+    text: 'code',
     prompt: '{code, inputs?}: Python 3 in a sandbox',
     functionSummary:
       'Python 3 in a sandbox; what it prints is its result. `inputs` is a dict of that name in the code.',
@@ -170,6 +177,7 @@ const ACTION_TABLE = {
     pacedBy: 'type',
     runner: { required: true, interpreter: 'shell' },
     parameters: { command: 'text', 'inputs?': 'inputs' },
+    text: 'command',
     prompt: '{command, inputs?}: a shell command line in a sandbox',
     functionSummary:
       'A shell command line in a sandbox; its standard output is its result. `inputs` are environment variables.',

@@ -46,6 +46,8 @@ export type WarningCode =
   | 'unknown_field'
   | 'unknown_attribute'
   | 'conflicting_field'
+  /** A form of another system was understood, as the message says (P6). */
+  | 'foreign_form'
   | 'invalid_field'
   | 'duplicate_action'
   | 'unknown_reference'

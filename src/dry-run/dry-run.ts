@@ -9,7 +9,8 @@ import { planStatically } from '../scheduler/plan.ts';
 import { renderPlan } from '../scheduler/render-plan.ts';
 import type { PlanEntry } from '../scheduler/plan.ts';
 import { planJson } from '../engine/generation/plan-json.ts';
-import { policyOf } from '../engine/actions/action-policy.ts';
+import { policyOf, targetNote } from '../engine/actions/action-policy.ts';
+import { knownTargets } from '../engine/actions/known-targets.ts';
 
 /** @param resolved the agent whose tools and permissions apply; null means that names are not looked up */
 export function planText(text: string, resolved: ResolvedAgent | null): JsonObject {
@@ -25,6 +26,8 @@ export function planText(text: string, resolved: ResolvedAgent | null): JsonObje
     if (refusal !== null && resolved !== null) {
       warnings.push({ code: refusal.code, message: `Action "${entry.action.id}": ${refusal.message}` });
     }
+    const note = resolved === null ? null : targetNote(entry.action, resolved);
+    if (note !== null) warnings.push({ code: 'foreign_form', message: note });
     entries.push({ action: entry.action, policy: { ...policy, refusal: null } });
   }
   const plan = planStatically(entries);
@@ -75,7 +78,8 @@ interface ReadText {
 /** Parses the whole text; references in responses stay unsubstituted. */
 function readText(text: string, resolved: ResolvedAgent | null): ReadText {
   const options = resolved?.agent.protocol ?? DEFAULT_PROTOCOL;
-  const parser = createParser({ json: options.json, actInReasoning: options.actInReasoning });
+  const targets = resolved === null ? null : knownTargets(resolved);
+  const parser = createParser({ json: options.json, actInReasoning: options.actInReasoning, targets });
   const read: ReadText = { entries: [], warnings: [], thoughts: [], responses: [], text: [] };
   let open = '';
   let final: Finality = null;

@@ -1,13 +1,15 @@
 /** `type="agent"` and `type="workflow"`: a separate session, whose events appear under the action (M6, M7). */
 import type { ActionOutcome } from '../domain/action.ts';
+import { askedText } from '../domain/call-text.ts';
 import { isJsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildEnd, ChildRequest } from '../domain/ports.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, wrongParameter } from './failure.ts';
 
 async function runAgent(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
-  const { message, context: inputs = {} } = call.parameters;
+  const message = askedText('agent', call.parameters);
   if (typeof message !== 'string' || message.trim() === '') {
     return wrongParameter('message', 'a message for the agent', message);
   }
@@ -16,6 +18,9 @@ async function runAgent(call: ActionCall, context: ActionContext): Promise<Actio
     const text = `The message has ${bytes} bytes (allowed: ${limits.messageBytes})`;
     return failure('input_too_large', text, { beforeDispatch: true });
   }
+  // Without a `message`, the context is a part of the text.
+  const own: JsonObject = Object.hasOwn(call.parameters, 'message') ? call.parameters : {};
+  const { context: inputs = {} } = own;
   if (!isJsonObject(inputs))
     return wrongParameter('context', 'an object with the initial variables of the agent', inputs);
   return await runChild(call, context, { type: 'agent', message, inputs });

@@ -1,4 +1,5 @@
 /** `type="llm"`: one model call outside the conversation (P6). Idempotent. */
+import { askedText } from '../domain/call-text.ts';
 import { isJsonObject, parseJson } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -8,8 +9,11 @@ import { failure, failureOf, quote, wrongParameter } from './failure.ts';
 import { validateJson, UNCHECKED, schemaIssue } from './validate-parameters.ts';
 
 export const llmExecutor: Executor = {
-  async execute({ parameters }, { callModel, pacer, progress, signal }) {
-    const { prompt, system = null, model = null, output_schema: schema = null } = parameters;
+  async execute({ action, parameters }, { callModel, pacer, progress, signal }) {
+    const { system: given = null, model = null, output_schema: schema = null } = parameters;
+    const prompt = askedText('llm', parameters);
+    // Named values do not say what to do with them, but the name of the action does.
+    const system = given ?? (Object.hasOwn(parameters, 'prompt') ? null : taskOf(action.name));
     if (typeof prompt !== 'string' || prompt.trim() === '') return wrongParameter('prompt', 'text', prompt);
     if (system !== null && typeof system !== 'string') return wrongParameter('system', 'text', system);
     if (model !== null && typeof model !== 'string') return wrongParameter('model', 'the name of a model', model);
@@ -40,6 +44,10 @@ export const llmExecutor: Executor = {
     }
   },
 };
+
+function taskOf(name: string): string | null {
+  return name === 'llm' ? null : `Your task is called "${name}".`;
+}
 
 type Further = NonNullable<Parameters<ActionContext['callModel']>[0]['further']>;
 type Parsed = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly issue: string };

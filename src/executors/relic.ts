@@ -19,20 +19,79 @@ const IN_QUERY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 /** The target of a relic action, before it is checked. */
 export interface RelicTarget {
   readonly relic: string;
-  /** Null if none is named. */
+  /** Null if none is named, and the relic is not known. */
   readonly endpoint: string | null;
   readonly parameters: JsonObject;
+  /** How the endpoint was found, if not by its own form; null if it was. */
+  readonly note: string | null;
 }
 
-/** An endpoint in the name takes precedence; `parameters.endpoint` is then an ordinary parameter. */
-export function relicTarget({ name, parameters }: Pick<ActionDeclaration, 'name' | 'parameters'>): RelicTarget {
+type Relics = ReadonlyMap<string, Pick<RelicDefinition, 'endpoints'>>;
+
+/** Parameters that name the endpoint in other systems. */
+const OTHER_NAMES = ['operation', 'action'] as const;
+
+/**
+ * An endpoint in the name takes precedence; `parameters.endpoint` is then an ordinary parameter. Else `endpoint`,
+ * `operation` or `action` names it. Without any of them, it is the first one.
+ *
+ * @param action as declared: values of references never decide which endpoint is called
+ * @param relics the known relics; null if none are known
+ * @param values the parameters with the values of references
+ */
+export function relicTarget(
+  { name, parameters: declared }: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  relics: Relics | null,
+  values: JsonObject = declared,
+): RelicTarget {
   const dot = name.indexOf('.');
-  if (dot >= 0) return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters };
-  const { endpoint, ...rest } = parameters;
-  if (typeof endpoint !== 'string') return { relic: name, endpoint: null, parameters };
-  const { parameters: nested } = rest;
-  const wrapped = isJsonObject(nested) && Object.keys(rest).length === 1;
-  return { relic: name, endpoint, parameters: wrapped ? nested : rest };
+  if (dot >= 0) return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters: values, note: null };
+  const relic = relics?.get(name);
+  const { endpoint } = declared;
+  if (typeof endpoint === 'string') {
+    const parameters = unwrapped(without(values, 'endpoint'), relic?.endpoints[endpoint]);
+    return { relic: name, endpoint, parameters, note: null };
+  }
+  const unnamed = { relic: name, endpoint: null, parameters: values, note: null };
+  if (relic === undefined) return unnamed;
+  const asked = unnamedEndpoint(relic, declared);
+  for (const key of OTHER_NAMES) {
+    const value = declared[key];
+    const isParameter = asked !== null && takes(relic.endpoints[asked], key);
+    if (typeof value !== 'string' || (isParameter && !Object.hasOwn(relic.endpoints, value))) continue;
+    const parameters = unwrapped(without(values, key), relic.endpoints[value]);
+    return { relic: name, endpoint: value, parameters, note: `"${key}" names its endpoint` };
+  }
+  return asked === null ? unnamed : { ...unnamed, endpoint: asked, note: `it names no endpoint: "${asked}" is called` };
+}
+
+/** The first endpoint, or, if it does not have these parameters, the first one that has them all; null if there is none. */
+function unnamedEndpoint({ endpoints }: Pick<RelicDefinition, 'endpoints'>, parameters: JsonObject): string | null {
+  const [first = null, ...others] = Object.keys(endpoints);
+  const given = Object.keys(parameters);
+  const isClosed = first !== null && endpoints[first]?.parameters['additionalProperties'] === false;
+  if (!isClosed || given.every((key) => takes(endpoints[first], key))) return first;
+  return others.find((name) => given.every((key) => takes(endpoints[name], key))) ?? first;
+}
+
+/** `parameters`, or `body` next to a `method`, can hold all parameters of a call. */
+function unwrapped(given: JsonObject, endpoint: RelicEndpoint | undefined): JsonObject {
+  const { parameters } = given;
+  if (isJsonObject(parameters) && Object.keys(given).length === 1) return parameters;
+  const { method, body, ...rest } = given;
+  const isRequest =
+    isJsonObject(body) && Object.keys(rest).length === 0 && (method === undefined || !takes(endpoint, 'method'));
+  return isRequest && !takes(endpoint, 'body') ? body : given;
+}
+
+/** Whether an endpoint declares a parameter. */
+function takes(endpoint: RelicEndpoint | undefined, parameter: string): boolean {
+  const properties = endpoint?.parameters['properties'];
+  return isJsonObject(properties) && Object.hasOwn(properties, parameter);
+}
+
+function without(values: JsonObject, key: string): JsonObject {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => name !== key));
 }
 
 export const relicExecutor: Executor = {
@@ -41,7 +100,7 @@ export const relicExecutor: Executor = {
     if (relic == null) {
       return failure('unknown_name', `No relic is called "${call.action.name}"`, { beforeDispatch: true });
     }
-    const target = relicTarget({ name: call.action.name, parameters: call.parameters });
+    const target = relicTarget(call.action, new Map([[relic.name, relic]]), call.parameters);
     const endpoint = target.endpoint === null ? undefined : relic.endpoints[target.endpoint];
     if (endpoint === undefined || target.endpoint === null || !Object.hasOwn(relic.endpoints, target.endpoint)) {
       const asked =

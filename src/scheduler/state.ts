@@ -38,8 +38,9 @@ export interface ActionNode {
   readonly index: number;
   readonly iteration: number;
   readonly id: string;
-  readonly declaration: ActionDeclaration;
-  readonly policy: ActionPolicy;
+  /** Replaced by a second declaration that adds parameters (P6). */
+  declaration: ActionDeclaration;
+  policy: ActionPolicy;
   /** The parser rejected it: `declaration` is a placeholder. */
   readonly refused: boolean;
   /** As declared, except that an awaited fire_and_forget action is async (S4). */

@@ -14,8 +14,8 @@
  * recorded inputs; there is no other stored form (J9).
  *
  * Invariants:
- *  1. An action is queued at most once and settled exactly once (S10). `queue` is its first command, except that a
- *     rejected action is only settled.
+ *  1. An action is settled exactly once (S10). `queue` is its first command, except that a rejected action is only
+ *     settled. It is queued again only if a second declaration adds its parameters (P6).
  *  2. An action starts after all its dependencies have settled (S3, S4), never twice at the same time, and never after
  *     it has settled.
  *  3. At most `maxParallelActions` actions that need a slot run at once, at most `concurrency` of one target and
@@ -182,7 +182,7 @@ function declare(frame: StepFrame, action: ActionDeclaration, policy: ActionPoli
   const generation = openGeneration(state);
   if (generation === null) return;
   const namesake = state.ids.get(action.id);
-  if (namesake !== undefined && namesake.iteration === generation.iteration && namesake.admitted) {
+  if (namesake?.iteration === generation.iteration && namesake.admitted) {
     return declareAgain(frame, generation, namesake, action, policy);
   }
   const node = addNode(state, generation, action, policy, false);
@@ -260,9 +260,51 @@ function declareAgain(
     frame.out.push({ type: 'warn', code: 'duplicate_action', message, key: first.key });
     return;
   }
+  if (isReplaceable(frame.state, first, action, policy)) return replace(frame, first, action, policy);
   const node = addNode(frame.state, generation, action, policy, false);
   const message = `The id "${action.id}" is already used in this generation; choose another`;
   settle(frame, node, { status: 'rejected', code: 'duplicate_id', message });
+}
+
+/**
+ * Whether a second declaration only adds the parameters of the first one, which has none, has not started or asked for
+ * an approval, and which nothing depends on. What it refers to was declared before the first one, so no cycle closes.
+ */
+function isReplaceable(state: RunState, first: ActionNode, action: ActionDeclaration, policy: ActionPolicy): boolean {
+  const { declaration, stage } = first;
+  const { parameters, references } = declaration;
+  if (Object.keys(parameters).length > 0 || first.dependents.length > 0 || policy.refusal !== null) return false;
+  if (!sameAction(declaration, { ...action, parameters, references, repaired: declaration.repaired })) return false;
+  const producers = action.references.map((name) => producerOf(state, name));
+  if (producers.some((producer) => producer !== null && producer.index >= first.index)) return false;
+  if (stage === 'waiting') return true;
+  return (
+    (stage === 'held' || stage === 'ready') &&
+    producers.every((producer) => producer === null || producer.stage === 'settled')
+  );
+}
+
+/** The second declaration of an id takes the place of the first one, which is queued again with its parameters. */
+function replace(frame: StepFrame, node: ActionNode, action: ActionDeclaration, policy: ActionPolicy): void {
+  const { state, out } = frame;
+  const message = `Action "${node.id}" was declared without parameters, and again with them: the second declaration counts`;
+  out.push({ type: 'warn', code: 'duplicate_action', message, key: node.key });
+  node.declaration = action;
+  node.policy = policy;
+  for (const name of action.references) {
+    const producer = producerOf(state, name);
+    if (producer === null) continue;
+    node.bound = [...node.bound, [name, producer]];
+    if (node.dependencies.includes(producer)) continue;
+    awaited(frame, producer);
+    node.dependencies = [...node.dependencies, producer];
+    link(state, node, producer);
+  }
+  if (!node.queued) return;
+  node.queued = false;
+  if (state.generation !== null) state.generation.accepted -= 1;
+  queue(frame, node);
+  consider(frame, node);
 }
 
 function refuse(frame: StepFrame, rejection: ActionRejection): void {

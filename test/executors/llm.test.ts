@@ -33,6 +33,17 @@ test('[P6] system and model are optional', async () => {
   expect(asked).toMatchObject([{ system: null, model: null }]);
 });
 
+test.each<[parameters: JsonObject, name: string, prompt: string, system: string | null]>([
+  [{ text: 'A' }, 'llm', 'A', null],
+  [{ text: 'A', words: 5 }, 'summarise', '{"text":"A","words":5}', 'Your task is called "summarise".'],
+  [{ text: 'A', system: 'Be kind' }, 'summarise', 'A', 'Be kind'],
+  [{ prompt: 'A', words: 5 }, 'summarise', 'A', null],
+])('[P6] named values %j of "%s"', async (parameters, name, prompt, system) => {
+  const { asked, context } = model('x');
+  await llmExecutor.execute(callOf(parameters, { action: { type: 'llm', name } }), context);
+  expect(asked).toMatchObject([{ prompt, system }]);
+});
+
 const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
 
 test.each(['{"n": 3}', 'Here it is:\n```json\n{"n": 3}\n```\nDone.'])(

@@ -70,7 +70,73 @@ test.each([
   ['store.get', { endpoint: 'set' }, { relic: 'store', endpoint: 'get', parameters: { endpoint: 'set' } }],
   ['store', { key: 'x' }, { relic: 'store', endpoint: null, parameters: { key: 'x' } }],
 ])('[P6] %s with %j', (name, parameters, target) => {
-  expect(relicTarget({ name, parameters })).toEqual(target);
+  expect(relicTarget({ name, parameters }, null)).toEqual({ ...target, note: null });
+});
+
+describe('[P6] a relic call that names its endpoint in another way, or not at all', () => {
+  const schema = (...names: string[]): JsonObject => ({
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, {}])),
+    additionalProperties: false,
+  });
+  const known = new Map([
+    [
+      'store',
+      relicOf(CONTAINER_RELIC, {
+        endpoints: {
+          read: endpoint('read', 'GET', '/read', { parameters: schema('key', 'action') }),
+          write: endpoint('write', 'PUT', '/write', { parameters: schema('key', 'value') }),
+          post: endpoint('post', 'POST', '/post', { parameters: schema('body', 'method') }),
+        },
+      }),
+    ],
+    ['empty', relicOf(CONTAINER_RELIC, { endpoints: {} })],
+  ]);
+  const target = (parameters: JsonObject, values?: JsonObject): unknown[] => {
+    const found = relicTarget({ name: 'store', parameters }, known, values);
+    return [found.endpoint, found.parameters, found.note];
+  };
+
+  test.each<[what: string, parameters: JsonObject, endpoint: string, passed: JsonObject, note: string | null]>([
+    [
+      'operation',
+      { operation: 'write', key: 'k', value: 1 },
+      'write',
+      { key: 'k', value: 1 },
+      '"operation" names its endpoint',
+    ],
+    ['action', { action: 'write', parameters: { key: 'k' } }, 'write', { key: 'k' }, '"action" names its endpoint'],
+    ['an unknown operation', { operation: 'wirte', key: 'k' }, 'wirte', { key: 'k' }, '"operation" names its endpoint'],
+    ['a parameter with that name', { action: 'x' }, 'read', { action: 'x' }, 'it names no endpoint: "read" is called'],
+    ['nothing', {}, 'read', {}, 'it names no endpoint: "read" is called'],
+    [
+      'parameters of one endpoint',
+      { key: 'k', value: 1 },
+      'write',
+      { key: 'k', value: 1 },
+      'it names no endpoint: "write" is called',
+    ],
+    ['parameters of none', { other: 1 }, 'read', { other: 1 }, 'it names no endpoint: "read" is called'],
+    ['endpoint, with a request', { endpoint: 'write', method: 'PUT', body: { key: 'k' } }, 'write', { key: 'k' }, null],
+    ['endpoint, with a parameter called body', { endpoint: 'post', body: { a: 1 } }, 'post', { body: { a: 1 } }, null],
+    ['endpoint before operation', { endpoint: 'read', operation: 'write' }, 'read', { operation: 'write' }, null],
+  ])('%s', (_what, parameters, name, passed, note) => {
+    expect(target(parameters)).toEqual([name, passed, note]);
+  });
+
+  test('[X4] values of references never decide which endpoint is called', () => {
+    expect(target({ action: '$choice' }, { action: 'write' })).toEqual([
+      'read',
+      { action: 'write' },
+      expect.any(String),
+    ]);
+    expect(target({ operation: '$choice' }, { operation: 'write' })[0]).toBe('$choice');
+    expect(target({ key: '$key', value: 1 }, { key: 'k', value: 1 })[1]).toEqual({ key: 'k', value: 1 });
+  });
+
+  test('a relic without endpoints', () => {
+    expect(relicTarget({ name: 'empty', parameters: {} }, known).endpoint).toBeNull();
+  });
 });
 
 test.each<[string, string, JsonObject, string, JsonObject | null]>([
@@ -115,7 +181,7 @@ describe('a relic action', () => {
 
   test.each([
     ['store.nope', {}, 'unknown_endpoint', 'has no endpoint "nope" (it has: get, set, add)'],
-    ['store', {}, 'unknown_endpoint', 'was called without an endpoint'],
+    ['store', {}, 'invalid_parameters', 'parameters.key'],
     ['store.constructor', {}, 'unknown_endpoint', 'has no endpoint'],
     ['store.get', {}, 'invalid_parameters', 'parameters.key'],
     ['store.get', { key: 5 }, 'invalid_parameters', 'parameters.key: expected string'],

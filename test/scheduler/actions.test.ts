@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { counts, statusOf } from '../../src/scheduler/step.ts';
+import { action, counts, statusOf } from '../../src/scheduler/step.ts';
 import { Driver, withoutTimers, failure } from '../support/scheduler-kit.ts';
 
 describe('S5 slots', () => {
@@ -578,6 +578,116 @@ describe('J8 approvals', () => {
       'complete_iteration 1',
       'end_run cancelled',
       'drained',
+    ]);
+  });
+});
+
+describe('P6 a second declaration after one without parameters', () => {
+  const full = { n: 1 };
+
+  test('[P6] [S10] it takes the place of one that has not started', () => {
+    const run = new Driver();
+    run.declare({ id: 'first', mode: 'sync' });
+    expect(withoutTimers(run.declare({ id: 'a' }))).toEqual(['queue a []']);
+    expect(withoutTimers(run.declare({ id: 'a', parameters: full }))).toEqual(['warn duplicate_action', 'queue a []']);
+    expect(action(run.state, '1/1')).toMatchObject({ id: 'a', parameters: full });
+    expect(withoutTimers(run.succeed('first'))).toEqual(['settle first completed', 'start a']);
+    expect(counts(run.state)).toMatchObject({ running: 1, settled: 1 });
+  });
+
+  test('[S5] one that waits for a slot is replaced, too', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'plug' });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'a', parameters: full });
+    expect(withoutTimers(run.succeed('plug'))).toEqual(['settle plug completed', 'start a']);
+  });
+
+  test('[S14] one that is held is replaced, too', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { dispatch: 'after_generation' });
+    run.declare({ id: 'a', parameters: full }, { dispatch: 'after_generation' });
+    expect(withoutTimers(run.end())).toContain('start a');
+  });
+
+  test('[P12] [S4] references of the second one are dependencies, and later actions wait for it', () => {
+    const run = new Driver();
+    run.declare({ id: 'plug', mode: 'sync' });
+    run.declare({ id: 'data', dependsOn: [] });
+    run.declare({ id: 'a', mode: 'sync' });
+    expect(
+      withoutTimers(run.declare({ id: 'a', mode: 'sync', parameters: { of: '$data' }, references: ['data'] })),
+    ).toEqual(['warn duplicate_action', 'queue a [data]']);
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    expect(withoutTimers(run.succeed('plug'))).toEqual(['settle plug completed']);
+    expect(withoutTimers(run.succeed('data'))).toEqual(['settle data completed', 'start a']);
+  });
+
+  const plugged = (run: Driver): void => {
+    run.declare({ id: 'plug', mode: 'sync' });
+  };
+  test.each<[what: string, prepare: (run: Driver) => void, second: Parameters<Driver['declare']>[0]]>([
+    ['has started', (run) => run.declare({ id: 'a' }), { id: 'a', parameters: full }],
+    [
+      'has parameters',
+      (run) => {
+        plugged(run);
+        run.declare({ id: 'a', parameters: { n: 0 } });
+      },
+      { id: 'a', parameters: full },
+    ],
+    [
+      'differs in another field',
+      (run) => {
+        plugged(run);
+        run.declare({ id: 'a', priority: 1 });
+      },
+      { id: 'a', parameters: full },
+    ],
+    [
+      'is awaited by another action',
+      (run) => {
+        plugged(run);
+        run.declare({ id: 'a' });
+        run.declare({ id: 'b', dependsOn: ['a'] });
+      },
+      { id: 'a', parameters: full },
+    ],
+    [
+      'was declared before what the second one needs',
+      (run) => {
+        plugged(run);
+        run.declare({ id: 'a' });
+        run.declare({ id: 'b' });
+      },
+      { id: 'a', parameters: full, references: ['b'] },
+    ],
+    [
+      'waits for an approval',
+      (run) => run.declare({ id: 'a' }, { needsApproval: true }),
+      { id: 'a', parameters: full },
+    ],
+    [
+      'is ready, and the second one needs more',
+      (run) => {
+        for (let slot = 0; slot < 5; slot += 1) run.declare({ id: `plug${slot}` });
+        run.declare({ id: 'a' });
+      },
+      { id: 'a', parameters: full, references: ['plug0'] },
+    ],
+  ])('[P6] it is rejected if the first one %s', (_what, prepare, second) => {
+    const run = new Driver();
+    prepare(run);
+    expect(withoutTimers(run.declare(second))).toEqual(["settle a' rejected duplicate_id"]);
+  });
+
+  test('[X4] it is rejected if its target must not be called with these parameters', () => {
+    const run = new Driver();
+    plugged(run);
+    run.declare({ id: 'a' });
+    const refusal = { code: 'not_allowed', message: 'no' } as const;
+    expect(withoutTimers(run.declare({ id: 'a', parameters: full }, { refusal }))).toEqual([
+      "settle a' rejected duplicate_id",
     ]);
   });
 });

@@ -50,7 +50,7 @@ export function relicOf(
   resolved: Pick<ResolvedAgent, 'relics'>,
 ): RelicDefinition | null {
   return action.type === 'relic'
-    ? (resolved.relics.get(relicTarget({ name: action.name, parameters: {} }).relic) ?? null)
+    ? (resolved.relics.get(relicTarget({ name: action.name, parameters: {} }, null).relic) ?? null)
     : null;
 }
 
@@ -59,9 +59,19 @@ function endpointOf(
   action: Pick<ActionDeclaration, 'name' | 'parameters'>,
   resolved: ResolvedAgent | null,
 ): RelicEndpoint | null {
-  const { relic, endpoint } = relicTarget(action);
+  const { relic, endpoint } = relicTarget(action, resolved?.relics ?? null);
   const endpoints = resolved?.relics.get(relic)?.endpoints ?? {};
   return endpoint !== null && Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint] ?? null) : null;
+}
+
+/** How an action's target was understood, if it is not in its own form; null otherwise (P6). */
+export function targetNote(
+  action: Pick<ActionDeclaration, 'id' | 'type' | 'name' | 'parameters'>,
+  resolved: ResolvedAgent,
+): string | null {
+  if (action.type !== 'relic') return null;
+  const { note } = relicTarget(action, resolved.relics);
+  return note === null ? null : `relic "${action.id}": ${note}`;
 }
 
 /** `type/name`: the key for learned durations and concurrency. */
@@ -122,7 +132,7 @@ function notImported(
 ): Refusal | null {
   const { agent, tools, knownNames } = resolved;
   const imported = type === 'tool' ? [...tools.keys()] : agent.imports[`${type}s`];
-  const name = type === 'relic' ? relicTarget(action).relic : action.name;
+  const name = type === 'relic' ? relicTarget(action, null).relic : action.name;
   if (imported.includes(name)) return type === 'relic' ? unknownEndpoint(action, resolved) : null;
   return unknownName(type, name, agent.name, imported, knownNames[type]);
 }
@@ -132,7 +142,7 @@ function unknownEndpoint(
   action: Pick<ActionDeclaration, 'name' | 'parameters'>,
   resolved: ResolvedAgent,
 ): Refusal | null {
-  const { relic: name, endpoint } = relicTarget(action);
+  const { relic: name, endpoint } = relicTarget(action, resolved.relics);
   const relic = resolved.relics.get(name);
   if (relic === undefined || endpoint === null || Object.hasOwn(relic.endpoints, endpoint)) return null;
   const known = Object.keys(relic.endpoints);

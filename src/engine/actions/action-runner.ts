@@ -19,7 +19,7 @@ import type { OutcomeReader } from '../run/outcome-reader.ts';
 import type { OpenReference } from '../run/resolve-names.ts';
 import { iterationOf, ordinalOf, RunNames } from '../run/run-names.ts';
 import { ActionLog, errorJson } from './action-log.ts';
-import { cacheTtlOf, effectsOf, policyOf, toolOf } from './action-policy.ts';
+import { cacheTtlOf, effectsOf, policyOf, targetNote, toolOf } from './action-policy.ts';
 import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Approvals } from './approvals.ts';
@@ -81,13 +81,17 @@ export class ActionRunner {
   queued(key: ActionKey, dependsOn: readonly ActionKey[]): void {
     const { context, log, actions } = this.#scope;
     const action = actions.declaration(key);
-    const estimate = this.#estimates.get(key) ?? 0;
-    this.#estimates.delete(key);
+    // The key of its declaration, which may be the second one of its id.
+    const declared = `${iterationOf(key)}/${action.ordinal}`;
+    const estimate = this.#estimates.get(declared) ?? 0;
+    this.#estimates.delete(declared);
     const tool = toolOf(action, context.resolved);
     if ((action.cacheTtlMs ?? 0) > 0 && cacheTtlOf(action, effectsOf(action.type, tool), tool) === null) {
       const message = `Action "${action.id}" has a cache_ttl, but ${action.type} "${action.name}" is not pure: it runs every time`;
       log.warn('cache_ignored', message, action);
     }
+    const note = targetNote(action, context.resolved);
+    if (note !== null) log.warn('foreign_form', note, action);
     actions.append(
       'action_queued',
       key,

@@ -14,6 +14,7 @@ import type { NativeCall, ToolCallReader } from '../../protocol/native/tool-call
 import { createParser } from '../../protocol/parser/parser.ts';
 import type { ProtocolParser } from '../../protocol/parser/parser.ts';
 import { effectsOf } from '../actions/action-policy.ts';
+import { knownTargets } from '../actions/known-targets.ts';
 import type { StreamPiece } from '../run/run-input.ts';
 import type { RunContext } from '../run/run-context.ts';
 
@@ -42,6 +43,7 @@ export class GenerationReader {
     };
     this.#text = createParser({
       ...shared,
+      targets: knownTargets(resolved),
       actInReasoning,
       // The whole text of a workflow is one generation.
       ...(source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),

@@ -197,7 +197,8 @@ export class RunFold {
     this.#iterations = Math.max(this.#iterations, event.iteration);
     switch (event.type) {
       case 'action_queued':
-        this.#actionOf(event);
+        // A second declaration adds the parameters (P6).
+        this.#actionOf(event).declaredSeq = event.seq;
         break;
       case 'approval_requested': {
         const { approval_id, sha256, bytes } = event.data;
@@ -352,7 +353,7 @@ interface OutlinedAction {
   /** The event with its output. */
   outputSeq: number | null;
   /** The event with its declared parameters. */
-  readonly declaredSeq: number | null;
+  declaredSeq: number | null;
   /** The event with its executed parameters. */
   parametersSeq: number | null;
 }

@@ -17,17 +17,19 @@ import { relicTarget } from '../../executors/relic.ts';
 export class RunShapes {
   readonly #earlier: LearnedShapes;
   readonly #targets: ReadonlySet<string>;
+  readonly #relics: ResolvedAgent['relics'];
   readonly #observed = new Map<string, Shape>();
   readonly #taken = new Map<string, string>();
 
   constructor(resolved: ResolvedAgent) {
     this.#earlier = resolved.shapes ?? {};
     this.#targets = new Set(undescribedTargets(resolved));
+    this.#relics = resolved.relics;
   }
 
   /** An action has succeeded. */
   note(action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>, output: Json): void {
-    const target = targetOf(action);
+    const target = this.#targetOf(action);
     if (!this.#targets.has(target)) return;
     const observed = this.#observed.get(target);
     if (observed === undefined && this.#observed.size >= limits.learnedShapesPerRun) return;
@@ -49,10 +51,10 @@ export class RunShapes {
     }
     return Object.fromEntries(changed);
   }
-}
 
-function targetOf(action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>): string {
-  if (action.type !== 'relic') return `${action.type}/${action.name}`;
-  const { relic, endpoint } = relicTarget(action);
-  return `relic/${relic}.${endpoint ?? ''}`;
+  #targetOf(action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>): string {
+    if (action.type !== 'relic') return `${action.type}/${action.name}`;
+    const { relic, endpoint } = relicTarget(action, this.#relics);
+    return `relic/${relic}.${endpoint ?? ''}`;
+  }
 }

@@ -20,6 +20,7 @@
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import type { KnownTargets } from './action/action-fields.ts';
 import { ActionReader } from './action/action-reader.ts';
 import type { Numbering, Rejection } from './action/action-reader.ts';
 import { BlockWriter } from './block-writer.ts';
@@ -49,6 +50,8 @@ export interface ParserOptions {
   readonly maxActions?: number;
   /** Whether a target has unsafe effects: then a repaired body is rejected (P8). */
   readonly unsafe?: (type: ActionType, name: string) => boolean;
+  /** What the agent's manifest says about targets; without it, nothing is known. */
+  readonly targets?: KnownTargets | null;
 }
 
 export interface ProtocolParser {
@@ -120,7 +123,12 @@ class Parser implements ProtocolParser {
     this.#numbering = options.numbering ?? { ordinal: 0, autoId: options.firstAutoId ?? 1 };
     const most = Math.min(options.maxActions ?? limits.actionsPerGeneration, options.actionsLeft ?? Infinity);
     this.#actions = new ActionReader(
-      { maxActions: Math.max(0, most), strict: options.json === 'strict', unsafe: options.unsafe },
+      {
+        maxActions: Math.max(0, most),
+        strict: options.json === 'strict',
+        unsafe: options.unsafe,
+        targets: options.targets ?? null,
+      },
       this.#numbering,
       this.#writer,
       this.#position,
@@ -312,10 +320,14 @@ class Parser implements ProtocolParser {
 
   #openResponse(): void {
     const { head, offset } = this.#reader;
-    const { final, unknown, invalid } = readFinality(head);
+    const { final, unknown, invalid, nonTerminating } = readFinality(head);
     if (unknown.length > 0) {
       const message = `<response> has no attribute ${excerptOf(unknown.join(', '))}`;
       this.#writer.warn('unknown_attribute', message, offset);
+    }
+    if (nonTerminating !== null) {
+      const message = `non_terminating="${excerptOf(nonTerminating)}" means final="${String(final)}"`;
+      this.#writer.warn('foreign_form', message, offset);
     }
     if (invalid !== null) {
       this.#writer.warn('invalid_field', `final="${excerptOf(invalid)}" is neither true nor false`, offset);

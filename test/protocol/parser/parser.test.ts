@@ -224,7 +224,11 @@ const CASES: readonly Case[] = [
     rule: 'P5',
     says: 'unknown attributes are listed in one warning',
     text: '<action name="echo" colour="red" size=2>{}</action>',
-    gives: ['open tool echo sync', 'warning unknown_attribute', 'action auto_1 tool:echo sync {}'],
+    gives: [
+      'open tool echo sync',
+      'warning unknown_attribute',
+      'action auto_1 tool:echo sync {"colour":"red","size":2}',
+    ],
   },
   // --- P6: the body ---
   {
@@ -851,7 +855,9 @@ describe('edge cases', () => {
       '<action name="x" note=a<b other=<<c id="q>{"a":1}</action>',
     ]) {
       const whole = parse(text);
-      expect(actionsOf(whole).map(({ id, parameters }) => [id, parameters])).toEqual([['q', { a: 1 }]]);
+      expect(actionsOf(whole).map(({ id, parameters }) => [id, parameters])).toMatchObject([
+        ['q', { a: 1, note: 'a<b' }],
+      ]);
       for (const { name, chunks } of waysToCut(text, 10)) expect(join(feedChunks(chunks)), name).toEqual(whole);
     }
   });

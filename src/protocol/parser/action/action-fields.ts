@@ -14,6 +14,7 @@ import { parameterReferences } from '../../references/references.ts';
 import { fieldOf, schedulingFieldOf } from './action-head.ts';
 import type { ActionHead, Field, RawFields } from './action-head.ts';
 import {
+  attributeValue,
   bareName,
   isBackoff,
   isCount,
@@ -28,6 +29,13 @@ import {
 export interface FieldWarning {
   readonly code: WarningCode;
   readonly message: string;
+}
+
+/** What the agent's manifest says about the targets of its actions. */
+export interface KnownTargets {
+  readonly isTool: (name: string) => boolean;
+  /** The kind of a parameter; `none` if the target has no such parameter. */
+  readonly parameterKind: (type: ActionType, name: string, parameter: string) => 'text' | 'any' | 'none';
 }
 
 export type DeclaredFields = Omit<ActionDeclaration, 'ordinal' | 'id' | 'embeddedInThought' | 'repaired' | 'span'>;
@@ -53,9 +61,18 @@ export function declaredId(head: ActionHead, body: JsonObject, form: BodyForm): 
   return String(id).trim() || head.id;
 }
 
-/** @param mayRefer whether parameters in the body may contain references */
-export function readFields(head: ActionHead, body: JsonObject, form: BodyForm, mayRefer: boolean): ReadFields {
-  return new FieldReader(head, body, form, mayRefer).read();
+/**
+ * @param mayRefer whether parameters in the body may contain references
+ * @param targets what is known about the targets of actions; null if nothing is
+ */
+export function readFields(
+  head: ActionHead,
+  body: JsonObject,
+  form: BodyForm,
+  mayRefer: boolean,
+  targets: KnownTargets | null,
+): ReadFields {
+  return new FieldReader(head, body, form, mayRefer, targets).read();
 }
 
 const NO_REFERENCES: readonly string[] = [];
@@ -75,22 +92,23 @@ class FieldReader {
   readonly #form: BodyForm;
   readonly #raw: RawFields;
   readonly #mayRefer: boolean;
+  readonly #targets: KnownTargets | null;
   readonly #warnings: FieldWarning[] = [];
   readonly #conflicts: string[] = [];
   readonly #invalid: string[] = [];
 
-  constructor(head: ActionHead, body: JsonObject, form: BodyForm, mayRefer: boolean) {
+  constructor(head: ActionHead, body: JsonObject, form: BodyForm, mayRefer: boolean, targets: KnownTargets | null) {
     this.#head = head;
     this.#body = body;
     this.#form = form;
     this.#raw = head.raw;
+    this.#targets = targets;
     // Parameters in the tag are not part of the body's text.
-    this.#mayRefer = mayRefer || head.raw.parameters !== undefined;
+    this.#mayRefer = mayRefer || head.raw.parameters !== undefined || head.unknown.length > 0;
   }
 
   read(): ReadFields {
     try {
-      this.#report('unknown_attribute', 'not part of the protocol; put parameters in the body', this.#head.unknown);
       if (this.#form === 'full') this.#takeBody();
       else if (this.#head.name === null) this.#takeScheduling();
       const fields = this.#fields();
@@ -106,7 +124,7 @@ class FieldReader {
   #fields(): DeclaredFields {
     const type = this.#type();
     const name = this.#name(type);
-    const parameters = this.#form === 'parameters' ? this.#body : this.#parameters();
+    const parameters = this.#withAttributes(type, name, this.#form === 'parameters' ? this.#body : this.#parameters());
     const when = this.#condition();
     let references = this.#mayRefer ? parameterReferences(type, parameters) : NO_REFERENCES;
     if (when !== null) references = [...new Set([...references, ...conditionNames(when)])];
@@ -198,6 +216,25 @@ class FieldReader {
       if (isJsonObject(value)) return value;
     }
     throw new Rejected('invalid_action', `parameters must be a JSON object, not ${show(given)}`);
+  }
+
+  /** Unknown attributes are parameters of a compact call, unless the body has them. */
+  #withAttributes(type: ActionType, name: string, given: JsonObject): JsonObject {
+    const { unknown } = this.#head;
+    if (unknown.length === 0) return given;
+    const taken: string[] = [];
+    const parameters: [string, Json][] = [];
+    for (const [key, value] of unknown) {
+      const kind = this.#form === 'full' ? 'none' : (this.#targets?.parameterKind(type, name, key) ?? 'any');
+      if (kind === 'none' || Object.hasOwn(given, key) || taken.includes(key)) continue;
+      taken.push(key);
+      parameters.push([key, kind === 'text' ? value : attributeValue(value)]);
+    }
+    const ignored = unknown.flatMap(([key]) => (taken.includes(key) ? [] : [key]));
+    this.#report('unknown_attribute', 'not part of the protocol; put parameters in the body', ignored);
+    this.#report('unknown_attribute', 'read as parameters; put parameters in the body', taken);
+    // fromEntries defines own properties, even for `__proto__`.
+    return parameters.length === 0 ? given : Object.fromEntries([...parameters, ...Object.entries(given)]);
   }
 
   #outputKey(): string | null {

@@ -65,9 +65,11 @@ export interface ActionHead {
   readonly name: string | null;
   readonly id: string | null;
   readonly raw: RawFields;
-  /** Attributes that are not fields. */
-  readonly unknown: readonly string[];
+  /** Attributes that are not fields, with their values. */
+  readonly unknown: readonly Attribute[];
 }
+
+export type Attribute = readonly [name: string, value: string];
 
 const FIELDS: ReadonlyMap<string, Field> = new Map<string, Field>([
   ...(Object.keys(noFields()) as Field[]).map((field) => [field, field] as const),
@@ -90,10 +92,10 @@ export function schedulingFieldOf(key: string): Field | undefined {
 
 export function readHead(tag: TagHead): ActionHead {
   const raw = noFields();
-  const unknown: string[] = [];
+  const unknown: Attribute[] = [];
   tag.attributes((name, value) => {
     const field = fieldOf(name);
-    if (field === undefined) unknown.push(name);
+    if (field === undefined) unknown.push([name, value]);
     else raw[field] ??= value;
   });
   return headOf(raw, unknown);
@@ -104,7 +106,7 @@ export function headFrom(fields: Partial<RawFields>): ActionHead {
   return headOf({ ...noFields(), ...fields }, []);
 }
 
-function headOf(raw: RawFields, unknown: readonly string[]): ActionHead {
+function headOf(raw: RawFields, unknown: readonly Attribute[]): ActionHead {
   const { mode = 'sync', name, id } = raw;
   const type = typeof raw.type === 'string' ? actionTypeOf(raw.type) : DEFAULT_ACTION_TYPE;
   if (type !== null && raw.type !== undefined) raw.type = type;

@@ -11,8 +11,10 @@
  *     rejected; later ones are skipped.
  */
 import type { ActionType, RejectionCode } from '../../../domain/action.ts';
+import type { JsonObject } from '../../../domain/json.ts';
 import { limits } from '../../../domain/limits.ts';
 import { ActionBody } from './action-body.ts';
+import type { KnownTargets } from './action-fields.ts';
 import { headFrom, readHead } from './action-head.ts';
 import type { ActionHead } from './action-head.ts';
 import type { RepairBudget } from './action-json.ts';
@@ -41,6 +43,7 @@ export interface ActionReaderOptions {
   /** Accepts strict JSON only (P8). */
   readonly strict: boolean;
   readonly unsafe: ((type: ActionType, name: string) => boolean) | undefined;
+  readonly targets: KnownTargets | null;
 }
 
 /** An action whose opening tag was read and whose body is being collected. */
@@ -63,6 +66,8 @@ export class ActionReader {
   readonly #numbering: Numbering;
   readonly #writer: BlockWriter;
   readonly #ids = new DeclaredIds();
+  /** Ids of declarations without parameters: a second one may follow with them (P6). */
+  readonly #empty = new Set<string>();
   readonly #repair: RepairBudget | null;
   readonly body: ActionBody;
   #action: OpenAction | null = null;
@@ -130,11 +135,11 @@ export class ActionReader {
       const message = `The body is longer than ${limits.actionBodyBytes} bytes`;
       return this.#reject(action, { code: 'too_large', message });
     }
-    const { unsafe } = this.#options;
-    const read = readAction(action.head, body, { repair: this.#repair, unsafe });
+    const { unsafe, targets } = this.#options;
+    const read = readAction(action.head, body, { repair: this.#repair, unsafe, targets });
     if (!read.ok) return this.#reject(action, read, read.id, read.index);
     const { id } = read;
-    if (id !== null && this.#repeats(action, id)) return;
+    if (id !== null && this.#repeats(action, id, read.fields.parameters)) return;
     for (const { code, message } of read.warnings) this.#writer.warn(code, message, action.start);
     const declaration = declarationOf(read.fields, {
       ordinal: action.ordinal,
@@ -147,9 +152,18 @@ export class ActionReader {
   }
 
   /** Whether the id was already used in this generation; reports it (P6). */
-  #repeats(action: OpenAction, id: string): boolean {
-    switch (this.#ids.declare(id, `${action.tag}>${this.body.source}`)) {
+  #repeats(action: OpenAction, id: string, parameters: JsonObject): boolean {
+    const isEmpty = Object.keys(parameters).length === 0;
+    const text = `${action.tag}>${this.body.source}`;
+    const known = this.#ids.declare(id, text);
+    if (known === 'other' && !isEmpty && this.#empty.delete(id)) {
+      // The scheduler knows whether the empty one has started.
+      this.#ids.replace(id, text);
+      return false;
+    }
+    switch (known) {
       case 'new':
+        if (isEmpty) this.#empty.add(id);
         return false;
       case 'same': {
         const message = `The action "${id}" was declared twice with the same text; it runs once`;

@@ -33,6 +33,12 @@ export class DeclaredIds {
     return 'new';
   }
 
+  /** Replaces the declaration under an id. */
+  replace(id: string, text: string): void {
+    this.#declared.delete(id);
+    this.declare(id, text);
+  }
+
   /** Does the hashing that `declare` postponed. */
   settle(): void {
     if (this.#waiting === null) return;

@@ -8,6 +8,7 @@ const MODES: ReadonlyMap<string, ActionMode> = new Map([
   ['async', 'async'],
   ['fire_and_forget', 'fire_and_forget'],
   ['background', 'fire_and_forget'],
+  ['detached', 'fire_and_forget'],
 ]);
 
 /** Converts `dependsOn`, `depends-on` and `Depends_On` to `depends_on`. */
@@ -111,4 +112,12 @@ export function parseExactJson(text: string): Json | undefined {
   } catch {
     return undefined;
   }
+}
+
+const SCALAR = /^(?:true|false|-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?)$/;
+
+/** The value of a parameter that is written as an attribute: JSON if it is a number, a boolean, a list or an object. */
+export function attributeValue(text: string): Json {
+  const mayBeJson = SCALAR.test(text) || text.startsWith('{') || text.startsWith('[');
+  return mayBeJson ? (parseExactJson(text) ?? text) : text;
 }

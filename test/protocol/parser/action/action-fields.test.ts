@@ -218,7 +218,7 @@ describe('[P6] tag and body', () => {
         'x0, x1, x2, x3, x4, x5, x6, x7 and 2 more: not part of the protocol; ignored. Put parameters in "parameters"',
       ),
     ]);
-    expect(messagesOf(parse('<action name="t" color="red">{}</action>'))).toEqual([
+    expect(messagesOf(parse('<action name="t" color="red">{"parameters": {}}</action>'))).toEqual([
       expect.stringContaining('color: not part of the protocol; put parameters in the body'),
     ]);
     const eight = Array.from({ length: 8 }, (_, n) => `"x${n}": 1`).join(', ');
