@@ -592,7 +592,7 @@ describe('P6 a second declaration after one without parameters', () => {
     expect(withoutTimers(run.declare({ id: 'a', parameters: full }))).toEqual(['warn duplicate_action', 'queue a []']);
     expect(action(run.state, '1/1')).toMatchObject({ id: 'a', parameters: full });
     expect(withoutTimers(run.succeed('first'))).toEqual(['settle first completed', 'start a']);
-    expect(counts(run.state)).toMatchObject({ running: 1, settled: 1 });
+    expect(counts(run.state)).toMatchObject({ running: 1, completed: 1 });
   });
 
   test('[S5] one that waits for a slot is replaced, too', () => {
