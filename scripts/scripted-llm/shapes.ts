@@ -160,6 +160,7 @@ const SHAPES: Readonly<Record<(typeof SHAPE_NAMES)[number], Shape>> = {
     ],
     error: (status, message) => ({ error: { code: status, message, metadata: { provider_name: 'scripted' } } }),
   },
+  xai: { ...openai, reasoning: (delta) => chunk({ content: null, reasoning_content: delta }) },
   'workers-ai': {
     ...openai,
     error: (status, message) => ({ success: false, result: null, messages: [], errors: [{ code: status, message }] }),

@@ -240,9 +240,10 @@ class Loader {
       if (definition.kind !== 'Agent' || definition.feeds.length === 0) continue;
       const resolved: ResolvedAgent | null = catalog.agent(found.name);
       if (resolved === null) continue;
-      const { errors, warnings } = checkFeeds(resolved, this.#bundled);
+      const { feeds, errors, warnings } = checkFeeds(resolved, this.#bundled);
       for (const warning of warnings) this.#log.warn(found, { ...warning, part: 'value' });
       if (errors.length > 0) this.#built.delete(found);
+      else this.#built.set(found, { ...definition, feeds });
       this.#log.guarded(() => {
         for (const error of errors) this.#log.report(found, { ...error, part: 'value' });
       });
@@ -256,7 +257,10 @@ class Loader {
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#log.warn(found, warning);
       const bound = known.targets.every(
-        ({ written, kind, field, name }) => name === null || this.#bindings.resolve(written, kind, found, field),
+        ({ written, kind, field, name }) =>
+          // the bindings warn again of a tolerated name
+          (name === null && found.normalised.tolerance(field) === null) ||
+          this.#bindings.resolve(written, kind, found, field) === name,
       );
       return bound ? known.definition : null;
     }
@@ -267,8 +271,8 @@ class Loader {
       case 'relic':
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
-        return this.#build(found, agentSchema, (input, { target, ...context }) =>
-          toAgent(input, toImports(input.import, target), context),
+        return this.#build(found, agentSchema, (input, context) =>
+          toAgent(input, toImports(input.import, context.target), context),
         );
       case 'workflow':
         return this.#build(found, workflowSchema, (input, { target, ...context }) =>
@@ -289,7 +293,7 @@ class Loader {
       }) &&
       targets.every(({ written, kind, name }) => {
         const result = this.#index.resolve(written, kind, found);
-        return 'name' in result ? result.name === name : name === null;
+        return ('name' in result ? result.name : null) === name;
       })
     );
   }
@@ -374,10 +378,18 @@ class Loader {
       unknown: checked.unknown,
       intervals: this.#isStored(found) ? null : this.#intervals,
       work: new WorkMeter(limits.manifestSchemaSteps),
+      tolerance: (field) => found.normalised.tolerance(field),
       readFile: (path, field) => {
-        const text = this.#texts.get(this.#paths.resolve(file, path));
-        if (text === undefined) {
-          addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+        const tolerance = found.normalised.tolerance(field);
+        let text: string | null = null;
+        for (const one of [path, ...(tolerance?.others ?? [])]) {
+          text = this.#texts.get(this.#paths.resolve(file, one)) ?? null;
+          files.push({ path: one, text });
+          if (text !== null) break;
+        }
+        if (text === null) {
+          if (tolerance !== null) warn(field, tolerance.missing);
+          else addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
           return null;
         }
         left -= text.length;
@@ -386,8 +398,9 @@ class Loader {
           this.#log.report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
-        files.push({ path, text });
-        return text;
+        const { text: converted, note } = tolerance?.convert?.(text) ?? { text, note: null };
+        if (note !== null) warn(field, note);
+        return converted;
       },
       hasFile: (path) => {
         const text = this.#texts.get(this.#paths.resolve(file, path)) ?? null;
@@ -407,7 +420,7 @@ class Loader {
           return null;
         }
         const name = this.#bindings.resolve(written, kind, found, field);
-        if (name !== null) targets.push({ written, kind, field, name });
+        targets.push({ written, kind, field, name });
         return name;
       },
     });

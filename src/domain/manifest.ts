@@ -108,6 +108,7 @@ export const MODEL_PROVIDERS = [
   'mistral',
   'deepseek',
   'openrouter',
+  'xai',
   'workers-ai',
   'ai-gateway',
   'ollama',
@@ -218,6 +219,8 @@ export interface FeedDefinition {
   /** Longer values are cut, with a marker (F4). */
   readonly maxTokens: number;
   readonly enabled: boolean;
+  /** Text with a variable that decides in each session instead of `enabled` (M5). */
+  readonly enabledBy?: string;
   readonly source: FeedSource;
   readonly onError: 'skip' | 'use_cached' | 'use_default';
   /** Shown when `onError` is `use_default`. */

@@ -1,11 +1,13 @@
 /** Builds an agent's definition from its manifest, with all defaults (M8). */
 import { ACTION_TYPES } from '../../domain/action-types.ts';
+import type { Capability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
 import type { AgentDefinition, FeedDefinition, ModelChoice, ModelPrice } from '../../domain/manifest.ts';
 import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
+import type { ImportTarget } from './build-imports.ts';
 import { toFeed } from '../schema/feed.ts';
 import type { FeedInput } from '../schema/feed.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -15,16 +17,18 @@ import { toMs } from '../schema/units.ts';
 export function toAgent(
   input: AgentInput,
   imports: AgentDefinition['imports'],
-  context: BuildContext,
+  context: BuildContext & { readonly target: ImportTarget },
 ): AgentDefinition {
   const engine = input.cognitive_engine;
   const loop = input.loop ?? {};
   const protocol = input.protocol ?? {};
   const budgets = input.budgets ?? {};
+  const imported: string[] = [];
+  const feeds = toFeeds(input.context_feeds ?? [], imported, context);
   return {
     kind: 'Agent',
     ...toBase(input, context.unknown),
-    persona: toPersona(input.persona, context),
+    persona: toPersona(input, context),
     engine: {
       primary: toModelChoice(engine?.primary),
       fallbacks: [engine?.fallback ?? []].flat().map((choice) => toModelChoice(choice)),
@@ -34,8 +38,8 @@ export function toAgent(
       parameters: engine?.parameters ?? {},
       prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
     },
-    imports,
-    capabilities: [...new Set(input.capabilities)],
+    imports: { ...imports, tools: [...new Set([...imports.tools, ...imported])] },
+    capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
     ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
     internalActions: {
       enabled: input.internal_actions?.enabled ?? true,
@@ -68,7 +72,7 @@ export function toAgent(
       cost: budgets.cost ?? null,
       actions: budgets.actions ?? limits.actionsPerRun,
     },
-    feeds: toFeeds(input.context_feeds ?? [], context),
+    feeds,
     memory: {
       maxTurns: input.memory?.max_turns ?? null,
       summarizeAfter: input.memory?.summarize_after ?? null,
@@ -80,11 +84,26 @@ export function toAgent(
   };
 }
 
-function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefinition[] {
+/** Capabilities instead of imported tools that do not exist. */
+function granted(input: AgentInput, tools: readonly string[], context: BuildContext): Capability[] {
+  return (input.import?.tools ?? []).flatMap((name, index) => {
+    const grants = context.tolerance(['import', 'tools', index])?.grants;
+    return grants === undefined || tools.includes(name) ? [] : [grants];
+  });
+}
+
+/** @param imported receives the tools that sources import by themselves */
+function toFeeds(
+  written: readonly FeedInput[],
+  imported: string[],
+  context: BuildContext & { readonly target: ImportTarget },
+): FeedDefinition[] {
   const seen = new Set<string>();
   let periodic = 0;
-  return written.map((feed, index) => {
+  return written.flatMap((entry, index) => {
     const field = ['context_feeds', index];
+    const feed = withImportedSource(entry, field, imported, context);
+    if (feed === null) return [];
     if (seen.has(feed.id)) context.addIssue([...field, 'id'], `another feed is already called "${feed.id}"`);
     seen.add(feed.id);
     if (feed.type === 'periodic') periodic += 1;
@@ -92,10 +111,26 @@ function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefi
       const message = `"${feed.id}" is periodic feed number ${periodic} (allowed for one agent: ${limits.periodicFeeds})`;
       context.addIssue([...field, 'type'], message);
     }
-    return toFeed(feed, context.intervals?.feedMinMs ?? null, (path, message) =>
-      context.addIssue([...field, ...path], message),
-    );
+    return toFeed(feed, context.intervals?.feedMinMs ?? null, {
+      addIssue: (path, message) => context.addIssue([...field, ...path], message),
+      addWarning: (path, message) => context.warn([...field, ...path], message),
+    });
   });
+}
+
+/** The tool of a feed that the author imported as a feed is imported with it; null if it does not exist. */
+function withImportedSource(
+  feed: FeedInput,
+  field: FieldPath,
+  imported: string[],
+  context: BuildContext & { readonly target: ImportTarget },
+): FeedInput | null {
+  const at = [...field, 'source', 'name'];
+  if (feed.source?.name === undefined || context.tolerance(at) === null) return feed;
+  const name = context.target(feed.source.name, 'tool', at);
+  if (name === null) return null;
+  imported.push(name);
+  return { ...feed, source: { ...feed.source, name } };
 }
 
 type PriceInput = NonNullable<NonNullable<AgentInput['cognitive_engine']>['prices']>[string];
@@ -115,11 +150,13 @@ function toSlots(
   return slots;
 }
 
-type PersonaInput = AgentInput['persona'];
+/** Text, `{file}`, or a list of these. */
+type PersonaPart = string | { readonly file: string };
 
-function toPersona(persona: PersonaInput, context: BuildContext): AgentDefinition['persona'] {
+function toPersona(input: AgentInput, context: BuildContext): AgentDefinition['persona'] {
+  const { persona } = input;
   if (typeof persona === 'string') return { agent: persona, user: '', examples: [] };
-  const textOf = (written: string | { file: string } | undefined, field: FieldPath): string => {
+  const textOf = (written: PersonaPart | undefined, field: FieldPath): string => {
     if (written === undefined) return '';
     return typeof written === 'string' ? written : (context.readFile(written.file, [...field, 'file']) ?? '');
   };
@@ -127,11 +164,27 @@ function toPersona(persona: PersonaInput, context: BuildContext): AgentDefinitio
     context.addIssue(['persona'], 'needs "agent": the text that describes the agent to the model');
   }
   const agent = persona.agent ?? (persona.file === undefined ? undefined : { file: persona.file });
+  const field = persona.agent === undefined ? ['persona'] : ['persona', 'agent'];
   return {
-    agent: textOf(agent, persona.agent === undefined ? ['persona'] : ['persona', 'agent']),
+    agent: Array.isArray(agent)
+      ? ofParts(
+          agent.map((part, index) => textOf(part, [...field, index])),
+          input,
+          context,
+        )
+      : textOf(agent, field),
     user: textOf(persona.user, ['persona', 'user']),
     examples: (persona.examples ?? []).map((example, index) => textOf(example, ['persona', 'examples', index])),
   };
+}
+
+/** Joins the parts; without any text, the description is the persona. */
+function ofParts(parts: readonly string[], input: AgentInput, context: BuildContext): string {
+  const texts = parts.map((part) => part.trim()).filter((part) => part !== '');
+  if (texts.length > 0) return [...new Set(texts)].join('\n\n');
+  const from = input.description === undefined ? 'summary' : 'description';
+  context.warn(['persona'], `none of its parts has text, so the ${from} is the persona`);
+  return input.description ?? input.summary;
 }
 
 type ChoiceInput = NonNullable<AgentInput['cognitive_engine']>['primary'];

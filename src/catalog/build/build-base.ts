@@ -6,6 +6,7 @@ import { limits } from '../../domain/limits.ts';
 import type { ManifestBase, RunnerNeeds, SandboxLevel, ScriptRuntime } from '../../domain/manifest.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import type { FieldPath } from '../check/problem.ts';
+import type { Tolerance } from '../read/draft.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { toMs } from '../schema/units.ts';
 
@@ -19,6 +20,8 @@ export interface BuildContext {
   hasFile(path: string): boolean;
   /** The files below a folder, both relative to the manifest; at most `limits.contextFiles` and one more. */
   listFiles(folder: string): readonly string[];
+  /** What to do if the file or the import that is named at a path is missing; null: it must not be. */
+  tolerance(field: FieldPath): Tolerance | null;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */

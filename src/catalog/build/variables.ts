@@ -11,6 +11,13 @@ export function sessionVariableIn(text: string): string | null {
   );
 }
 
+/** Whether a word means yes; null if it means neither yes nor no. */
+export function isOn(word: string): boolean | null {
+  const lower = word.trim().toLowerCase();
+  if (['true', '1', 'yes', 'on'].includes(lower)) return true;
+  return ['false', '0', 'no', 'off', ''].includes(lower) ? false : null;
+}
+
 /** An escaped opening, or an opening with its name and the character after it. */
 const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
 

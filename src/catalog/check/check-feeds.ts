@@ -1,7 +1,10 @@
-/** Checks that the sources of an agent's feeds are imported, and that periodic ones are safe to repeat (F1, S7, X4). */
+/** Checks that the sources of an agent's feeds are imported, and switches off periodic ones that are unsafe to repeat (F1, S7, X4). */
 import { isImported } from '../../domain/action-types.ts';
 import type { Effects } from '../../domain/action.ts';
-import type { FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
+import { actionParameter } from '../../domain/feed-action.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FeedDefinition, FeedSource, ResolvedAgent } from '../../domain/manifest.ts';
 import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { sessionVariableIn } from '../build/variables.ts';
@@ -9,6 +12,8 @@ import { inRequest } from './secrets.ts';
 import type { FieldPath } from './problem.ts';
 
 interface FeedIssues {
+  /** The agent's feeds: some are switched off, or fetched less often. */
+  readonly feeds: readonly FeedDefinition[];
   readonly errors: readonly { readonly path: FieldPath; readonly message: string }[];
   readonly warnings: readonly { readonly path: FieldPath; readonly message: string }[];
 }
@@ -17,7 +22,9 @@ interface FeedIssues {
 export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): FeedIssues {
   const errors: { path: FieldPath; message: string }[] = [];
   const warnings: { path: FieldPath; message: string }[] = [];
-  for (const [index, { source, when, allowUnsafe, shared }] of resolved.agent.feeds.entries()) {
+  const feeds = resolved.agent.feeds.map((feed) => withPollingInterval(feed, resolved));
+  for (const [index, feed] of feeds.entries()) {
+    const { source, when, allowUnsafe, shared } = feed;
     const { type, name } = source;
     if (!isImported(type)) continue;
     const dependence = shared === true ? sessionDependence(source, resolved, bundled) : null;
@@ -34,11 +41,35 @@ export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): Fe
         message: `the agent does not import the ${type} "${name}", so the feed will have no value (${hint})`,
       });
     } else if (when === 'periodic' && allowUnsafe !== true && effectsOf(source, resolved, bundled) === 'unsafe') {
-      const message = `the ${type} "${name}" has unsafe effects, and a periodic feed would repeat them; correct its declared effects, or set allow_unsafe: true in the feed`;
-      errors.push({ path, message });
+      const message = `the ${type} "${name}" has unsafe effects, and a periodic feed would repeat them, so the feed is switched off; correct its declared effects, or set allow_unsafe: true in the feed`;
+      warnings.push({ path, message });
+      // the text of a variable must not switch it on again
+      const { enabledBy: _, ...rest } = feed;
+      feeds[index] = { ...rest, enabled: false };
     }
+    const ignored = type === 'tool' && source.action !== null ? issueOfAction(source, resolved, bundled) : null;
+    if (ignored !== null) warnings.push({ path: ['context_feeds', index, 'source', 'action'], message: ignored });
   }
-  return { errors, warnings };
+  return { feeds, errors, warnings };
+}
+
+/** The action of a tool is its parameter `action` or `operation`. */
+function issueOfAction({ name, action }: FeedSource, { tools }: ResolvedAgent, bundled: Catalog | null): string | null {
+  const tool = tools.get(name) ?? bundled?.tool(name) ?? null;
+  if (tool === null) return null;
+  return actionParameter(tool.parameters) === null
+    ? `has no effect, because the tool "${name}" has no parameter "action" or "operation"; write params`
+    : `"${action}", understood as its parameter ${actionParameter(tool.parameters)}`;
+}
+
+/** A tool that was written as a feed names the time between two fetches in its metadata. */
+function withPollingInterval(feed: FeedDefinition, { tools }: ResolvedAgent): FeedDefinition {
+  const { source, when, cacheTtlMs } = feed;
+  const polled = source.type === 'tool' ? tools.get(source.name)?.metadata['feed'] : undefined;
+  if (!isJsonObject(polled) || when !== 'on_demand' || cacheTtlMs > 0) return feed;
+  const { interval } = polled;
+  const seconds = typeof interval === 'number' && interval > 0 ? interval : limits.feedIntervalMs / 1_000;
+  return { ...feed, cacheTtlMs: Math.round(seconds * 1_000) };
 }
 
 /** Why the value of the source differs between sessions, or null (F6). */

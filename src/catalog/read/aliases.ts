@@ -9,6 +9,7 @@ import type { Issue } from '../check/issues.ts';
 import type { FieldPath } from '../check/problem.ts';
 import { understand } from '../original/understand.ts';
 import { Draft } from './draft.ts';
+import type { Tolerance } from './draft.ts';
 
 export interface Normalised {
   readonly value: JsonObject;
@@ -16,6 +17,8 @@ export interface Normalised {
   readonly notes: readonly Issue[];
   /** The original path of a field. */
   original(path: FieldPath): FieldPath;
+  /** Whether the file or the import that is named at a path may be missing; null if it may not. */
+  tolerance(path: FieldPath): Tolerance | null;
 }
 
 /** Aliases of `implementation`, in order of precedence. */
@@ -49,7 +52,12 @@ export function normalise(kind: ManifestKind, written: JsonObject): Normalised {
   const draft = new Draft(written);
   understand(kind, draft);
   const { value, original } = withoutAliases(kind, draft.value);
-  return { value, notes: draft.notes, original: (path) => draft.original(original(path)) };
+  return {
+    value,
+    notes: draft.notes,
+    original: (path) => draft.original(original(path)),
+    tolerance: (path) => draft.tolerance(original(path)),
+  };
 }
 
 function withoutAliases(kind: ManifestKind, written: JsonObject): Pick<Normalised, 'value' | 'original'> {
@@ -123,20 +131,6 @@ function toolType(value: JsonObject): string | null {
 function relicType(value: JsonObject): string | null {
   if (value['store'] !== undefined) return 'edge';
   return value['image'] !== undefined || value['build'] !== undefined ? 'container' : null;
-}
-
-/** Splits a Markdown file into front matter (with its fences) and body; null if there is no front matter. */
-export function splitFrontMatter(text: string): { readonly yaml: string; readonly body: string } | null {
-  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text);
-  if (opening === null) return null;
-  const closing = /\r?\n---[ \t]*(?:\r?\n|$)/g;
-  closing.lastIndex = opening[0].length - 1;
-  const end = closing.exec(text);
-  if (end === null) return null;
-  return {
-    yaml: text.slice(0, end.index + (text[end.index] === '\r' ? 2 : 1)),
-    body: text.slice(end.index + end[0].length).trim(),
-  };
 }
 
 /** Uses the body of a Markdown manifest as an agent's persona, or as the description. */

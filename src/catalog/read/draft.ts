@@ -6,12 +6,25 @@
  * 1. The author's value is never changed.
  * 2. `original` maps every path of the draft: a moved part keeps its place, a new part has the place that was given.
  */
+import type { Capability } from '../../domain/action-types.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Issue } from '../check/issues.ts';
 import type { FieldPath } from '../check/problem.ts';
 
 type Container = Record<string, Json> | Json[];
+
+/** What to do about a file or an import that may be missing. */
+export interface Tolerance {
+  /** Other paths of the file, or other names of the import, tried in this order. */
+  readonly others?: readonly string[];
+  /** The warning if it does not exist, or if an import has another name; without any of them, it is omitted. */
+  readonly missing: string;
+  /** What an agent may use instead of a missing import. */
+  readonly grants?: Capability;
+  /** Converts the text of the file; a note becomes a warning. */
+  readonly convert?: (text: string) => { readonly text: string; readonly note: string | null };
+}
 
 export class Draft {
   readonly #root: Record<string, Json>;
@@ -22,6 +35,7 @@ export class Draft {
   /** Where members were written whose place does not follow from their parent. */
   readonly #members = new Map<object, Map<string | number, FieldPath>>();
   readonly #notes: Issue[] = [];
+  readonly #tolerances = new Map<string, Tolerance>();
 
   constructor(written: JsonObject) {
     this.#root = this.#copy(written, []) as Record<string, Json>;
@@ -87,6 +101,15 @@ export class Draft {
    */
   note(path: FieldPath, message: string): void {
     this.#notes.push({ path: this.original(path), part: 'key', message });
+  }
+
+  /** Allows the file or the import that is named at a path of the finished draft to be missing. */
+  tolerate(path: FieldPath, tolerance: Tolerance): void {
+    this.#tolerances.set(JSON.stringify(path), tolerance);
+  }
+
+  tolerance(path: FieldPath): Tolerance | null {
+    return this.#tolerances.get(JSON.stringify(path)) ?? null;
   }
 
   /** Where the author wrote the value at a path of the draft. */

@@ -28,14 +28,28 @@ export class ImportBindings {
     this.#log = log;
   }
 
-  /** Resolves an import, by path or by name; reports an issue and returns null if there is none. */
+  /** Resolves an import, by path or by name; reports an issue, or a tolerated one as a warning, and returns null if there is none. */
   resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
     const result = this.#index.resolve(written, kind, importer);
     if ('message' in result) {
+      const tolerance = importer.normalised.tolerance(field);
+      if (tolerance !== null) {
+        this.#log.warn(importer, { path: field, part: 'value', message: tolerance.missing });
+        return this.#first(tolerance.others ?? [], kind, importer, field);
+      }
       this.#log.report(importer, { path: field, part: 'value', message: result.message() });
       return null;
     }
     return result.target === null ? result.name : this.#bind(importer, result.target, field);
+  }
+
+  /** The first of several names that exists, or null. */
+  #first(names: readonly string[], kind: ImportKind, importer: Found, field: FieldPath): string | null {
+    for (const name of names) {
+      const result = this.#index.resolve(name, kind, importer);
+      if ('name' in result) return result.target === null ? result.name : this.#bind(importer, result.target, field);
+    }
+    return null;
   }
 
   /** Warns about imports whose target did not load. */

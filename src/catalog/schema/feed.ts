@@ -7,7 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import { FEED_TYPES } from '../../domain/manifest.ts';
 import type { FeedDefinition, FeedSource } from '../../domain/manifest.ts';
 import { check } from '../check/issues.ts';
-import { sessionVariableIn } from '../build/variables.ts';
+import { isOn, sessionVariableIn } from '../build/variables.ts';
 import { count, duration, json, jsonMap } from './fields.ts';
 import { fieldName } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -46,7 +46,10 @@ export const feedSchema = z.strictObject({
     .max(limits.feedsPromptChars / 4)
     .optional()
     .describe('A longer value is truncated and marked. Default 1000.'),
-  enabled: z.boolean().optional().describe('Default true.'),
+  enabled: z
+    .union([z.boolean(), z.string().max(255)], { error: 'must be true or false, or text with a ${VARIABLE}' })
+    .optional()
+    .describe('Default true. Text with a ${VARIABLE} is resolved in each session.'),
   source: source.optional().describe('Where the value comes from.'),
   on_error: z
     .enum(['skip', 'use_cached', 'use_default'])
@@ -68,7 +71,7 @@ export const feedSchema = z.strictObject({
 export type FeedInput = z.infer<typeof feedSchema>;
 
 /** Sources of internal feeds (F5). */
-const INTERNAL_SOURCES = [
+export const INTERNAL_SOURCES = [
   'system_clock',
   'random',
   'session_info',
@@ -79,27 +82,27 @@ const INTERNAL_SOURCES = [
   'variables',
 ] as const;
 
+/** Receives what is found in a feed, with its path inside the feed. */
+interface FeedLog {
+  addIssue(path: FieldPath, message: string): void;
+  addWarning(path: FieldPath, message: string): void;
+}
+
 /**
  * Converts a feed to its definition, with defaults.
  *
  * @param minMs minimum interval of a periodic feed; null = no minimum
- * @param addIssue receives each issue with its path inside the feed
  */
-export function toFeed(
-  input: FeedInput,
-  minMs: number | null,
-  addIssue: (path: FieldPath, message: string) => void,
-): FeedDefinition {
+export function toFeed(input: FeedInput, minMs: number | null, { addIssue, addWarning }: FeedLog): FeedDefinition {
   const periodic = input.type === 'periodic';
   const byDefaultMs = Math.max(limits.feedIntervalMs, minMs ?? 0);
-  const intervalMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
+  const writtenMs = periodic ? toMs(input.interval ?? byDefaultMs / 1_000) : null;
+  const intervalMs = writtenMs === null ? null : Math.max(writtenMs, minMs ?? 0);
   if (!periodic && input.interval !== undefined) addIssue(['interval'], 'is allowed only for periodic feeds');
   if (!periodic && input.allow_unsafe === true) addIssue(['allow_unsafe'], 'is allowed only for periodic feeds');
-  if (intervalMs !== null && minMs !== null && intervalMs < minMs) {
-    addIssue(
-      ['interval'],
-      `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), found ${input.interval}`,
-    );
+  if (minMs !== null && writtenMs !== intervalMs) {
+    const found = `found ${input.interval}, so ${minMs / 1_000} s is used`;
+    addWarning(['interval'], `must be at least ${minMs / 1_000} s (the setting FEED_MIN_SECONDS), ${found}`);
   }
   const source = toSource(input, addIssue);
   const cacheTtlMs = input.cache_ttl === undefined ? (intervalMs ?? 0) : toMs(input.cache_ttl);
@@ -113,13 +116,25 @@ export function toFeed(
     intervalMs,
     cacheTtlMs,
     maxTokens: input.max_tokens ?? limits.feedTokens,
-    enabled: input.enabled ?? true,
+    ...toEnabled(input.enabled ?? true, addIssue),
     source,
     onError: input.on_error ?? (input.default === undefined ? 'use_cached' : 'use_default'),
     defaultValue: (input.default ?? null) as Json,
     ...(input.allow_unsafe === true ? { allowUnsafe: true } : {}),
     ...(input.shared === true ? { shared: true } : {}),
   };
+}
+
+/** Text with a variable is resolved in each session (M5). */
+function toEnabled(
+  written: boolean | string,
+  addIssue: FeedLog['addIssue'],
+): Pick<FeedDefinition, 'enabled' | 'enabledBy'> {
+  if (typeof written === 'boolean') return { enabled: written };
+  if (written.includes('${')) return { enabled: true, enabledBy: written };
+  const enabled = isOn(written);
+  if (enabled === null) addIssue(['enabled'], `must be true or false, or text with a \${VARIABLE}, found "${written}"`);
+  return { enabled: enabled ?? true };
 }
 
 /** Why the value of this source cannot be shared by sessions, or null (F6). @param freshMs how long a value is fresh */
@@ -180,8 +195,12 @@ export function readFeed(
   const { value, errors } = check(feedSchema, written);
   // Other sessions trust the values of shared feeds, so only manifests define them.
   if (value?.shared === true) return { issues: ['shared: is allowed only in manifests'] };
+  if (typeof value?.enabled === 'string' && isOn(value.enabled) === null) {
+    return { issues: ['enabled: must be true or false'] };
+  }
   if (value === null) return { issues: errors.map(({ path, message }) => `${fieldName(path)}: ${message}`) };
   const issues: string[] = [];
-  const feed = toFeed(value, minMs, (path, message) => issues.push(`${fieldName(path)}: ${message}`));
+  const refuse = (path: FieldPath, message: string): void => void issues.push(`${fieldName(path)}: ${message}`);
+  const feed = toFeed(value, minMs, { addIssue: refuse, addWarning: refuse });
   return issues.length > 0 ? { issues } : { feed };
 }

@@ -150,7 +150,12 @@ const price = z.strictObject({
 });
 
 const persona = z.strictObject({
-  agent: fileText.optional().describe('Who the agent is.'),
+  agent: z
+    .union([...fileText.options, z.array(fileText).min(1).max(limits.manifestImports)], {
+      error: 'must be text, a map {file: path}, or a list of these',
+    })
+    .optional()
+    .describe('Who the agent is; the parts of a list are joined.'),
   user: fileText.optional().describe('The user that the agent talks to.'),
   examples: z.array(fileText).optional().describe('Example exchanges.'),
   file: relativePath.optional().describe('Short for agent: {file: path}.'),

@@ -6,7 +6,8 @@ import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
+import { actionParameter } from '../../domain/feed-action.ts';
+import type { FeedDefinition, FeedSource, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import type { SharedFeedRequest, Usage } from '../../domain/ports.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { ActionContext } from '../../executors/executor.ts';
@@ -124,7 +125,7 @@ export async function callSource(
   executors: FeedPorts['executors'],
   context: ActionContext,
 ): Promise<Json> {
-  const action = actionOf({ id, source });
+  const action = actionOf({ id, source: withAction(source, tool) });
   const issue =
     tool === null
       ? null
@@ -150,6 +151,13 @@ export async function callSource(
   );
   if (outcome.ok) return outcome.output;
   throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
+}
+
+/** The action of a tool is one of its parameters, unless the feed has it. */
+function withAction(source: FeedSource, tool: ToolDefinition | null): FeedSource {
+  const name = tool === null || source.action === null ? null : actionParameter(tool.parameters);
+  if (name === null || Object.hasOwn(source.params, name)) return source;
+  return { ...source, params: { ...source.params, [name]: source.action } };
 }
 
 /** The action that fetches a feed's source. */

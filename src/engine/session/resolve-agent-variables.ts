@@ -1,6 +1,6 @@
 /** Resolves context variables in an agent's persona, feeds and tools, once per session (M5). */
 import { inRequest } from '../../catalog/check/secrets.ts';
-import { resolveVariables } from '../../catalog/build/variables.ts';
+import { isOn, resolveVariables } from '../../catalog/build/variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { escapeBraces } from '../../domain/request-template.ts';
@@ -26,8 +26,9 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     user: resolve(agent.persona.user),
     examples: agent.persona.examples.map(resolve),
   };
-  const feeds = agent.feeds.map((feed) => ({
+  const feeds = agent.feeds.map(({ enabledBy, ...feed }) => ({
     ...feed,
+    ...(enabledBy === undefined ? {} : { enabled: isEnabled(enabledBy, variables) }),
     source: { ...feed.source, params: inJson(feed.source.params, resolve) as JsonObject },
   }));
   const tools = new Map(
@@ -47,6 +48,12 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     }),
   );
   return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+}
+
+/** A variable that is not set leaves a feed on; a value that means neither yes nor no switches it off. */
+function isEnabled(written: string, variables: Readonly<Record<string, string>>): boolean {
+  const value = resolveVariables(written, variables);
+  return value === written || isOn(value) === true;
 }
 
 /** A value is data in a request: its braces are not placeholders. */

@@ -117,6 +117,15 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     local: false,
     quirks: GENERIC,
   },
+  xai: {
+    title: 'xAI',
+    baseUrl: 'https://api.x.ai/v1',
+    example: 'https://api.x.ai/v1',
+    hosts: ['api.x.ai'],
+    keyHeader: 'authorization',
+    local: false,
+    quirks: GENERIC,
+  },
   'workers-ai': {
     title: 'Workers AI',
     baseUrl: null,

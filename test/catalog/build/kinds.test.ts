@@ -306,15 +306,42 @@ describe('[F1] [S7] sources of feeds', () => {
     [
       '{id: f, type: periodic, source: {type: workflow, name: flow}}',
       '{workflows: [flow]}',
-      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them; correct its declared effects, or set allow_unsafe: true in the feed',
+      'the workflow "flow" has unsafe effects, and a periodic feed would repeat them, so the feed is switched off; correct its declared effects, or set allow_unsafe: true in the feed',
     ],
-    ['{id: f, allow_unsafe: true, source: {type: internal, name: usage}}', '{}', 'is allowed only for periodic feeds'],
-  ])('%s is refused', (feed, imports, message) => {
+  ])('%s is switched off with a warning', (feed, imports, message) => {
     const files = { 'a.yaml': agent(feed, imports), 'store.yaml': store, 'fetch.yaml': tool('') };
     const flow = workflow('steps: [{name: a, type: llm}]').replace('name: w\n', 'name: flow\n');
-    const { catalog, problems } = load({ ...files, 'flow.yaml': flow });
-    expect(problems.map(formatProblem)).toEqual([expect.stringContaining(message)]);
-    expect(catalog.agent('watcher')).toBeNull();
+    const { catalog, problems, warnings } = load({ ...files, 'flow.yaml': flow });
+    expect(problems.map(formatProblem)).toEqual([]);
+    expect(warnings.map(formatProblem)).toEqual([expect.stringContaining(message)]);
+    expect(catalog.agent('watcher')?.agent.feeds).toMatchObject([{ id: 'f', when: 'periodic', enabled: false }]);
+  });
+
+  test('a variable does not switch such a feed on', () => {
+    const feed = '{id: f, type: periodic, enabled: "${ON:-true}", source: {type: tool, name: fetch}}';
+    const { catalog } = load({ 'a.yaml': agent(feed, '{tools: [fetch]}'), 'fetch.yaml': tool('') });
+    expect(catalog.agent('watcher')?.agent.feeds[0]).toMatchObject({ enabled: false });
+    expect(catalog.agent('watcher')?.agent.feeds[0]).not.toHaveProperty('enabledBy');
+  });
+
+  test('allow_unsafe is refused for a feed that is not periodic', () => {
+    const feed = '{id: f, allow_unsafe: true, source: {type: internal, name: usage}}';
+    expect(problemsOf({ 'a.yaml': agent(feed, '{}') })).toEqual([
+      expect.stringContaining('is allowed only for periodic feeds'),
+    ]);
+  });
+
+  test.each([
+    ['{operation: string}', '"status", understood as its parameter operation'],
+    ['{q: string}', 'has no effect, because the tool "fetch" has no parameter "action" or "operation"; write params'],
+  ])('[F1] the action of a tool with the parameters %s', (parameters, message) => {
+    const { catalog, problems, warnings } = load({
+      'a.yaml': agent('{id: f, source: {type: tool, name: fetch, action: status}}', '{tools: [fetch]}'),
+      'fetch.yaml': `${head('Tool', 'fetch')}implementation: {type: builtin, entrypoint: echo}\nparameters: ${parameters}\n`,
+    });
+    expect(problems).toEqual([]);
+    expect(warnings.map(formatProblem)).toEqual([expect.stringContaining(message)]);
+    expect(catalog.agent('watcher')?.agent.feeds).toHaveLength(1);
   });
 
   test.each([

@@ -45,21 +45,27 @@ const openStore = (sql: SqlDatabase = openNodeSql(), intervals = DEFAULT_INTERVA
 
 describe('[F3] periods of feeds', () => {
   test.each(['1', '1s', '4.9', '4999ms'])(
-    '%s is refused at load, with the limit and the name of the setting',
+    '%s is raised at load, with a warning that names the limit and the setting',
     (interval) => {
-      expect(problemsOf([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])])).toEqual([
+      const loaded = loadManifests([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])]);
+      expect(loaded.problems).toEqual([]);
+      expect(loaded.warnings.map(formatProblem)).toEqual([
         expect.stringContaining(
-          `context_feeds[0].interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found ${interval}`,
+          `context_feeds[0].interval: must be at least 5 s (the setting FEED_MIN_SECONDS), found ${interval}, so 5 s is used`,
         ),
       ]);
+      expect(loaded.catalog.agent('a')?.agent.feeds[0]?.intervalMs).toBe(5_000);
     },
   );
 
   test('an interval within the setting loads, and the default interval is at least the setting', () => {
-    const files = [agent('a', [clock('now', 'type: periodic, interval: 2')])];
-    expect(problemsOf([agent('a', [clock('now', 'type: periodic, interval: 5')])])).toEqual([]);
-    expect(problemsOf(files, { intervals: { ...DEFAULT_INTERVALS, feedMinMs: 2_000 } })).toEqual([]);
-    expect(problemsOf(files, { intervals: { ...DEFAULT_INTERVALS, feedMinMs: 3_000 } })).toHaveLength(1);
+    const warningsOf = (interval: number, feedMinMs: number): unknown[] =>
+      loadManifests([agent('a', [clock('now', `type: periodic, interval: ${interval}`)])], {
+        intervals: { ...DEFAULT_INTERVALS, feedMinMs },
+      }).warnings.map(formatProblem);
+    expect(warningsOf(5, 5_000)).toEqual([]);
+    expect(warningsOf(2, 2_000)).toEqual([]);
+    expect(warningsOf(2, 3_000)).toHaveLength(1);
     const byDefault = loadManifests([agent('a', [clock('now', 'type: periodic')])], {
       intervals: { ...DEFAULT_INTERVALS, feedMinMs: 90_000 },
     });

@@ -197,6 +197,20 @@ describe('[F1] an external source is fetched by its executor', () => {
     expect(asked[0]?.call.action.name).toBe('echo');
   });
 
+  test.each([
+    [{}, { operation: 'status' }],
+    [{ operation: 'other' }, { operation: 'other' }],
+  ])('[F1] the action of a tool is its parameter operation: %j', async (params, expected) => {
+    const { resolved } = asking('assistant');
+    const tool = resolved.tools.get('echo');
+    if (tool === undefined) throw new Error('the assistant has no echo');
+    const parameters = { type: 'object', properties: { operation: { type: 'string' } }, required: ['operation'] };
+    const tools = new Map([...resolved.tools, ['echo', { ...tool, parameters }] as const]);
+    const { given, asked } = asking('assistant', { resolved: { ...resolved, tools } });
+    await fetchFeed(feed({ ...echo, params, action: 'status' }), given, signal);
+    expect(asked[0]?.call.parameters).toEqual(expected);
+  });
+
   test('the context is that of an action without feeds, and progress is not shown', async () => {
     const edgeRelics = {} as NonNullable<FeedPorts['edgeRelics']>;
     const runner = {} as RunnerClient;

@@ -67,6 +67,32 @@ test('[F1] [M5] variables in the parameters of feeds are replaced at any depth; 
   expect(resolved.agent.feeds).toEqual([{ ...feed, source: { ...feed.source, params: expected } }]);
 });
 
+test.each([
+  ['${FLAG}', {}, true],
+  ['${FLAG:-no}', {}, false],
+  ['${FLAG:-yes}', {}, true],
+  ['${FLAG:-yes}', { FLAG: 'false' }, false],
+  ['${FLAG}', { FLAG: ' On ' }, true],
+  ['${FLAG}', { FLAG: '' }, false],
+  ['${FLAG}', { FLAG: 'maybe' }, false],
+])('[F1] [M5] a feed that is enabled by %s with %j: %s', (enabledBy, variables, enabled) => {
+  const feed: FeedDefinition = {
+    id: 'f',
+    when: 'on_demand',
+    intervalMs: null,
+    cacheTtlMs: 0,
+    maxTokens: 10,
+    enabled: true,
+    enabledBy,
+    source: { type: 'internal', name: 'usage', action: null, params: {} },
+    onError: 'skip',
+    defaultValue: null,
+  };
+  const [resolved] = resolveAgentVariables(assistant({ feeds: [feed], variables }), RECORD).agent.feeds;
+  expect(resolved?.enabled).toBe(enabled);
+  expect(resolved).not.toHaveProperty('enabledBy');
+});
+
 describe('[X3] [M5] the request of an http tool', () => {
   const echo = bundled.tool('echo');
   if (echo === null) throw new Error('the bundled catalogue has no echo');
