@@ -16,7 +16,8 @@ export function understandAgent(draft: Draft): void {
   understandRuntime(draft);
   understandFeeds(draft);
   descriptiveFields(draft);
-  if (draft.notes.length > 0) defaults(draft);
+  // in our own form, these fields are required
+  if (draft.notes.length > 0 || !draft.has(['persona'])) defaults(draft);
   defaultPersona(draft);
 }
 
@@ -48,7 +49,7 @@ function emptyFields(draft: Draft): void {
   }
 }
 
-/** The original has defaults for `version` and `summary`; in our own form they are required. */
+/** The original has defaults for `version` and `summary`. */
 function defaults(draft: Draft): void {
   const name = draft.get(['name']);
   if (typeof name !== 'string') return;

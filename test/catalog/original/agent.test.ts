@@ -295,4 +295,19 @@ environment: {env_file: [.env], resources: {limits: {cpu: "1"}}, variables: {A: 
       'context: has no value and is ignored',
     ]);
   });
+
+  test('an agent may have nothing but a name', () => {
+    const { agent, problems, warnings } = load('', {}, 'kind: Agent\nname: helper\n');
+    expect(problems).toEqual([]);
+    expect(agent).toMatchObject({
+      version: '1.0',
+      summary: 'The agent helper.',
+      persona: { agent: 'The agent helper.' },
+    });
+    expect(warnings).toHaveLength(3);
+  });
+
+  test('in our own form, version and summary are required', () => {
+    expect(load('persona: p', {}, 'kind: Agent\nname: helper\n').problems).toHaveLength(2);
+  });
 });
