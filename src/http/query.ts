@@ -119,6 +119,7 @@ export const grammarQuery = {
 export const executionsQuery = {
   status: oneOf(STATUSES, 'Only executions with this status'),
   kind: oneOf(EXECUTION_KINDS, 'Only executions of this kind'),
+  entity_type: oneOf(['agent', 'tool', 'workflow'], 'Another name of `kind`: `agent` is `chat`, `tool` is `execution`'),
   limit,
   before: text(
     /^\d{1,15}(-run_[0-9a-f]{32}_\d{1,9})?$/,

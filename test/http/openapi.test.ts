@@ -20,6 +20,7 @@ const INTERNAL = /session\/\{id\}\/-\//;
 const RUN = `run_${'a'.repeat(32)}_1`;
 const APPROVALS_PLACE = `1-apr_${'a'.repeat(32)}`;
 const GOOD: Readonly<Record<string, string>> = {
+  entity_type: 'agent',
   ready: '1',
   after: '3',
   run: RUN,

@@ -127,7 +127,8 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
       response: answers.executions,
     }),
     async (c) => {
-      const { status = null, kind = null, limit = limits.pageRows, before } = readQuery(executionsQuery, c.req.url);
+      const { status = null, limit = limits.pageRows, before, ...rest } = readQuery(executionsQuery, c.req.url);
+      const kind = kindOf(rest);
       const [at = '', id = ''] = before?.split('-', 2) ?? [];
       const found = await executions(c.get('principal').owner, {
         limit: limit + 1,
@@ -158,6 +159,20 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   };
 
   return app;
+}
+
+const KIND_OF_ENTITY = { agent: 'chat', tool: 'execution', workflow: 'workflow' } as const;
+
+/** @throws EngineError `invalid_request` if both names are given */
+function kindOf(given: {
+  readonly kind?: ExecutionKind;
+  readonly entity_type?: keyof typeof KIND_OF_ENTITY;
+}): ExecutionKind | null {
+  const { kind, entity_type: entity } = given;
+  if (kind !== undefined && entity !== undefined) {
+    throw new EngineError('invalid_request', '"kind" and "entity_type" are the same parameter; give one of them');
+  }
+  return entity === undefined ? (kind ?? null) : KIND_OF_ENTITY[entity];
 }
 
 /** @throws EngineError `invalid_request` for a parameter that belongs in a JSON body */

@@ -1,6 +1,10 @@
 /** POST /execute/tool, /execute/agent and /execute/workflow, as the original's clients call them. */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
+import { EngineError } from '../../../src/domain/errors.ts';
+import { createSessionApp } from '../../../src/http/session-app.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { sessionKit } from '../../support/session-kit.ts';
 import { edgeSystem } from './edge-system.ts';
 
 describe('[H1] POST /execute/tool', () => {
@@ -89,6 +93,27 @@ describe('[H1] POST /execute/tool', () => {
     const response = await ask('POST', '/execute/tool', body);
     const { detail } = (await response.json()) as { detail: string };
     expect([response.status, detail]).toEqual([400, expect.stringContaining(message) as string]);
+  });
+
+  test('is limited in rate, as every request that starts work', async () => {
+    const { session } = await sessionKit({ kind: 'execution' });
+    const refusal = new EngineError('rate_limited', 'too many requests');
+    const surface = createSessionApp({
+      session,
+      clock: new FakeClock(),
+      destroy: async () => undefined,
+      log: () => undefined,
+      admit: async () => refusal,
+    });
+    const work = { type: 'program', text: '<response final="true">hi</response>' };
+    const request = new Request('http://session/-/work', { method: 'POST', body: JSON.stringify(work) });
+    expect([(await surface.fetch(request)).status, session.runCount]).toEqual([429, 0]);
+  });
+
+  test('clients cannot call the route of the session itself', async () => {
+    const { ask, json } = edgeSystem();
+    const { session_id: id } = await json('/execute/tool', { tool_name: 'echo', parameters: {} });
+    expect((await ask('POST', `/agent/session/${id as string}/-/work`, {})).status).toBe(404);
   });
 
   test('[H5] needs a key, as every route', async () => {

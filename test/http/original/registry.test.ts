@@ -84,6 +84,26 @@ describe('[M4] the registry', () => {
   });
 });
 
+describe('[H1] GET /executions', () => {
+  test.each([
+    ['entity_type=agent', 'chat'],
+    ['entity_type=tool', 'execution'],
+    ['entity_type=workflow', 'workflow'],
+    ['kind=chat', 'chat'],
+    ['limit=50', null],
+  ])('%s lists the kind %s', async (query, kind) => {
+    const asked: unknown[] = [];
+    const executions = async (_owner: unknown, page: { readonly kind: unknown }): Promise<[]> => {
+      asked.push(page.kind);
+      return [];
+    };
+    const { ask } = edgeSystem({}, { executions });
+    expect((await ask('GET', `/executions?${query}`)).status).toBe(200);
+    expect((await ask('GET', '/executions?kind=chat&entity_type=agent')).status).toBe(400);
+    expect(asked).toEqual([kind]);
+  });
+});
+
 describe('[H1] agents of agent-lib-cpp', () => {
   const script = ['<response final="true">one</response>', '<response final="true">two</response>'];
 
