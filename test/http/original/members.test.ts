@@ -149,6 +149,28 @@ describe('[H1] a message', () => {
     expect(chunks).toEqual([{ type: 'error', data: { error: expect.any(String) as string } }]);
   });
 
+  test('[J8] that waits has its pending answer as a chunk, and after the decision only the whole one', async () => {
+    const code = '<action type="python" mode="async" id="a">{"parameters": {"code": "7"}}</action>';
+    const { json } = await client({
+      script: [`${code}<response final="true">got $a</response>`],
+      agent: (agent) => ({ ...agent, loop: { ...agent.loop, mode: 'supervised' } }),
+      executors: { python: async () => ({ ok: true, output: 7 }) },
+    });
+    const message = { content: 'go', stream: false };
+    const headers = { 'idempotency-key': 'k' };
+    const contents = (chunks: unknown): unknown[] =>
+      (chunks as { type: string; data: unknown }[]).filter(({ type }) => type !== 'action').map(({ data }) => data);
+    const first = await json('/message', message, { headers });
+    expect([first['status'], contents(first['chunks'])]).toEqual([
+      'waiting',
+      ['got [a: pending]', { message: 'Waiting for approvals' }],
+    ]);
+    const [{ approval_id: id } = { approval_id: '' }] = first['approvals'] as { approval_id: string }[];
+    await json(`/approvals/${id}`, { approve: true });
+    const again = await json('/message', message, { headers });
+    expect(contents(again['chunks'])).toEqual(['got 7', { message: 'Complete' }]);
+  });
+
   test('has no chunks in other documents of its run', async () => {
     const { json } = await client({ script: [answer('hello')] });
     const { run_id: run, chunks } = await json('/message', { content: 'go', stream: false });
