@@ -286,7 +286,7 @@ const INTERNAL_ACTION_TABLE = {
     forgetsResults: false,
   },
   remove_context_feed: { parameters: { id: 'name' }, further: {}, prompt: '{id}', forgetsResults: false },
-  list_context_feeds: { parameters: {}, further: {}, prompt: '{}', forgetsResults: false },
+  list_context_feeds: { parameters: {}, further: { 'id?': 'name' }, prompt: '{}', forgetsResults: false },
   clear_context: {
     parameters: {},
     further: {},

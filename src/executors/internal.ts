@@ -1,14 +1,14 @@
 /** `type="internal"`: the model changes its own session: variables, feeds and context (I). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { INTERNAL_ACTIONS, isInternalAction } from '../domain/action-types.ts';
 import type { InternalAction } from '../domain/action-types.ts';
 import type { AgentDefinition } from '../domain/manifest.ts';
 import type { FeedStore } from '../domain/ports.ts';
 import type { Executor } from './executor.ts';
-import { failure, failureOf, wrongParameter } from './failure.ts';
+import { failure, failureOf, quote, wrongParameter } from './failure.ts';
 
 /** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
@@ -102,7 +102,7 @@ async function changeFeeds(
   try {
     switch (name) {
       case 'list_context_feeds':
-        return { ok: true, output: feeds.list() };
+        return id === undefined ? { ok: true, output: feeds.list() } : oneFeed(feeds.list(), id);
       case 'add_context_feed':
         return { ok: true, output: await feeds.add(parameters) };
       case 'update_context_feed': {
@@ -119,4 +119,16 @@ async function changeFeeds(
     if (fault instanceof EngineError && fault.code === 'forbidden') return failure('not_allowed', fault.message);
     return failureOf(fault, signal, 'internal');
   }
+}
+
+/** The feed with this id; a failure if there is none, or if it has no value. */
+function oneFeed(feeds: readonly JsonObject[], id: Json): ActionOutcome {
+  const found = feeds.find((feed) => feed['id'] === id);
+  if (found === undefined) {
+    const known = feeds.map((feed) => String(feed['id'])).join(', ') || 'none';
+    return failure('invalid_parameters', `There is no feed ${quote(id)} (known: ${known})`, { beforeDispatch: true });
+  }
+  const { error = null, value = null } = found;
+  if (error === null || value !== null) return { ok: true, output: found };
+  return failure('feed_unavailable', `The feed ${quote(id)} has no value: ${String(error)}`, { retryable: true });
 }

@@ -101,3 +101,25 @@ test('[I] a refused action changes nothing', async () => {
   });
   expect(context.variables.entries()).toEqual([]);
 });
+
+test('[I] list_context_feeds with an id returns that feed, or says why it has no value', async () => {
+  const views = [
+    { id: 'clock', value: 'noon', error: null },
+    { id: 'old', value: 1, error: 'down' },
+    { id: 'gone', value: null, error: 'down' },
+  ];
+  const feeds = { list: () => views, add: never, update: never, remove: () => false };
+  const read = (id: string | number) => run('list_context_feeds', { id }, contextOf({ feeds }));
+  expect(await read('clock')).toEqual({ ok: true, output: views[0] });
+  expect(await read('old')).toEqual({ ok: true, output: views[1] });
+  expect(errorOf(await read('gone'))).toMatchObject({ code: 'feed_unavailable', retryable: true });
+  expect(errorOf(await read('clok'))).toMatchObject({
+    code: 'invalid_parameters',
+    message: 'There is no feed "clok" (known: clock, old, gone)',
+  });
+  expect(errorOf(await read(5)).code).toBe('invalid_parameters');
+});
+
+function never(): Promise<JsonObject> {
+  throw new Error('not called');
+}

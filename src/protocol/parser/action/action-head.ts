@@ -67,6 +67,8 @@ export interface ActionHead {
   readonly raw: RawFields;
   /** Attributes that are not fields, with their values. */
   readonly unknown: readonly Attribute[];
+  /** The tag says `type="feed"`: an internal action that reads a feed. */
+  readonly readsFeed: boolean;
 }
 
 export type Attribute = readonly [name: string, value: string];
@@ -108,6 +110,8 @@ export function headFrom(fields: Partial<RawFields>): ActionHead {
 
 function headOf(raw: RawFields, unknown: readonly Attribute[]): ActionHead {
   const { mode = 'sync', name, id } = raw;
+  const readsFeed = typeof raw.type === 'string' && raw.type.trim().toLowerCase() === 'feed';
+  if (readsFeed) raw.type = 'internal' satisfies ActionType;
   const type = typeof raw.type === 'string' ? actionTypeOf(raw.type) : DEFAULT_ACTION_TYPE;
   if (type !== null && raw.type !== undefined) raw.type = type;
   return {
@@ -117,5 +121,6 @@ function headOf(raw: RawFields, unknown: readonly Attribute[]): ActionHead {
     id: typeof id === 'string' ? id.trim() || null : null,
     raw,
     unknown,
+    readsFeed,
   };
 }

@@ -1,8 +1,10 @@
 /**
- * Calls as Cortex-MK1 writes them (P6): `{"tool": "NAME"}`, and `delegate_to_agent`. Each is converted to the form of
- * this protocol, with a note for the warning.
+ * Calls as Cortex-MK1 and agent-lib write them (P6): `{"tool": "NAME"}`, `delegate_to_agent`, and `type="feed"`. Each is
+ * converted to the form of this protocol, with a note for the warning.
  */
+import type { InternalAction } from '../../../domain/action-types.ts';
 import type { JsonObject } from '../../../domain/json.ts';
+import { referenceNames } from '../../references/references.ts';
 import type { DeclaredFields, KnownTargets } from './action-fields.ts';
 import type { ActionHead } from './action-head.ts';
 
@@ -26,3 +28,20 @@ export function delegated(fields: DeclaredFields, targets: KnownTargets | null, 
 }
 
 const DELEGATE = 'delegate_to_agent';
+
+/** `type="feed"` reads a feed. The reference to it makes the runtime fetch its current value. */
+export function feedReading(head: ActionHead, fields: DeclaredFields, notes: string[]): DeclaredFields {
+  if (!head.readsFeed) return fields;
+  const { name: id, parameters, references } = fields;
+  const ignored = Object.keys(parameters).length > 0 ? ', without its parameters: they are in its definition' : '';
+  notes.push(`it reads the feed "${id}"${ignored}`);
+  const own = new Set(referenceNames(parameters));
+  return {
+    ...fields,
+    name: READ,
+    parameters: { id },
+    references: [...references.filter((name) => !own.has(name)), id],
+  };
+}
+
+const READ: InternalAction = 'list_context_feeds';

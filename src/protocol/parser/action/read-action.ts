@@ -12,7 +12,7 @@ import type { BodyForm, DeclaredFields, FieldWarning, KnownTargets } from './act
 import type { ActionHead } from './action-head.ts';
 import { readBody } from './action-json.ts';
 import type { BodyText, RepairBudget } from './action-json.ts';
-import { delegated, toolAsName } from './foreign-calls.ts';
+import { delegated, feedReading, toolAsName } from './foreign-calls.ts';
 import { plainBody } from './plain-body.ts';
 
 export interface ReadActionOptions {
@@ -61,7 +61,8 @@ export function readAction(head: ActionHead, text: BodyText, options: ReadAction
   const mayRefer = repaired || text.source.includes('$') || text.source.includes('\\');
   const written = readFields(head, body, form, mayRefer, targets);
   if (!written.ok) return rejected(id, written.code, written.message);
-  const fields = { fields: delegated(written.fields, targets, notes), warnings: [...written.warnings] };
+  const meant = feedReading(head, delegated(written.fields, targets, notes), notes);
+  const fields = { fields: meant, warnings: [...written.warnings] };
   const { type, name } = fields.fields;
   if (asksNothing(type, fields.fields.parameters)) {
     return rejected(

@@ -251,3 +251,23 @@ describe('[P6] an id that is repeated after an empty body', () => {
 test('[P6] detached is fire_and_forget', () => {
   expect(read('<action name="t" mode="detached"/>')[0]).toBe('auto_1 tool:t fire_and_forget {}');
 });
+
+describe('[P6] type="feed" reads a feed', () => {
+  test.each([
+    ['<action type="feed" name="ci-status" id="f"/>', ''],
+    [
+      '<action type="Feed" name="ci-status" id="f">{"limit": "$n"}</action>',
+      ', without its parameters: they are in its definition',
+    ],
+    ['<action type="feed" id="f">{"name": "ci-status"}</action>', ''],
+  ])('%s', (text, ignored) => {
+    expect(read(text)).toEqual([
+      'f internal:list_context_feeds sync {"id":"ci-status"} refs=[ci-status]',
+      `foreign_form: internal "f": it reads the feed "ci-status"${ignored}`,
+    ]);
+  });
+
+  test('[S9] names in its condition stay dependencies', () => {
+    expect(read('<action type="feed" name="a" when="b > 1"/>')[0]).toContain('refs=[b,a]');
+  });
+});
