@@ -6,7 +6,6 @@ import type { ManifestKind } from '../domain/catalog.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type {
   AgentDefinition,
-  FeedDefinition,
   ImportedDefinitions,
   ManifestBase,
   RelicDefinition,
@@ -15,6 +14,7 @@ import type {
   ToolDefinition,
   WorkflowDefinition,
 } from '../domain/manifest.ts';
+import { withFeedEndpoint } from '../domain/feed-endpoint.ts';
 import { nearestNames } from '../domain/nearest.ts';
 
 /** A collection, listed with its own fields (M1). */
@@ -115,7 +115,7 @@ export function createCatalog(
       const agent = kinds.agent.get(name);
       if (agent === undefined) return null;
       const definitions = resolved(agent);
-      const feeds = agent.feeds.map((feed) => withEndpoint(feed, definitions.relics));
+      const feeds = agent.feeds.map((feed) => withFeedEndpoint(feed, definitions.relics));
       return { agent: { ...agent, feeds }, ...definitions };
     },
     workflow(name) {
@@ -131,12 +131,4 @@ export function createCatalog(
 
 function summaryOf({ name, version, summary, description, tags, metadata }: AgentDefinition): ManifestBase {
   return { name, version, summary, description, tags, metadata };
-}
-
-/** A feed that names a relic without an endpoint uses the relic's first endpoint. */
-function withEndpoint(feed: FeedDefinition, relics: ReadonlyMap<string, RelicDefinition>): FeedDefinition {
-  const { source } = feed;
-  if (source.type !== 'relic' || source.action !== null) return feed;
-  const [first] = Object.keys(relics.get(source.name)?.endpoints ?? {});
-  return first === undefined ? feed : { ...feed, source: { ...source, action: first } };
 }

@@ -138,6 +138,8 @@ export interface ActionPolicy {
   readonly estimateMs: number;
   /** An earlier outcome may be reused (`cache_ttl`, `idempotency_key`): the engine looks it up first (P6). */
   readonly reuse?: boolean;
+  /** The feed that the action adds or switches on: a later `$name` means the feed once the action has settled (P12). */
+  readonly provides?: string;
   /** Set if the target must not run; the scheduler rejects the action with it. */
   readonly refusal: { readonly code: RejectionCode; readonly message: string } | null;
 }

@@ -263,6 +263,8 @@ export const limits = {
   feedIntervalMs: 60_000,
   /** How long a model call waits for all of its feeds (F2). */
   feedDeadlineMs: 2_000,
+  /** How long a reference, or the action that adds a feed, waits for the feed's first value. */
+  feedReferenceMs: 10_000,
   /** Timeout of a feed's fetch. */
   feedFetchMs: 60_000,
   /** Periodic feeds pause after this time without a message (F3). */

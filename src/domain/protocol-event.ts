@@ -64,5 +64,7 @@ export type WarningCode =
   | 'unknown_price'
   /** Another model answers, because the first one could not (L2). */
   | 'model_fallback'
+  /** A feed that the text refers to has no current value (F2). */
+  | 'feed_unavailable'
   /** A native call, or text after one, was ignored (P17). */
   | 'tool_call_ignored';

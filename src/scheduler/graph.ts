@@ -18,11 +18,13 @@ import type { ActionNode, Generation, RunState } from './state.ts';
 
 // --- names -----------------------------------------------------------------------------------
 
-/** Registers an action under its id and output key; the newest one wins (P6, P12). */
+/** Registers an action under its id, its output key and the feed that it adds; the newest one wins (P6, P12). */
 export function register(state: RunState, node: ActionNode): void {
   state.ids.set(node.id, node);
   const { outputKey } = node.declaration;
   if (outputKey !== null) state.outputKeys.set(outputKey, node);
+  const { provides } = node.policy;
+  if (provides !== undefined) state.feeds.set(provides, node);
 }
 
 /** Registers an accepted action under the name of its target, for `depends_on` by name (S3). */
@@ -33,9 +35,9 @@ export function registerName(state: RunState, node: ActionNode): void {
   else namesakes.push(node);
 }
 
-/** Resolves a reference: the newest action with this output key, else with this id (P12). */
+/** Resolves a reference: the newest action with this output key, else with this id, else that adds this feed (P12). */
 export function producerOf(state: RunState, name: string): ActionNode | null {
-  return state.outputKeys.get(name) ?? state.ids.get(name) ?? null;
+  return state.outputKeys.get(name) ?? state.ids.get(name) ?? state.feeds.get(name) ?? null;
 }
 
 /**

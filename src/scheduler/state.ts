@@ -173,6 +173,8 @@ export interface RunState {
   policy: RunPolicy;
   readonly nodes: ActionNode[];
   readonly byKey: Map<ActionKey, ActionNode>;
+  /** The newest action that adds each feed. */
+  readonly feeds: Map<string, ActionNode>;
   /** The newest action of each id, and of each output key (P6, P12). */
   readonly ids: Map<string, ActionNode>;
   readonly outputKeys: Map<string, ActionNode>;
@@ -242,6 +244,7 @@ export function initialState(): RunState {
     byKey: new Map(),
     ids: new Map(),
     outputKeys: new Map(),
+    feeds: new Map(),
     named: new Map(),
     limits: new Map(),
     lanes: { slot: [], free: [], background: [] },

@@ -67,6 +67,22 @@ test('[F3] no feed is refreshed while the session is idle; the next message rest
   await expect.poll(async () => Number(await alarm()) - Date.now()).toBeLessThanOrEqual(limits.watchdogMs);
 });
 
+test('[P12] posted text reads the feeds that it refers to, and those that it adds', async () => {
+  await call('/manifests/agent/watcher', { method: 'PUT', body: WATCHER });
+  const add = {
+    name: 'add_context_feed',
+    parameters: { id: 'about', source: { type: 'internal', name: 'agent_metadata' } },
+  };
+  const response = await post('/execute/direct', {
+    agent: 'watcher',
+    stream: false,
+    protocol_text: `<action type="internal" id="add">${JSON.stringify(add)}</action><response final="true">$fast $about.name</response>`,
+  });
+  const result = await response.json<{ status: string; response: string; warnings: unknown[] }>();
+  expect(result).toMatchObject({ status: 'completed', warnings: [] });
+  expect(result.response).toMatch(/^\d{4}-\d\d-\d\dT[\d:]+\+00:00 watcher$/);
+});
+
 test('[F3] an execution whose run has ended sets no alarm for its feeds', async () => {
   await call('/manifests/agent/watcher', { method: 'PUT', body: WATCHER });
   const response = await post('/execute/direct', {

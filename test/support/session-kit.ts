@@ -55,6 +55,8 @@ export interface KitOptions {
   /** Replaces the script with a stream of its own pace. */
   readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
+  /** The bundled agent; default: `assistant`. */
+  readonly from?: string;
   /** Additional tools of the agent. */
   readonly tools?: readonly ToolDefinition[];
   readonly approvalIds?: () => string;
@@ -173,9 +175,9 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   };
 }
 
-function resolvedAgent({ agent: change, tools = [] }: KitOptions): ResolvedAgent {
-  const found = bundled.agent('assistant');
-  if (found === null) throw new Error('the bundled catalogue has no assistant');
+function resolvedAgent({ agent: change, from = 'assistant', tools = [] }: KitOptions): ResolvedAgent {
+  const found = bundled.agent(from);
+  if (found === null) throw new Error(`the bundled catalogue has no ${from}`);
   const more = tools.map((tool) => [tool.name, tool] as const);
   const resolved = { ...found, tools: new Map([...found.tools, ...more]) };
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };

@@ -1,5 +1,6 @@
 /** Checks that the sources of an agent's feeds are imported, and switches off periodic ones that are unsafe to repeat (F1, S7, X4). */
 import { isImported } from '../../domain/action-types.ts';
+import { feedEndpoint } from '../../domain/feed-endpoint.ts';
 import type { Effects } from '../../domain/action.ts';
 import { actionParameter } from '../../domain/feed-action.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -100,7 +101,8 @@ function effectsOf(source: FeedSource, { tools, relics }: ResolvedAgent, bundled
   const { type, name, action } = source;
   if (type === 'tool') return (tools.get(name) ?? bundled?.tool(name))?.effects ?? null;
   if (type !== 'relic') return 'unsafe';
-  const endpoints = (relics.get(name) ?? bundled?.relic(name))?.endpoints ?? {};
-  const endpoint = action ?? Object.keys(endpoints)[0] ?? '';
+  const relic = relics.get(name) ?? bundled?.relic(name) ?? null;
+  const endpoint = action ?? (relic === null ? null : feedEndpoint(relic, source.params)) ?? '';
+  const endpoints = relic?.endpoints ?? {};
   return Object.hasOwn(endpoints, endpoint) ? (endpoints[endpoint]?.effects ?? null) : null;
 }

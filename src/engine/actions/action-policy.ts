@@ -32,8 +32,24 @@ export function policyOf(
     needsApproval: resolved === null ? tool?.approval === 'always' : needsApproval(resolved.agent, tool, effects),
     reuse: action.idempotencyKey !== null || cacheTtlOf(action, effects, tool) !== null,
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
+    ...providedFeed(action, resolved),
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };
+}
+
+/**
+ * The feed that an internal action adds, or switches on. It depends on the manifest only, never on the session's feeds, so
+ * that a replay gives the same. A feed that the manifest has and enables does not need the action.
+ */
+function providedFeed(
+  { type, name, parameters }: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>,
+  resolved: ResolvedAgent | null,
+): Pick<ActionPolicy, 'provides'> {
+  if (type !== 'internal' || (name !== 'add_context_feed' && name !== 'update_context_feed')) return {};
+  const { id } = parameters;
+  if (typeof id !== 'string') return {};
+  const own = resolved?.agent.feeds.find((feed) => feed.id === id);
+  return own?.enabled === true ? {} : { provides: id };
 }
 
 /** The tool that the action calls; null for other types and for a tool that the agent does not have. */

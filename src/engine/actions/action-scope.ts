@@ -1,5 +1,6 @@
 /** Shared by the parts of a run's ActionRunner. */
 import type { RunState } from '../../scheduler/step.ts';
+import type { FetchFeed } from '../feeds/feeds.ts';
 import type { Replay } from '../replay/replay.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { Results } from '../run/results.ts';
@@ -15,6 +16,7 @@ export interface ActionScope {
   readonly inputQueue: InputQueue;
   /** The scheduler's current state. */
   readonly state: () => RunState;
+  readonly fetchFeed: FetchFeed;
   /** Null for a run that was not interrupted. */
   readonly replay: Replay | null;
   readonly actions: ActionLog;

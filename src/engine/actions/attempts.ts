@@ -14,11 +14,13 @@
  */
 import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
 import type { VariableStore } from '../../domain/ports.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
-import { feedRefusal } from '../feeds/feed-sources.ts';
+import { feedIssue } from '../feeds/feed-sources.ts';
+import { feedStore } from '../feeds/feed-store.ts';
 import { callModel } from '../generation/call-model.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
@@ -168,7 +170,12 @@ export class Attempts {
       readHtml: context.readHtml,
       internalActions: resolved.agent.internalActions,
       runnerNeeds: resolved.agent.runner ?? {},
-      feeds: context.feeds.store(resolved, (feed) => feedRefusal(feed, resolved)),
+      feeds: feedStore({
+        feeds: context.feeds,
+        resolved,
+        issueOf: (feed) => feedIssue(feed, resolved, context.pacer, signal),
+        fetchFirst: (feed) => context.feeds.fetchNow([feed], this.#scope.fetchFeed, limits.feedReferenceMs, signal),
+      }),
       callModel: (request) => callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage })),
     };
   }

@@ -4,6 +4,7 @@
  */
 import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
+import { withFeedEndpoint } from '../../domain/feed-endpoint.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { actionParameter } from '../../domain/feed-action.ts';
@@ -16,8 +17,9 @@ import type { Journal } from '../../journal/journal.ts';
 import { callModel } from '../generation/call-model.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { policyOf } from '../actions/action-policy.ts';
+import type { FeedIssue } from './feed-store.ts';
 import { charsOf, freshMs } from './feeds.ts';
-import type { Fetched } from './feeds.ts';
+import type { Fetched, FetchFeed } from './feeds.ts';
 
 /** The dependencies of a fetch. */
 export interface FeedPorts extends Pick<
@@ -66,8 +68,49 @@ export function feedRefusal(feed: FeedDefinition, resolved: ResolvedAgent): stri
   return needsApproval ? `"${feed.source.name}" needs an approval and cannot be a feed` : null;
 }
 
+/**
+ * The issue with a feed that a model adds: its source, the relic's endpoint, or the parameters; null if there is none.
+ */
+export async function feedIssue(
+  feed: FeedDefinition,
+  resolved: ResolvedAgent,
+  pacer: FeedPorts['pacer'],
+  signal: AbortSignal,
+): Promise<FeedIssue | null> {
+  const refusal = feedRefusal(feed, resolved);
+  if (refusal !== null) return { code: 'forbidden', message: refusal };
+  const { type, name, action } = feed.source;
+  if (type === 'relic' && action === null) {
+    return { code: 'invalid_request', message: `source.action: the relic "${name}" has no endpoint` };
+  }
+  const schema =
+    type === 'tool'
+      ? resolved.tools.get(name)?.parameters
+      : type === 'relic'
+        ? resolved.relics.get(name)?.endpoints[action ?? '']?.parameters
+        : undefined;
+  if (schema === undefined) return null;
+  const tool = type === 'tool' ? (resolved.tools.get(name) ?? null) : null;
+  const given = withAction(feed.source, tool).params;
+  const message = await pacer.run(limits.schemaSteps, (meter) => validateParameters(schema, given, meter), signal);
+  const target = type === 'relic' ? `${name}.${action ?? ''}` : name;
+  return message === null
+    ? null
+    : { code: 'invalid_request', message: `source.params do not fit the ${type} "${target}": ${message}` };
+}
+
+/** Fetches feeds for a run. @param run its current state, and the receiver of the model usage of its feeds */
+export function feedFetcher(
+  context: Omit<FeedPorts, 'moment' | 'used'>,
+  run: { readonly moment: () => NonNullable<FeedPorts['moment']>; readonly used: FeedPorts['used'] },
+): FetchFeed {
+  return async (feed, signal) => await fetchFeed(feed, { ...context, moment: run.moment(), used: run.used }, signal);
+}
+
 /** @throws Error that explains why there is no value */
-export async function fetchFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Fetched> {
+export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Fetched> {
+  // Earlier versions stored feeds of the model without an endpoint.
+  const feed = withFeedEndpoint(written, ports.resolved.relics);
   const { source } = feed;
   if (source.type === 'internal') return { value: internalValue(source.name, source.params, ports) };
   const refusal = feedRefusal(feed, ports.resolved);

@@ -14,13 +14,12 @@
  *  5. At most `limits.periodicFeeds` feeds are refreshed by timer, and none more often than the minimum period. Older
  *     definitions beyond that are refreshed with the prompt, or at the minimum period (F3).
  */
-import { EngineError, messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
-import type { Clock, FeedStore, SharedFeedValue } from '../../domain/ports.ts';
+import type { Clock, SharedFeedValue } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 
@@ -35,6 +34,9 @@ interface Known {
   /** Why the latest fetch failed; null if it succeeded. */
   readonly error: string | null;
 }
+
+/** An enabled feed has no value to show. */
+export const NO_VALUE = Symbol('no value');
 
 const NOTHING: Known = { definition: null, removed: false, value: null, at: null, error: null };
 
@@ -91,11 +93,39 @@ export class Feeds {
     });
   }
 
-  /** The value of `$id`: the latest value, else the default; undefined if there is no such feed (P12). */
-  value(resolved: ResolvedAgent, id: string): Json | undefined {
-    const found = this.list(resolved).find(({ feed }) => feed.id === id);
+  /** Whether the session has no feeds. */
+  isEmpty({ agent }: ResolvedAgent): boolean {
+    return agent.feeds.length === 0 && this.#all().size === 0;
+  }
+
+  /** The feed with this id; undefined if there is none. */
+  find(resolved: ResolvedAgent, id: string): FeedView | undefined {
+    return this.list(resolved).find(({ feed }) => feed.id === id);
+  }
+
+  /**
+   * The value of `$id`: the latest value, else the default; undefined if there is no such feed (P12). `NO_VALUE`: the
+   * feed is enabled, but it has neither.
+   */
+  value(resolved: ResolvedAgent, id: string): Json | typeof NO_VALUE | undefined {
+    const found = this.find(resolved, id);
     if (found === undefined) return undefined;
-    return found.at === null ? found.feed.defaultValue : found.value;
+    const { feed, value, at } = found;
+    if (at !== null) return value;
+    const hasDefault = feed.defaultValue !== null || feed.onError === 'use_default';
+    return hasDefault || !feed.enabled ? feed.defaultValue : NO_VALUE;
+  }
+
+  /** Fetches feeds outside of a prompt, in parallel. Resolves when all have answered, or after `ms`. */
+  async fetchNow(feeds: readonly FeedDefinition[], fetch: FetchFeed, ms: number, signal: AbortSignal): Promise<void> {
+    await this.#finishesWithin(Promise.all(feeds.map((feed) => this.refresh(feed, fetch))), ms, signal);
+  }
+
+  /** Whether the value was fetched at or after a time, and is still fresh if it has a time to live. */
+  isCurrent({ feed, at }: FeedView, since: number): boolean {
+    if (at === null) return false;
+    const freshForMs = freshMs(feed);
+    return this.#clock.now() - at < freshForMs || (freshForMs === 0 && at >= since);
   }
 
   /** The feeds of one prompt; stale ones are refreshed, within the deadline (F2). */
@@ -164,72 +194,26 @@ export class Feeds {
     return { now: due, next: later.length === 0 ? null : Math.min(...later) };
   }
 
-  /** The model's access to its feeds. @param allowed returns why a source is not allowed, or null */
-  store(resolved: ResolvedAgent, allowed: (feed: FeedDefinition) => string | null): FeedStore {
-    const accept = async (written: JsonObject): Promise<FeedDefinition> => {
-      // The manifest validation is loaded on demand, to keep the start of a Worker fast.
-      const { readFeed } = await import('../../catalog/schema/feed.ts');
-      const read = readFeed(written, this.#minMs);
-      if ('issues' in read) throw new EngineError('invalid_request', read.issues.join('; '));
-      const refusal = allowed(read.feed);
-      if (refusal !== null) throw new EngineError('forbidden', refusal);
-      return read.feed;
-    };
-    const find = (id: string): FeedView => {
-      const views = this.list(resolved);
-      const found = views.find(({ feed }) => feed.id === id);
-      if (found !== undefined) return found;
-      const known = views.map(({ feed }) => feed.id).join(', ') || 'none';
-      throw new EngineError(
-        'invalid_request',
-        `There is no feed "${id.slice(0, limits.excerptChars)}" (known: ${known})`,
-      );
-    };
-    const refuseTooManyPeriodic = (feed: FeedDefinition): void => {
-      const others = this.list(resolved).filter((view) => view.feed.when === 'periodic' && view.feed.id !== feed.id);
-      if (feed.when !== 'periodic' || others.length < limits.periodicFeeds) return;
-      const ids = others.map((view) => view.feed.id).join(', ');
-      throw new EngineError(
-        'invalid_request',
-        `A session may have at most ${limits.periodicFeeds} periodic feeds, and there are ${others.length}: ${ids}`,
-      );
-    };
-    return {
-      list: () => this.list(resolved).map(viewJson),
-      add: async (written) => {
-        const feed = await accept(written);
-        const views = this.list(resolved);
-        if (views.some((view) => view.feed.id === feed.id)) {
-          throw new EngineError('invalid_request', `The feed "${feed.id}" already exists: update or remove it`);
-        }
-        if (views.length >= limits.feeds) {
-          throw new EngineError('invalid_request', `A session may have at most ${limits.feeds} feeds`);
-        }
-        refuseTooManyPeriodic(feed);
-        this.#detach(feed.id);
-        this.#keep(feed.id, { ...NOTHING, definition: feed });
-        this.#changed({ id: feed.id, added: true });
-        return feedJson(feed);
-      },
-      update: async (id, changes) => {
-        const { feed } = find(id);
-        const updated = await accept({ ...feedJson(feed), ...changes, id });
-        if (feed.when !== 'periodic') refuseTooManyPeriodic(updated);
-        // The value of another source does not apply.
-        const { value, at } = this.#all().get(id) ?? NOTHING;
-        const same = isSameSource(updated, feed);
-        if (!same) this.#detach(id);
-        this.#keep(id, { ...NOTHING, definition: updated, ...(same ? { value, at } : {}) });
-        this.#changed({ id, updated: true });
-        return feedJson(updated);
-      },
-      remove: (id) => {
-        find(id);
-        this.#keep(id, { ...NOTHING, removed: true });
-        this.#changed({ id, removed: true });
-        return true;
-      },
-    };
+  /** Adds a feed of the model, or replaces a feed's definition. @param keepsValue the source is the same */
+  define(feed: FeedDefinition, keepsValue: boolean): void {
+    const { value, at } = this.#all().get(feed.id) ?? NOTHING;
+    if (!keepsValue) this.#detach(feed.id);
+    this.#keep(feed.id, { ...NOTHING, definition: feed, ...(keepsValue ? { value, at } : {}) });
+  }
+
+  remove(id: string): void {
+    this.#keep(id, { ...NOTHING, removed: true });
+    this.#changed({ id, removed: true });
+  }
+
+  /** Tells readers about a change of a definition. */
+  announce(data: EventData['context_feed_updated']): void {
+    this.#changed(data);
+  }
+
+  /** Minimum period of a periodic feed. */
+  get minMs(): number {
+    return this.#minMs;
   }
 
   /** The state of the fetched feed; null if it was removed or given another source in the meantime. */
@@ -316,7 +300,7 @@ function withLeastPeriod(feed: FeedDefinition, minMs: number): FeedDefinition {
   return feed.intervalMs === null || feed.intervalMs >= minMs ? feed : { ...feed, intervalMs: minMs };
 }
 
-function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {
+export function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {
   return JSON.stringify(one.source) === JSON.stringify(other.source);
 }
 
@@ -325,25 +309,4 @@ export function cutValue(value: Json, maxChars: number): Json {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (text.length <= maxChars) return value;
   return `${text.slice(0, maxChars).toWellFormed()}\n[cut after ${maxChars} of ${text.length} characters]`;
-}
-
-/** In the format of `add_context_feed`, so without `shared`: a feed that a model has changed is the session's own. */
-function feedJson(feed: FeedDefinition): JsonObject {
-  const { type, name, action, params } = feed.source;
-  return {
-    id: feed.id,
-    type: feed.when,
-    ...(feed.intervalMs === null ? {} : { interval: feed.intervalMs / 1_000 }),
-    cache_ttl: feed.cacheTtlMs / 1_000,
-    max_tokens: feed.maxTokens,
-    enabled: feed.enabled,
-    source: { type, name, ...(action === null ? {} : { action }), ...(isJsonObject(params) ? { params } : {}) },
-    on_error: feed.onError,
-    ...(feed.defaultValue === null ? {} : { default: feed.defaultValue }),
-  };
-}
-
-export function viewJson({ feed, addedByModel, value, at, error }: FeedView): JsonObject {
-  const shared = feed.shared === true ? { shared: true } : {};
-  return { ...feedJson(feed), ...shared, added_by_model: addedByModel, value, updated_at: at, error };
 }

@@ -11,15 +11,16 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { renderShape, shapeOfValue } from '../../domain/shape.ts';
-import type { FinishReason, Usage } from '../../domain/ports.ts';
+import type { FinishReason } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
-import type { Cut, FeedReport, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
+import type { Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
-import { fetchFeed } from '../feeds/feed-sources.ts';
+import type { FetchFeed } from '../feeds/feeds.ts';
+import { ReferredFeeds } from '../feeds/referred-feeds.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
 import type { OpenReference } from '../run/resolve-names.ts';
@@ -50,6 +51,8 @@ export class GenerationRunner {
   readonly #segments: Segments;
   readonly #inputQueue: InputQueue;
   readonly #state: () => RunState;
+  readonly #fetchFeed: FetchFeed;
+  readonly #isTaken: (name: string) => boolean;
   #reader: GenerationReader | null = null;
   #abort: AbortController | null = null;
   #nextAutoId = 1;
@@ -73,6 +76,9 @@ export class GenerationRunner {
     readonly segments: Segments;
     readonly inputQueue: InputQueue;
     readonly state: () => RunState;
+    readonly fetchFeed: FetchFeed;
+    /** Whether a name means something other than a feed. */
+    readonly isTaken: (name: string) => boolean;
   }) {
     this.#context = given.context;
     this.#log = given.log;
@@ -80,6 +86,8 @@ export class GenerationRunner {
     this.#segments = given.segments;
     this.#inputQueue = given.inputQueue;
     this.#state = given.state;
+    this.#fetchFeed = given.fetchFeed;
+    this.#isTaken = given.isTaken;
     this.blocks = new GenerationBlocks(given.segments);
     this.usage = new RunUsage(given.context, given.log);
     const { source } = given.context;
@@ -130,15 +138,17 @@ export class GenerationRunner {
   #stream(reader: GenerationReader, skip: number): void {
     const abort = new AbortController();
     this.#abort = abort;
+    const { journal, runNumber } = this.#context;
     const stream: Parameters<typeof streamGeneration>[0] = {
       context: this.#context,
       inputQueue: this.#inputQueue,
       reader,
       usage: this.usage,
       request: async ({ history }, signal) => {
-        const feeds = await this.#feeds(signal);
+        const { feeds: known, resolved } = this.#context;
+        const feeds = await known.current(resolved, this.#fetchFeed, signal);
         return modelRequest({
-          resolved: this.#context.resolved,
+          resolved,
           history,
           turn: this.#turn,
           feeds,
@@ -147,6 +157,12 @@ export class GenerationRunner {
           signal,
         });
       },
+      referred: new ReferredFeeds({
+        context: this.#context,
+        fetch: this.#fetchFeed,
+        since: journal.runs.require(runNumber).startedAt,
+        isTaken: this.#isTaken,
+      }),
       write: ({ definition, inputs }) =>
         workflowText(definition, inputs, {
           declared: (id) => lookup(this.#state(), id) !== null,
@@ -154,15 +170,6 @@ export class GenerationRunner {
         }),
     };
     this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
-  }
-
-  /** The current feeds; the model call waits for them, up to their deadline (F2). */
-  async #feeds(signal: AbortSignal): Promise<readonly FeedReport[]> {
-    const { feeds, resolved } = this.#context;
-    const moment = { iteration: this.#log.iteration, usage: this.usage.totals };
-    const used = (usage: Usage): void => this.#inputQueue.put({ type: 'usage', usage });
-    const ports = { ...this.#context, moment, used };
-    return await feeds.current(resolved, (feed, aborted) => fetchFeed(feed, ports, aborted), signal);
   }
 
   /** Reads a recorded piece again; it gives the same events (P3). */

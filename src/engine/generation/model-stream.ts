@@ -11,6 +11,7 @@ import { limits } from '../../domain/limits.ts';
 import type { FinishReason, ModelRequest } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
+import type { ReferredFeeds } from '../feeds/referred-feeds.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext, RunSource } from '../run/run-context.ts';
 import type { RunInput, StreamPiece } from '../run/run-input.ts';
@@ -25,14 +26,21 @@ interface Stream {
   readonly usage: RunUsage;
   /** Creates the model request, after the feeds have answered. */
   readonly request: (source: ModelSource, signal: AbortSignal) => Promise<ModelRequest>;
+  /** Fetches the feeds that the text refers to. */
+  readonly referred: Pick<ReferredFeeds, 'read' | 'mayRefer'>;
   /** Writes the text of a workflow. */
   readonly write: (source: WorkflowSource) => AsyncIterable<string>;
 }
 
 /** Receives the pieces and events of one generation. */
 interface Sink {
-  /** Reads a piece and passes on the events that it completes. */
-  feed(piece: StreamPiece): void;
+  /**
+   * Reads a piece and passes on the events that it completes: at once, or when the feeds that they refer to have
+   * answered. The next piece must not be read before.
+   *
+   * @returns null if there was nothing to wait for
+   */
+  feed(piece: StreamPiece): Promise<void> | null;
   /** Passes on events with the pieces that they were read from. */
   put(events: readonly ProtocolEvent[]): void;
 }
@@ -44,6 +52,9 @@ type Ended = Extract<RunInput, { type: 'generation_ended' }>;
 /** The error code of a source that has none of its own. A posted text that ends early is the client's error. */
 const FAULTS = { text: 'input_cut', workflow: 'step_failed', model: 'model_unavailable' } as const;
 
+/** Before the tags of blocks. */
+const BLOCK_START = /(?=<(?:action|response|thought)\b)/i;
+
 /** Warning, sent once, if the manifest disables native calls (P17). */
 const IGNORED_CALL: ProtocolEvent = {
   type: 'warning',
@@ -54,7 +65,7 @@ const IGNORED_CALL: ProtocolEvent = {
 
 /** @param skip number of characters of posted text that were read before a crash */
 export async function streamGeneration(stream: Stream, signal: AbortSignal, skip: number): Promise<void> {
-  const { inputQueue, reader, usage } = stream;
+  const { inputQueue, reader, usage, referred } = stream;
   const { source } = stream.context;
   /** Pieces that have not completed an event yet. */
   let pieces: StreamPiece[] = [];
@@ -63,9 +74,13 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
     inputQueue.put({ type: 'protocol', pieces, events });
     pieces = [];
   };
-  const feed = (piece: StreamPiece): void => {
+  const feed = (piece: StreamPiece): Promise<void> | null => {
     pieces.push(piece);
-    put(reader.feed(piece));
+    const events = reader.feed(piece);
+    const waiting = events.length === 0 ? null : referred.read(events, signal);
+    if (waiting !== null) return waiting.then((warnings) => put([...warnings, ...events]));
+    put(events);
+    return null;
   };
   let finish: FinishReason = 'stop';
   let error: Ended['error'] = null;
@@ -78,7 +93,7 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
         await readPosted(stream, inPieces(source.chunks, skip), { feed, put }, signal);
         break;
       case 'workflow':
-        for await (const text of untilAborted(stream.write(source), signal)) feed({ text });
+        for await (const text of untilAborted(stream.write(source), signal)) await feed({ text });
     }
   } catch (fault) {
     finish = 'error';
@@ -91,7 +106,15 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
     if (estimated !== null) inputQueue.put({ type: 'usage', usage: estimated });
   }
   usage.closeCall();
-  inputQueue.put({ type: 'generation_ended', finish, pieces, ...reader.end(finish), error });
+  const { events, ...written } = reader.end(finish);
+  const ended = { type: 'generation_ended', finish, pieces, ...written, error } as const;
+  try {
+    const warnings = (await referred.read(events, signal)) ?? [];
+    inputQueue.put({ ...ended, events: [...warnings, ...events] });
+  } catch (fault) {
+    const failed = { code: 'internal', message: messageOf(fault) } as const;
+    inputQueue.put({ ...ended, events, finish: 'error', error: error ?? failed });
+  }
 }
 
 async function readModel(
@@ -112,16 +135,17 @@ async function readModel(
   for await (const delta of actInReasoning ? reasoningAsText(deltas) : deltas) {
     if (signal.aborted && delta.type !== 'usage') break;
     usage.received(delta);
+    let waiting: Promise<void> | null = null;
     switch (delta.type) {
       case 'text':
         if (source.tokens) inputQueue.put({ type: 'token', text: delta.text });
-        feed({ text: delta.text });
+        waiting = feed({ text: delta.text });
         break;
       case 'reasoning':
         inputQueue.put({ type: 'reasoning', text: delta.text });
         break;
       case 'tool_call':
-        if (dialect !== 'protocol') feed({ delta });
+        if (dialect !== 'protocol') waiting = feed({ delta });
         else if (!ignored) put([IGNORED_CALL]);
         ignored = true;
         break;
@@ -135,13 +159,14 @@ async function readModel(
       case 'finish':
         finish = delta.reason;
     }
+    if (waiting !== null) await waiting;
   }
   return finish;
 }
 
 /** A posted text is read in several turns, so that other sessions of the thread can run in between. */
 async function readPosted(
-  { context, inputQueue }: Stream,
+  { context, inputQueue, referred }: Stream,
   pieces: AsyncIterable<string>,
   { feed }: Sink,
   signal: AbortSignal,
@@ -150,7 +175,11 @@ async function readPosted(
   if (share.isDue) await share.waitTurn();
   for await (const text of pieces) {
     if (signal.aborted) return;
-    feed({ text });
+    // An action does not wait for a feed that only later text refers to.
+    for (const part of referred.mayRefer(text) ? text.split(BLOCK_START) : [text]) {
+      const waiting = feed({ text: part });
+      if (waiting !== null) await waiting;
+    }
     share.charge(text.length * limits.textCharSteps);
     if (text.length === limits.programSliceChars) await inputQueue.turnEnd(signal);
   }

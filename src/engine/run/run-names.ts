@@ -18,6 +18,7 @@ import type { CachedOutcome } from '../../journal/history.ts';
 import { newSubstitutionQuota } from '../../protocol/references/substitution.ts';
 import { action as declarationOf, bindings, dependenciesOf, statusOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
+import { NO_VALUE } from '../feeds/feeds.ts';
 import { resolveCall } from './resolve-names.ts';
 import type { ResolvedCall } from './resolve-names.ts';
 import type { OutcomeReader } from './outcome-reader.ts';
@@ -27,11 +28,12 @@ import type { RunContext } from './run-context.ts';
 
 /**
  * The value of a name without a producer in the run: a variable or a feed; an earlier run's outcome by its event; one
- * that exceeds the run's limit; or null.
+ * that exceeds the run's limit; a feed that could not be read; or null.
  */
-type Outside = { readonly value: Json } | { readonly seq: number } | typeof LEFT_OUT | null;
+type Outside = { readonly value: Json } | { readonly seq: number } | typeof LEFT_OUT | typeof FAILED | null;
 
 const LEFT_OUT = { left_out: true } as const;
+const FAILED = { failed: true } as const;
 
 /** The meaning of an action's names when it was first resolved. */
 interface Pins {
@@ -85,8 +87,21 @@ export class RunNames {
    * result, else a feed (P12).
    */
   valueOf(name: string, producer: ActionKey | null): NameValue {
-    if (producer !== null && iterationOf(producer) >= this.#clearedBefore) return this.#valueOfAction(producer);
-    return this.#read(this.#outside(name));
+    if (producer === null || iterationOf(producer) < this.#clearedBefore) return this.#read(this.#outside(name));
+    const result = this.#valueOfAction(producer);
+    if (!this.#addsFeed(producer, name) || isOpen(result)) return result;
+    return orElse(this.#read(this.#outside(name)), result);
+  }
+
+  /** Whether the producer adds the feed of this name: the name means the feed, not the action's result. */
+  #addsFeed(producer: ActionKey, name: string): boolean {
+    const { type, id, outputKey, parameters } = this.#declaration(producer);
+    return type === 'internal' && id !== name && outputKey !== name && parameters['id'] === name;
+  }
+
+  /** Whether a name without a producer in the run is a variable or the result of an earlier run. */
+  isBound(name: string): boolean {
+    return this.#context.variables.get(name) !== undefined || this.#earlierOutcome(name) !== null;
   }
 
   /** Removes the names of results of earlier iterations. */
@@ -161,16 +176,17 @@ export class RunNames {
   }
 
   #pinned(pins: Pins, name: string, producer: ActionKey | null): NameValue {
-    if (producer !== null && iterationOf(producer) >= pins.clearedBefore) {
-      return pins.open.get(producer) ?? this.#valueOfAction(producer);
-    }
+    const isNamed = producer !== null && iterationOf(producer) >= pins.clearedBefore;
+    const result = isNamed ? (pins.open.get(producer) ?? this.#valueOfAction(producer)) : null;
+    if (result !== null && (isOpen(result) || !this.#addsFeed(producer ?? '', name))) return result;
     let outside = pins.outside.get(name);
     if (outside === undefined) {
       outside = pins.recordedAt === null ? undefined : this.#recordedName(pins.recordedAt, name);
       if (outside === undefined) outside = this.#outside(name);
       pins.outside.set(name, outside);
     }
-    return this.#read(outside);
+    const value = this.#read(outside);
+    return result === null ? value : orElse(value, result);
   }
 
   #outside(name: string): Outside {
@@ -179,12 +195,14 @@ export class RunNames {
     const earlier = this.#earlierOutcome(name);
     if (earlier !== null) return earlier;
     const feed = this.#context.feeds.value(this.#context.resolved, name);
+    if (feed === NO_VALUE) return FAILED;
     return feed === undefined ? null : { value: feed };
   }
 
   #read(outside: Outside): NameValue {
     if (outside === null) return { type: 'unknown' };
     if ('left_out' in outside) return { type: 'absent', why: 'left_out' };
+    if ('failed' in outside) return { type: 'absent', why: 'failed' };
     return { type: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
   }
 
@@ -194,8 +212,9 @@ export class RunNames {
     if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
     const recorded = names[name] ?? null;
     if (!isJsonObject(recorded)) return null;
-    const { value, seq: outcome, at, left_out: leftOut } = recorded;
+    const { value, seq: outcome, at, left_out: leftOut, failed } = recorded;
     if (leftOut === true) return LEFT_OUT;
+    if (failed === true) return FAILED;
     if (typeof outcome === 'number') return { seq: outcome };
     // A pointer refers to the value itself, never to another pointer.
     if (typeof at === 'number') return at === seq ? undefined : this.#recordedName(at, name);
@@ -229,6 +248,16 @@ export class RunNames {
     if (found === null) throw new Error(`the scheduler has no action ${key}`);
     return found;
   }
+}
+
+function isOpen({ type, ...value }: NameValue): boolean {
+  return type === 'running' || ('why' in value && value.why === 'pending');
+}
+
+/** The value of a feed; if there is no such feed, what became of the action that should have added it. */
+function orElse(feed: NameValue, result: NameValue): NameValue {
+  if (feed.type !== 'unknown') return feed;
+  return result.type === 'absent' ? result : { type: 'absent', why: 'failed' };
 }
 
 /** The newest outcome for each name: an output key, or an id. */

@@ -14,6 +14,7 @@ import { action as declarationOf, initialState, isBlockedOnApproval, lookup, ste
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import type { OpenRequest } from '../actions/approval-list.ts';
+import { feedFetcher } from '../feeds/feed-sources.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
 import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
@@ -68,8 +69,17 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     hasBlockForms: context.source.type !== 'workflow',
     streamThoughts: context.resolved.agent.loop.streamThoughts,
   });
-  const actions = new ActionRunner({ context, log, results, outcomes, inputQueue, state: () => state, replay });
-  const generations = new GenerationRunner({ context, log, results, segments, inputQueue, state: () => state });
+  const fetchFeed = feedFetcher(context, {
+    moment: () => ({ iteration: log.iteration, usage: generations.usage.totals }),
+    used: (usage) => inputQueue.put({ type: 'usage', usage }),
+  });
+  const shared = { context, log, results, inputQueue, state: () => state, fetchFeed };
+  const actions = new ActionRunner({ ...shared, outcomes, replay });
+  const generations = new GenerationRunner({
+    ...shared,
+    segments,
+    isTaken: (name) => lookup(state, name) !== null || actions.names.isBound(name),
+  });
   const progress: { drained: boolean; end: RunEnd | null } = { drained: false, end: null };
 
   /** Text first: the model's output becomes blocks, declarations and rejections. */

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
-import { viewJson } from '../feeds/feeds.ts';
+import { viewJson } from '../feeds/feed-store.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { currentAgent, recordOf } from './run-setup.ts';

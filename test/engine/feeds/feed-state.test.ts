@@ -7,7 +7,8 @@ import type { EventData } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { FeedDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
-import { Feeds, viewJson } from '../../../src/engine/feeds/feeds.ts';
+import { feedStore, viewJson } from '../../../src/engine/feeds/feed-store.ts';
+import { Feeds, NO_VALUE } from '../../../src/engine/feeds/feeds.ts';
 import type { Fetched } from '../../../src/engine/feeds/feeds.ts';
 import type { FeedReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import { Journal } from '../../../src/journal/journal.ts';
@@ -41,7 +42,8 @@ function having(...feeds: readonly FeedDefinition[]): ResolvedAgent {
 }
 
 const { signal } = new AbortController();
-const allowAll = (): null => null;
+type Issue = (feed: FeedDefinition) => string | null;
+const allowAll: Issue = () => null;
 
 /** Feeds whose source answers with the value of the moment, or fails with the error of the moment, or is silent. */
 class World {
@@ -61,6 +63,19 @@ class World {
 
   restart(): void {
     this.feeds = this.#host(new Journal(this.sql));
+  }
+
+  /** The model's access, without a first fetch. */
+  store(resolved: ResolvedAgent, issue: Issue): ReturnType<typeof feedStore> {
+    return feedStore({
+      feeds: this.feeds,
+      resolved,
+      issueOf: async (one) => {
+        const message = issue(one);
+        return message === null ? null : { code: 'forbidden', message };
+      },
+      fetchFirst: async () => undefined,
+    });
   }
 
   fetch = async ({ id }: FeedDefinition): Promise<Fetched> => {
@@ -155,7 +170,7 @@ describe('[F2] the value of a feed in a prompt', () => {
     const agent = having(feed('f', { defaultValue: 'default' }), feed('g'));
     expect([world.feeds.value(agent, 'f'), world.feeds.value(agent, 'g'), world.feeds.value(agent, 'h')]).toEqual([
       'default',
-      null,
+      NO_VALUE,
       undefined,
     ]);
     world.error = 'down';
@@ -292,7 +307,7 @@ describe('[I] feed actions of the model', () => {
   test('a feed is listed once, with its definition and its origin', async () => {
     const world = new World();
     const agent = having(feed('f', { defaultValue: 'd' }), periodic('p', 30_000, { onError: 'skip' }));
-    const store = world.feeds.store(agent, allowAll);
+    const store = world.store(agent, allowAll);
     await store.add(added);
     const common = { cache_ttl: 0, max_tokens: 1_000, enabled: true, on_error: 'use_cached', error: null };
     const never = { value: null, updated_at: null };
@@ -331,7 +346,7 @@ describe('[I] feed actions of the model', () => {
   test('an update keeps the value of the same source, and drops the value of another', async () => {
     const world = new World();
     const agent = having(feed('f'));
-    const store = world.feeds.store(agent, allowAll);
+    const store = world.store(agent, allowAll);
     await world.prompt(agent);
     world.error = 'down';
     await world.prompt(agent);
@@ -350,7 +365,7 @@ describe('[I] feed actions of the model', () => {
   test('a removed feed of the manifest stays removed, until the model adds one with its name', async () => {
     const world = new World();
     const agent = having(feed('mine'));
-    const store = world.feeds.store(agent, allowAll);
+    const store = world.store(agent, allowAll);
     await world.prompt(agent);
     expect(store.remove('mine')).toBe(true);
     expect([store.list(), world.feeds.value(agent, 'mine')]).toEqual([[], undefined]);
@@ -362,14 +377,14 @@ describe('[I] feed actions of the model', () => {
     ]);
     world.restart();
     expect(world.feeds.list(agent)).toEqual([]);
-    await world.feeds.store(agent, allowAll).add(added);
+    await world.store(agent, allowAll).add(added);
     expect(world.feeds.list(agent)).toMatchObject([{ addedByModel: true, value: null }]);
   });
 
   test('an invalid change is refused with a clear message, and changes nothing', async () => {
     const world = new World();
     const agent = having(feed('f'), feed('g'));
-    const store = world.feeds.store(agent, ({ source }) => (source.name === 'secret' ? 'not this one' : null));
+    const store = world.store(agent, ({ source }) => (source.name === 'secret' ? 'not this one' : null));
     const refused = async (made: () => Promise<unknown>, code: string, message: string): Promise<void> =>
       await expect(made()).rejects.toMatchObject({ code, message });
     await refused(async () => await store.add({ ...added, source: { name: 'secret' } }), 'forbidden', 'not this one');
@@ -385,7 +400,7 @@ describe('[I] feed actions of the model', () => {
       'invalid_request',
       `There is no feed "${long.slice(0, limits.excerptChars)}" (known: f, g)`,
     );
-    const empty = world.feeds.store(having(), allowAll);
+    const empty = world.store(having(), allowAll);
     await refused(async () => empty.remove('f'), 'invalid_request', 'There is no feed "f" (known: none)');
     expect(world.told).toEqual([]);
   });
@@ -393,7 +408,7 @@ describe('[I] feed actions of the model', () => {
   test('a session has a maximum number of feeds', async () => {
     const world = new World();
     const feeds = Array.from({ length: limits.feeds - 1 }, (_, n) => feed(`f${n}`));
-    const store = world.feeds.store(having(...feeds), allowAll);
+    const store = world.store(having(...feeds), allowAll);
     await store.add(added);
     await expect(store.add({ ...added, id: 'more' })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -404,7 +419,7 @@ describe('[I] feed actions of the model', () => {
   test('an added feed ignores the fetches of an earlier feed with its name', async () => {
     const world = new World();
     const agent = having(feed('mine'));
-    const store = world.feeds.store(agent, allowAll);
+    const store = world.store(agent, allowAll);
     const gate = Promise.withResolvers<Json>();
     const before = world.feeds.refresh(feed('mine'), async () => ({ value: await gate.promise }));
     store.remove('mine');

@@ -1,7 +1,10 @@
 /** A session whose host is lost at any moment continues from its journal (J1-J3, J9, S7, S10). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
-import type { Json } from '../../../src/domain/json.ts';
+// Loaded before a test's clock advances: the engine imports it when a feed is added.
+import '../../../src/catalog/schema/feed.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { FeedDefinition } from '../../../src/domain/manifest.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
@@ -173,6 +176,20 @@ async function lastResult({ kit }: Host): Promise<RunResult> {
   return await resultOf(kit.session, run);
 }
 
+function feedOf(id: string, params: JsonObject): FeedDefinition {
+  return {
+    id,
+    when: 'on_demand',
+    intervalMs: null,
+    cacheTtlMs: 0,
+    maxTokens: 1_000,
+    enabled: true,
+    source: { type: 'tool', name: 'echo', action: null, params },
+    onError: 'use_cached',
+    defaultValue: null,
+  };
+}
+
 const ENDS = new Set(['action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected']);
 const ACTION = (
   id: string,
@@ -203,6 +220,11 @@ const WORK: readonly Work[] = [
   {
     name: 'partial responses, a condition, a barrier and one that nobody waits for',
     text: `<response final="false">first $a then</response>${ACTION('a')}<response final="false">have $a now</response>${ACTION('no', { when: '$a == "x"' })}${ACTION('yes', { when: '$a != "x"' })}<action type="tool" mode="sync" id="s">{"name":"echo","parameters":{"value":1}}</action>${ACTION('after')}<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"value":2,"ms":500}}</action><response final="true">$yes $after</response>`,
+  },
+  {
+    name: '[P12] posted text with feeds: one of the manifest, one that fails, one that the text adds',
+    text: `${ACTION('a', {}, { value: 'rate $rate', ms: 30 })}${ACTION('b', { depends_on: ['a'] }, { value: '$rate' })}<action type="internal" id="add">{"name":"add_context_feed","parameters":{"id":"mine","source":{"type":"tool","name":"echo","params":{"value":"my value"}}}}</action>${ACTION('c', {}, { value: '$mine and $down' })}${ACTION('d', { when: 'rate == 7' }, { value: ['$rate', '$mine'] })}<response final="true">$a, $b, $c, $mine, $rate, $down</response>`,
+    agent: (agent) => ({ ...agent, feeds: [feedOf('rate', { value: 7, ms: 20 }), feedOf('down', { fail_times: 9 })] }),
   },
   {
     name: 'two iterations with a model',
