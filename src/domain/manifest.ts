@@ -369,6 +369,8 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly imports: AgentDefinition['imports'];
   /** JSON Schema of the inputs. */
   readonly inputs: JsonObject;
+  /** Values of inputs that a start leaves out. */
+  readonly defaults?: JsonObject;
   readonly steps: readonly WorkflowStep[];
   /** Maps an output name to the path that it is read from, such as `steps.s.field`. */
   readonly outputs: Readonly<Record<string, string>>;

@@ -43,6 +43,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     ...toBase(input, context.unknown),
     trigger: toTrigger(input.trigger, context),
     inputs,
+    ...(input.defaults === undefined ? {} : { defaults: input.defaults as JsonObject }),
     steps: toSteps(input.steps, ['steps'], 0, {
       context,
       used,

@@ -43,6 +43,9 @@ interface CheckState {
   readonly inputs: ReadonlySet<string> | null;
 }
 
+/** The values of `$(run.…)`. */
+const RUN_VALUES = ['TIMESTAMP', 'TIMESTAMP_UNIX', 'DATETIME', 'DATE', 'TIME', 'WORKFLOW_ID', 'SESSION_ID', 'USER_ID'];
+
 /** White space is part of the path and trimmed later: two ways to match it would take quadratic time. */
 const REFERENCE = /\$\(([^()]*)\)/g;
 const PATH = new RegExp(`^${WORKFLOW_PATH}$`);
@@ -185,6 +188,10 @@ function checkPath(path: string, field: FieldPath, level: Level, { context, inpu
     if (!level.inLoop) context.addIssue(field, `$(${path}): ${root} exists only in the steps of a for_each`);
   } else if (root === 'acc' && level.inReduce) {
     return null;
+  } else if (root === 'run' && name !== '') {
+    if (!RUN_VALUES.includes(name)) {
+      context.addIssue(field, `$(${path}): a run has no value "${name}" (${hint(name, RUN_VALUES)})`);
+    }
   } else if (path.includes('.') || nearestNames(root, ROOTS).length > 0) {
     // any other `$(word)` is literal text
     context.addIssue(field, `$(${path}): "${root}" is unknown (known: ${ROOTS.join(', ')})`);

@@ -171,6 +171,7 @@ export const workflowSchema = z.strictObject({
   trigger: trigger.optional().describe('What starts the workflow. Default manual.'),
   inputs: json.optional().describe('In the same form as the parameters of a tool. Default: any inputs.'),
   parameters: json.optional().describe('The same as inputs.'),
+  defaults: jsonMap.optional().describe('Values of inputs that a start leaves out.'),
   import: imports.optional().describe('Imports of the steps; targets of steps are imported automatically.'),
   steps: z.array(step).min(1).max(limits.workflowSteps).describe('Run in order, unless depends_on says otherwise.'),
   outputs: z

@@ -27,6 +27,7 @@ import type { OpenReference } from '../run/resolve-names.ts';
 import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
+import { runValues } from '../workflow/run-values.ts';
 import { workflowText } from '../workflow/workflow.ts';
 import { GenerationBlocks } from './generation-blocks.ts';
 import { GenerationReader } from './generation-reader.ts';
@@ -164,10 +165,15 @@ export class GenerationRunner {
         isTaken: this.#isTaken,
       }),
       write: ({ definition, inputs }) =>
-        workflowText(definition, inputs, {
-          declared: (id) => lookup(this.#state(), id) !== null,
-          settled: (id) => this.#results.settled(id),
-        }),
+        workflowText(
+          definition,
+          inputs,
+          {
+            declared: (id) => lookup(this.#state(), id) !== null,
+            settled: (id) => this.#results.settled(id),
+          },
+          runValues(this.#context.record, this.#context.runId),
+        ),
     };
     this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
   }

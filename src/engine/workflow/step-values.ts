@@ -11,7 +11,7 @@ import { idOf, mappedPath } from './step-names.ts';
 import type { Scope } from './step-names.ts';
 
 /** Roots of references; any other `$(word)` is literal. */
-const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index']);
+const ROOTS: ReadonlySet<string> = new Set(['steps', 'trigger', 'item', 'index', 'run']);
 const REFERENCES = new RegExp(String.raw`\$\(\s*(${WORKFLOW_PATH})\s*\)`, 'g');
 const REFERENCE_ONLY = new RegExp(String.raw`^\s*\$\(\s*(${WORKFLOW_PATH})\s*\)\s*$`);
 
@@ -22,9 +22,12 @@ function isRoot(path: string, { acc }: Scope): boolean {
 
 export class StepValues {
   readonly #inputs: JsonObject;
+  readonly #run: JsonObject;
 
-  constructor(inputs: JsonObject) {
+  /** @param run values of `$(run.…)` */
+  constructor(inputs: JsonObject, run: JsonObject = {}) {
     this.#inputs = inputs;
+    this.#run = run;
   }
 
   condition({ condition }: Pick<WorkflowStep, 'condition'>, scope: Scope): { readonly when?: string } {
@@ -92,13 +95,15 @@ export class StepValues {
     const start: Json | undefined =
       root === 'trigger'
         ? this.#inputs
-        : root === 'item'
-          ? scope.item?.value
-          : root === 'index'
-            ? scope.item?.index
-            : root === 'acc' && scope.acc !== null && 'value' in scope.acc
-              ? scope.acc.value
-              : undefined;
+        : root === 'run'
+          ? this.#run
+          : root === 'item'
+            ? scope.item?.value
+            : root === 'index'
+              ? scope.item?.index
+              : root === 'acc' && scope.acc !== null && 'value' in scope.acc
+                ? scope.acc.value
+                : undefined;
     return path.reduce<Json | undefined>((value, member) => {
       if (Array.isArray(value)) return value[Number(member)];
       return isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;

@@ -36,14 +36,16 @@ import type { StepOutcome, WorkflowView } from './workflow-view.ts';
  * The workflow's text in pieces, each a whole block. Ends when all steps are written and all awaited steps have
  * settled.
  *
+ * @param run values of `$(run.…)`, the same after a crash
  * @throws StepFailed if a step with `on_failure: abort` failed, after its compensation has run
  */
 export async function* workflowText(
   definition: WorkflowDefinition,
   inputs: JsonObject,
   view: WorkflowView,
+  run: JsonObject = {},
 ): AsyncGenerator<string> {
-  const program = new Program(definition, inputs, view);
+  const program = new Program(definition, new StepValues({ ...definition.defaults, ...inputs }, run), view);
   const { writer } = program;
   let over = false;
   const writing = program.write().finally(() => {
@@ -78,11 +80,11 @@ class Program implements GroupHost {
   /** The id of the step that ended the workflow. */
   #returned: string | null = null;
 
-  constructor(definition: WorkflowDefinition, inputs: JsonObject, view: WorkflowView) {
+  constructor(definition: WorkflowDefinition, values: StepValues, view: WorkflowView) {
     this.#definition = definition;
     this.maxParallelSteps = definition.maxParallelSteps;
     this.referred = referencedNames(definition);
-    this.values = new StepValues(inputs);
+    this.values = values;
     this.view = view;
     this.writer = new StepWriter((id) => view.declared(id));
     this.#failure.promise.catch(() => undefined);

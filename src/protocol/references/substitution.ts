@@ -188,10 +188,15 @@ export function renderText(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Follows a path through own properties and array items only. `value` is null if the path does not exist. */
+/**
+ * Follows a path through own properties and array items only. `value` is null if the path does not exist. The `output` of
+ * a text is the text.
+ */
 export function follow(value: Json, path: readonly PathStep[]): { found: boolean; value: Json } {
   let current: Json = value;
-  for (const step of path) {
+  for (const [index, step] of path.entries()) {
+    // a program that prints text, and an agent, have no other member
+    if (typeof current === 'string' && step === 'output' && index === path.length - 1) break;
     if (typeof current !== 'object' || current === null) return { found: false, value: null };
     const next: Json | undefined = Array.isArray(current)
       ? /^\d+$/.test(String(step))

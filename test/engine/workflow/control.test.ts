@@ -101,6 +101,16 @@ outputs: { v: steps.v, none: steps.none }
   });
 });
 
+test('[M6] inputs that a start leaves out have their defaults; $(run.…) is the run', async () => {
+  const yaml = `defaults: { a: 1, b: 2 }
+steps: [{ name: v, type: value, value: { a: $(trigger.a), b: $(trigger.b), at: $(run.TIMESTAMP), day: "on $(run.DATE)" } }]
+outputs: { v: steps.v }
+`;
+  expect((await run(yaml, { b: 3 })).outputs).toEqual({
+    v: { a: 1, b: 3, at: expect.stringMatching(/^\d{4}-.*Z$/), day: expect.stringMatching(/^on \d{4}-\d\d-\d\d$/) },
+  });
+});
+
 describe('[M6] switch', () => {
   const FLOW = `steps:
   - name: route

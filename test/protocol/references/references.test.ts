@@ -359,6 +359,11 @@ describe('[P12] rendering and resolving paths', () => {
   test('a path reads only own properties', () => {
     expect(follow({ a: [1] }, ['a', 0])).toEqual({ found: true, value: 1 });
     expect(follow({ a: [1] }, ['toString'])).toEqual({ found: false, value: null });
+    // the output of a text is the text; a text has no other member
+    expect(follow('text', ['output'])).toEqual({ found: true, value: 'text' });
+    expect(follow({ a: 'text' }, ['a', 'output'])).toEqual({ found: true, value: 'text' });
+    expect(follow('text', ['output', 'x'])).toEqual({ found: false, value: null });
+    expect(follow('text', ['length'])).toEqual({ found: false, value: null });
     expect(follow({ a: null }, ['a'])).toEqual({ found: true, value: null });
     expect(follow({ a: null }, ['a', 'b'])).toEqual({ found: false, value: null });
     expect(follow({ a: 1 }, ['a', 'b'])).toEqual({ found: false, value: null });
