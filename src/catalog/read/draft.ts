@@ -63,15 +63,17 @@ export class Draft {
   }
 
   /**
-   * Replaces or adds a value; creates missing maps on the way.
+   * Replaces or adds a value; creates missing maps on the way. Does nothing inside of a value that is no map or list,
+   * which the schema reports.
    *
    * @param from the draft's path whose author's text the value was made from; default: the place of `path`
    */
   set(path: FieldPath, value: Json, from: FieldPath = path): void {
     const place = this.original(from);
-    const { parent, key } = this.#owner(path, place);
-    put(parent, key, this.#copy(value, place, true));
-    this.#locate(parent, key, place);
+    const owner = this.#owner(path, place);
+    if (owner === null) return;
+    put(owner.parent, owner.key, this.#copy(value, place, true));
+    this.#locate(owner.parent, owner.key, place);
   }
 
   /** Moves a value to another place, which must not be inside it; does nothing if there is no such value. */
@@ -80,9 +82,10 @@ export class Draft {
     if (value === undefined) return;
     const place = this.original(from);
     this.remove(from);
-    const { parent, key } = this.#owner(to, place);
-    put(parent, key, value);
-    this.#locate(parent, key, place);
+    const owner = this.#owner(to, place);
+    if (owner === null) return;
+    put(owner.parent, owner.key, value);
+    this.#locate(owner.parent, owner.key, place);
   }
 
   /** Removes a member of a map. Items of lists stay where they are, so that paths stay valid. */
@@ -127,14 +130,15 @@ export class Draft {
     return place;
   }
 
-  /** The map or list that holds the last step of a path. */
-  #owner(path: FieldPath, place: FieldPath): { readonly parent: Container; readonly key: string | number } {
+  /** The map or list that holds the last step of a path; null if there is another value. */
+  #owner(path: FieldPath, place: FieldPath): { readonly parent: Container; readonly key: string | number } | null {
     const key = path.at(-1);
     if (key === undefined) throw new TypeError('a draft has no member without a name');
     let parent: Container = this.#root;
     for (const step of path.slice(0, -1)) {
       let next: Json | undefined = memberOf(parent, step);
-      if (typeof next !== 'object' || next === null) {
+      if (next !== undefined && next !== null && typeof next !== 'object') return null;
+      if (next === undefined || next === null) {
         next = {};
         this.#places.set(next, place);
         this.#made.add(next);
@@ -142,7 +146,7 @@ export class Draft {
       }
       parent = next as Container;
     }
-    return { parent, key };
+    return Array.isArray(parent) && typeof key === 'string' ? null : { parent, key };
   }
 
   #locate(parent: Container, key: string | number, place: FieldPath): void {

@@ -223,6 +223,10 @@ describe('[M1] the limits of an agent of the original', () => {
     expect(warnings.length).toBe(yaml.split('\n').filter((line) => !line.startsWith('loop')).length);
   });
 
+  test('a wrong value of loop is still an error', () => {
+    expect(limitsOf('loop: fast\niteration_cap: 3').problems).toEqual([expect.stringContaining('loop: must be a map')]);
+  });
+
   test('more iterations than the default number of model calls raise that', () => {
     expect(limitsOf('runtime: {max_iterations: 400}').agent?.budgets.modelCalls).toBe(401);
     expect(limitsOf('runtime: {max_iterations: 400}\nbudgets: {model_calls: 9}').agent?.budgets.modelCalls).toBe(9);

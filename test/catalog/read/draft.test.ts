@@ -51,6 +51,14 @@ describe('[M1] a draft of a manifest', () => {
     expect(draft.has(['engine'])).toBe(false);
   });
 
+  test('a value that is no map or list keeps no members', () => {
+    const draft = new Draft({ loop: 'fast', list: [1], cap: 3 });
+    draft.set(['loop', 'cap'], 1);
+    draft.set(['list', 'cap'], 1);
+    draft.move(['cap'], ['loop', 'cap']);
+    expect(draft.value).toEqual({ loop: 'fast', list: [1] });
+  });
+
   test('keys such as __proto__ are plain keys', () => {
     const draft = new Draft(JSON.parse('{"__proto__": {"a": 1}}') as never);
     draft.set(['map', '__proto__'], { b: 1 });
