@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { ManifestFile } from '../../../src/domain/catalog.ts';
 import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 
 const HEAD = 'kind: Tool\nname: pulse\nversion: "1"\nsummary: Measures a pulse\n';
 const SCRIPT = { path: 'm/pulse/run.py', text: 'print(1)\n' };
@@ -225,4 +226,20 @@ describe('[M1] what the model reads about a tool of the original system', () => 
     expect(tool?.summary).toBe('Measures the pulse.');
     expect(warnings).toEqual(['5 description: its first sentence is understood as summary']);
   });
+});
+
+test('[L4] the prompt shows the parameters of an example as the call', () => {
+  const agent = 'kind: Agent\nname: nurse\nversion: "1"\nsummary: s\npersona: p\nimport: { tools: [pulse] }\n';
+  const { catalog } = loadManifests([
+    SCRIPT,
+    { path: 'm/nurse.yml', text: agent },
+    {
+      path: 'm/pulse/tool.yml',
+      text: `${HEAD}${IN_PYTHON}parameters: [{ name: who, type: string }]\nexamples: [{ description: Of Ann, input: { who: Ann } }]\n`,
+    },
+  ]);
+  const found = catalog.agent('nurse');
+  const prompt = found === null ? '' : buildSystemPrompt(found);
+  expect(prompt).toContain('{"who":"Ann"}');
+  expect(prompt).not.toContain('Of Ann');
 });
