@@ -1,5 +1,5 @@
 /**
- * The programs of this machine that base images are built from, because a registry may be unavailable: a static busybox,
+ * The programs of this machine that base images are built from, because a registry may be unavailable: a static busybox, bash,
  * the system's Python with its standard library, the Node that runs the runner, and the libraries that they load.
  */
 import { execFile } from 'node:child_process';
@@ -46,9 +46,12 @@ async function basicParts(): Promise<Part[]> {
   ];
 }
 
-/** @throws Error if busybox-static is missing, or this is not Linux */
+/** With bash, if this machine has it. @throws Error if busybox-static is missing, or this is not Linux */
 export async function shellParts(): Promise<Part[]> {
-  return await basicParts();
+  const basic = await basicParts();
+  const bash = await fs.realpath('/bin/bash').catch(() => null);
+  if (bash === null || basic.some(({ path: place }) => place === '/bin/bash')) return basic;
+  return [...basic, { type: 'file', path: '/bin/bash', source: bash }, ...(await librariesOf([bash]))];
 }
 
 /** @throws Error if Python is missing, or this is not Linux */
