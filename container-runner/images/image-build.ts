@@ -11,7 +11,7 @@ const fileName = z
     message: 'files: names are relative paths of plain characters, without ".."',
   });
 /** A package with version, without options, URLs and paths. */
-const requirement = z
+export const requirement = z
   .string()
   .max(200)
   .regex(

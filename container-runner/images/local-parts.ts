@@ -138,6 +138,12 @@ print(json.dumps({"executable": os.path.realpath(sys.executable), "library": sys
   throw new Error('python3 is not installed');
 }
 
+/** The version of this machine's Python, such as `3.12`; null if there is none. */
+export async function pythonVersion(): Promise<string | null> {
+  const python = await systemPython().catch(() => null);
+  return python === null ? null : (/python(\d+\.\d+)$/.exec(python.library)?.[1] ?? null);
+}
+
 /** Files of a package or a library, without unneeded ones; follows links. */
 async function filesBelow(directory: string): Promise<string[]> {
   const found: string[] = [];

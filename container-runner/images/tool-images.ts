@@ -21,9 +21,10 @@ import { CONTAINER, hardened } from '../sandbox/docker-hardening.ts';
 import { BASE_ALIASES, type BaseImages, finished, hasImage } from './base-images.ts';
 import { BUILD_LABEL, monitorBuild } from './build-monitor.ts';
 import { sanitizeDockerfile } from './dockerfile.ts';
+import { withPackages } from './dockerfile-packages.ts';
 import { DOCKERFILE, type ImageBuild } from './image-build.ts';
 import { imageReference, isAllowed } from './image-name.ts';
-import { SANDBOX_UID } from './local-parts.ts';
+import { pythonVersion, SANDBOX_UID } from './local-parts.ts';
 
 /** Version of the build procedure; part of the content hash. */
 const RECIPE = 1;
@@ -215,7 +216,7 @@ export class ToolImages {
   }
 
   /**
-   * Installs packages with pip and returns an archive of the directory `packages`. pip runs as an unprivileged user in a
+   * Installs packages with the machine's pip, or that of an image, and returns an archive of the directory `packages`. pip runs as an unprivileged user in a
    * separate container with a network, and installs wheels only: a source package is a program that would run with that
    * network.
    */
@@ -223,9 +224,10 @@ export class ToolImages {
     requirements: readonly string[],
     say: (text: string) => void,
     stop: AbortSignal,
+    own: string | null = null,
   ): Promise<NodeJS.ReadableStream> {
     const { docker, base, seccomp, labels, pipIndex } = this.#options;
-    const image = await base.ensure('pip');
+    const image = own ?? (await base.ensure('pip'));
     const resources = { ...limits.buildResources, timeoutMs: limits.buildMs };
     const target = '/work/packages';
     const script = `cat > /tmp/${REQUIREMENTS}
@@ -269,7 +271,14 @@ tar cf - -C /work packages`;
     const mark = randomUUID();
     const lookUp = (name: string): Promise<string> => this.#groundOf(name);
     const dockerfile = await sanitizeDockerfile(build.files[DOCKERFILE] ?? '', lookUp, `${BUILD_LABEL}=${mark}`);
-    const files = { ...build.files, [DOCKERFILE]: dockerfile };
+    const prepared = withPackages(dockerfile, build.files);
+    const files: Record<string, string | Buffer> = { ...build.files, [DOCKERFILE]: prepared.dockerfile };
+    for (const { archive, requirements, image } of prepared.steps) {
+      say(`installing ${requirements.join(', ')}\n`);
+      // the base image has no pip of its own
+      const own = image === (await this.#options.base.ensure('python3')) ? null : image;
+      files[archive] = await bufferOf(await this.#packages(requirements, say, stop.signal, own));
+    }
     const watch = await monitorBuild(docker, mark, (reason) => stop.abort(reason));
     try {
       const answer = await docker.buildImage(Readable.from([await archiveOf(files, '')]), {
@@ -300,10 +309,13 @@ tar cf - -C /work packages`;
     const alias = BASE_ALIASES.get(name.replace(/:latest$/, ''));
     const isThere = await hasImage(docker, name);
     if (alias !== undefined && !isThere) return await base.ensure(alias);
+    // the same Python: `python:3.12-slim` on a machine with Python 3.12
+    const version = /^python:(\d+\.\d+)(?:-slim)?$/.exec(name)?.[1];
+    if (version !== undefined && !isThere && version === (await pythonVersion())) return await base.ensure('python3');
     if (!isAllowed(name, allowed)) {
       throw new Error(`the operator does not allow the image ${name} (allowed: ${allowed.join(', ')})`);
     }
-    if (!isThere) throw new Error(`the image ${name} is missing in the engine`);
+    if (!isThere) throw new Error(`the image ${name} is missing in the engine (run docker pull ${name})`);
     return name;
   }
 }
@@ -313,7 +325,13 @@ function pipSettings(index: string | null): string[] {
   return index === null ? [] : [`PIP_INDEX_URL=${index}`, `PIP_TRUSTED_HOST=${new URL(index).host}`];
 }
 
-async function archiveOf(files: Readonly<Record<string, string>>, prefix: string): Promise<Buffer> {
+async function bufferOf(stream: NodeJS.ReadableStream): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function archiveOf(files: Readonly<Record<string, string | Buffer>>, prefix: string): Promise<Buffer> {
   const tar = pack();
   const owner = { uid: SANDBOX_UID, gid: SANDBOX_UID };
   if (prefix !== '') tar.entry({ name: prefix, type: 'directory', mode: 0o755, ...owner });

@@ -295,6 +295,23 @@ RUN exit 3
       for (const words of said) expect(result.stderr).toContain(words);
     });
 
+    test('[R3] a Dockerfile gets the packages of its pip install', async () => {
+      const index = await packageIndex(docker);
+      const narrow = await startRunner({ sandbox: 'docker', warm: 0, pipIndex: index.url });
+      try {
+        const files = {
+          Dockerfile:
+            'FROM python\nWORKDIR /srv\nCOPY needs.txt .\nRUN pip install --no-cache-dir -r needs.txt\nCOPY app/ ./app/\nRUN mkdir -p /data\nENTRYPOINT ["python3", "/srv/app/main.py"]\n',
+          'needs.txt': 'tiny==1.0\n',
+          'app/main.py': 'import tiny; print(tiny.word)',
+        };
+        expect(await narrow.run(tool({ files }))).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
+      } finally {
+        await narrow.close();
+        index.server.close();
+      }
+    });
+
     test('[R3] packages come from the operator’s index; a missing package is build_failed', async () => {
       const index = await packageIndex(docker);
       const narrow = await startRunner({ sandbox: 'docker', warm: 0, pipIndex: index.url });
