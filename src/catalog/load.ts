@@ -29,6 +29,7 @@ import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
 import type { Issue } from './check/issues.ts';
 import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
+import { skipReason } from './original/skipped.ts';
 import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
@@ -252,6 +253,11 @@ class Loader {
   }
 
   #definition(found: Found): AnyDefinition | null {
+    const reason = skipReason(found.kind, found.document.value);
+    if (reason !== null) {
+      this.#log.warn(found, { path: ['name'], part: 'value', message: reason });
+      return null;
+    }
     this.#log.explain(found);
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {

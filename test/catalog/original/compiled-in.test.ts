@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { loadManifests } from '../../../src/catalog/load.ts';
 import { compiledFeed, compiledTool } from '../../../src/catalog/original/compiled-in.ts';
 import { skipReason } from '../../../src/catalog/original/skipped.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
@@ -47,4 +48,21 @@ describe('[M1] tools and feeds that agent-lib compiles into its program', () => 
     if (expected === null) expect(reason).toBeNull();
     else expect(reason).toMatch(expected);
   });
+});
+
+test('[M1] a manifest of a compiled tool is skipped with a warning, and the others load', () => {
+  const { entries, problems, warnings } = loadManifests([
+    { path: 'm/exec.yml', text: 'kind: Tool\nname: exec\nversion: "3.0"\nsummary: Runs commands\ninput_schema: {}\n' },
+    { path: 'm/clock.yml', text: 'kind: Feed\nname: system_clock\nversion: "1.0"\nsummary: The time\n' },
+    {
+      path: 'm/own.yml',
+      text: 'kind: Tool\nname: own\nversion: "1"\nsummary: s\nimplementation: { type: script, runtime: shell, script: ls }\n',
+    },
+  ]);
+  expect(entries.map(({ definition }) => definition.name)).toEqual(['own']);
+  expect(problems).toEqual([]);
+  expect(warnings).toMatchObject([
+    { file: 'm/clock.yml', line: 2, field: 'name', message: expect.stringMatching(/^"system_clock" has no script/) },
+    { file: 'm/exec.yml', line: 2, field: 'name', message: expect.stringMatching(/^"exec" has no script/) },
+  ]);
 });
