@@ -13,7 +13,7 @@ import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
 import type { Deployment } from '../src/catalog/check/deployment.ts';
 import { apiKeysOf } from '../src/settings/keys.ts';
-import { deploymentOf } from '../src/settings/deployment.ts';
+import { deploymentOf, modelsOnly } from '../src/settings/deployment.ts';
 import type { Variables } from '../src/settings/settings.ts';
 import { settingsOf } from './system/settings.ts';
 
@@ -54,13 +54,13 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 /**
  * Loads a folder, or a single file that must be a manifest.
  *
- * @param isOwn warns about what the settings of this machine do not allow; the bundler checks for any deployment
+ * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
  */
-function load(target: string, bundled: Catalog | null = null, isOwn = false): LoadedManifests {
+function load(target: string, bundled: Catalog | null = null, own: Deployment | boolean = false): LoadedManifests {
   const { files, unreadable } = readFolder(target);
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(join(import.meta.dirname, '..'), process.env);
-  const deployment = isOwn ? localDeployment(worker) : null;
+  const deployment = own === true ? localDeployment(worker) : own === false ? null : own;
   const loaded = loadManifests(files, { bundled, deployment, intervals: parseIntervals(worker) });
   const problems = [...unreadable, ...loaded.problems];
   if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
@@ -84,9 +84,9 @@ export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string
   return `${counts.length > 0 ? counts.join(', ') : 'nothing'} loaded`;
 }
 
-/** Loads a folder and prints its issues to stderr. */
-export function checkManifests(folder: string): LoadedManifests {
-  return told(load(folder));
+/** Loads a folder and prints its issues to stderr. @param settings of the Worker, to warn about missing models */
+export function checkManifests(folder: string, settings: Variables | null = null): LoadedManifests {
+  return told(load(folder, null, settings === null ? false : modelsOnly(localDeployment(settings))));
 }
 
 /**

@@ -198,7 +198,8 @@ if (health === 'stop') {
   process.exit(0);
 }
 
-const { problems } = checkManifests('manifests');
+const checkFolder = (folder: string): ReturnType<typeof checkManifests> => checkManifests(folder, vars);
+const { problems } = checkFolder('manifests');
 if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
 const external = ownRunner
   ? null
@@ -208,7 +209,7 @@ const external = ownRunner
     };
 console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, external }));
 logLines.started();
-const unwatch = watchManifests('manifests', checkManifests, (line, good) =>
+const unwatch = watchManifests('manifests', checkFolder, (line, good) =>
   console.error(good ? pc.green(line) : pc.red(line)),
 );
 const ended = await Promise.race([aborted, ...watches]);

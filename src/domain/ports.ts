@@ -119,6 +119,8 @@ export type ModelDelta =
 export interface ModelProvider {
   /** The model that it asks first, as its endpoint calls it: `gpt-4.1-mini`; `demo` for the demo model. */
   readonly name: string;
+  /** What a reader of a run should know about the choice of the model; told once per run. */
+  readonly notice?: string;
   stream(request: ModelRequest): AsyncIterable<ModelDelta>;
 }
 

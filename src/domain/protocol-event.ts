@@ -62,6 +62,8 @@ export type WarningCode =
   | 'cache_ignored'
   | 'overloaded'
   | 'unknown_price'
+  /** The manifest names a provider for which the deployment has no setting (L3). */
+  | 'model_not_configured'
   /** Another model answers, because the first one could not (L2). */
   | 'model_fallback'
   /** A feed that the text refers to has no current value (F2). */

@@ -55,6 +55,8 @@ export interface KitOptions {
   /** Replaces the script with a stream of its own pace. */
   readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
   readonly agent?: (agent: AgentDefinition) => AgentDefinition;
+  /** What the model says about its choice. */
+  readonly modelNotice?: string;
   /** The bundled agent; default: `assistant`. */
   readonly from?: string;
   /** Additional tools of the agent. */
@@ -123,6 +125,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     workflow: () => options.workflow ?? null,
     modelFor: () => ({
       name: 'scripted',
+      ...(options.modelNotice === undefined ? {} : { notice: options.modelNotice }),
       async *stream(request): AsyncGenerator<ModelDelta> {
         const step = options.script?.[requests.length] ?? '<response final="true">out of script</response>';
         requests.push(request);

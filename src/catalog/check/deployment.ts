@@ -1,4 +1,5 @@
 /** Warns about manifests that load but cannot work in the deployment that they are uploaded to (X2, X3). */
+import type { ModelChoice } from '../../domain/manifest.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import { resolveVariables } from '../build/variables.ts';
 import { secretsNamedBy } from './secrets.ts';
@@ -10,6 +11,8 @@ export interface Deployment {
   readonly unreachable: (url: string) => string | null;
   /** The same for an endpoint of a model. */
   readonly unreachableModel: (url: string) => string | null;
+  /** Why the demo model answers for this model. */
+  readonly modelIssue: (choice: ModelChoice) => string | null;
   /** Why a manifest of this namespace gets no such secret. */
   readonly missingSecret: (name: string) => string | null;
   /** Why scripts, images and containers cannot run. */
@@ -37,7 +40,7 @@ export function deploymentWarnings(definition: AnyDefinition, deployment: Deploy
 
 function ofRequests(
   definition: AnyDefinition,
-  { unreachable, unreachableModel, missingRunner }: Deployment,
+  { unreachable, unreachableModel, modelIssue, missingRunner }: Deployment,
 ): { readonly path: FieldPath; readonly message: string | null }[] {
   switch (definition.kind) {
     case 'Tool': {
@@ -58,12 +61,16 @@ function ofRequests(
         path: ['cognitive_engine', at === 0 ? 'primary' : 'fallback', 'endpoint'],
         message: endpoint === null ? null : unreachableModel(endpoint),
       }));
+      const providers = [engine.primary, ...engine.fallbacks].map((choice, at) => ({
+        path: ['cognitive_engine', at === 0 ? 'primary' : 'fallback', 'provider'],
+        message: modelIssue(choice),
+      }));
       const sources = feeds.map(({ source }, at) => {
         const url = source.type === 'tool' && FETCHING.has(source.name) ? source.params['url'] : null;
         const path: FieldPath = ['context_feeds', at, 'source', 'params', 'url'];
         return { path, message: typeof url === 'string' ? ofHost(url, unreachable) : null };
       });
-      return [...models, ...sources];
+      return [...models, ...providers, ...sources];
     }
     case 'Workflow':
     case 'Monument':

@@ -47,7 +47,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
           (name) => refusedSecret(this.env, this.#owner, name),
           () => scheduler.wait(limits.catalogPauseMs),
           () => readSettings(this.env).intervals,
-          () => deploymentOf(this.env, [this.#owner]),
+          () => deploymentOf(this.env, [this.#owner], { ai: this.env.AI ?? null }),
         ),
     );
     return this.#opened;

@@ -45,6 +45,7 @@ export class Attempts {
   readonly #approvals: Approvals;
   readonly #lookups: Lookups;
   readonly #variables: VariableStore;
+  #isNoticed = false;
   readonly #running = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
   /** Attempts in a replayed record without a recorded end. */
   readonly #interrupted = new Map<ActionKey, Start>();
@@ -176,8 +177,19 @@ export class Attempts {
         issueOf: (feed) => feedIssue(feed, resolved, context.pacer, signal),
         fetchFirst: (feed) => context.feeds.fetchNow([feed], this.#scope.fetchFeed, limits.feedReferenceMs, signal),
       }),
-      callModel: (request) => callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage })),
+      callModel: (request) => {
+        this.#noticeModel();
+        return callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage }));
+      },
     };
+  }
+
+  /** Once per run; a run with generations of a model has said it at its start. */
+  #noticeModel(): void {
+    const { notice } = this.#scope.context.model;
+    if (notice === undefined || this.#isNoticed || this.#scope.context.source.type === 'model') return;
+    this.#isNoticed = true;
+    this.#scope.log.warn('model_not_configured', notice);
   }
 
   /** The scheduler's input for an attempt's outcome. Its output is staged until the action settles. */

@@ -103,6 +103,7 @@ export class GenerationRunner {
       source: source.type,
       ...(source.type === 'model' ? { model: model.name } : {}),
     });
+    if (source.type === 'model' && model.notice !== undefined) this.#log.warn('model_not_configured', model.notice);
   }
 
   start(iteration: number, last: boolean): void {

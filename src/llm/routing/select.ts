@@ -11,6 +11,7 @@ import { GENERIC, PRESET_NAMES, PRESETS, isPresetName, presetAt } from '../provi
 import type { Preset } from '../providers/presets.ts';
 import { costOf } from './prices.ts';
 import { createRouter } from './router.ts';
+import { standInIssue, standInNotice } from './stand-in.ts';
 import type { Candidate } from './router.ts';
 import type { AiBinding } from '../providers/workers-ai.ts';
 
@@ -49,7 +50,8 @@ type Engine = Pick<
 
 /** A resolved endpoint. */
 type Target =
-  | { readonly type: 'demo' }
+  /** `standsFor`: the provider that a manifest names and the deployment has no setting for. */
+  | { readonly type: 'demo'; readonly standsFor?: keyof typeof PRESETS }
   | { readonly type: 'binding'; readonly binding: AiBinding; readonly model: string }
   | {
       readonly type: 'http';
@@ -82,11 +84,30 @@ export function createModel(
 ): { readonly provider: ModelProvider; readonly description: string } {
   const selection = new Selection(config, deps, engine ?? null);
   const choices = engine === undefined ? [PLAIN] : [engine.primary, ...engine.fallbacks];
-  const candidates = choices.map((choice) => selection.candidate(choice));
+  const made = choices.map((choice) => ({ choice, ...selection.candidate(choice) }));
+  const standIns = made.flatMap(({ standsFor }) => standsFor ?? []);
+  // The demo model does not stand in for a model if another one of the manifest can answer.
+  const callable = made.filter(({ standsFor, isCallable }) => standsFor === undefined && isCallable);
+  const used = standIns.length > 0 && callable.length > 0 ? callable : made;
+  const candidates = used.map(({ candidate }) => candidate);
+  const router = createRouter(candidates, engine?.routing ?? 'failover');
+  const answering = callable[0]?.candidate.label ?? null;
   return {
-    provider: createRouter(candidates, engine?.routing ?? 'failover'),
+    provider: standIns.length === 0 ? router : { ...router, notice: standInNotice(standIns, answering) },
     description: candidates[0]?.label ?? '',
   };
+}
+
+/** Why a manifest's choice is answered by the demo model in this deployment, or null. */
+export function choiceIssue(config: ModelConfig, ai: AiBinding | null, choice: ModelChoice): string | null {
+  const provider = standsForProvider(ownTarget(config, ai), choice);
+  return provider === null ? null : standInIssue(provider);
+}
+
+/** The provider that a choice names, if the deployment's demo model would answer for it. */
+function standsForProvider(own: Target, { provider, endpoint, keySecret }: ModelChoice): keyof typeof PRESETS | null {
+  const isDemo = own.type === 'demo' && endpoint === null && keySecret === null;
+  return isDemo && provider !== null && provider !== 'demo' ? provider : null;
 }
 
 /** Why the deployment's own model cannot be used, or null. The message names the setting. */
@@ -108,8 +129,18 @@ class Selection {
     this.#own = ownTarget(config, deps.ai ?? null);
   }
 
-  candidate(choice: ModelChoice): Candidate {
+  candidate(choice: ModelChoice): {
+    readonly candidate: Candidate;
+    readonly isCallable: boolean;
+    readonly standsFor: keyof typeof PRESETS | undefined;
+  } {
     const target = this.#target(choice);
+    const isCallable = target.type === 'http' || target.type === 'binding';
+    const standsFor = target.type === 'demo' ? target.standsFor : undefined;
+    return { candidate: this.#candidateOf(target, choice), isCallable, standsFor };
+  }
+
+  #candidateOf(target: Target, choice: ModelChoice): Candidate {
     const label = labelOf(target);
     switch (target.type) {
       case 'demo':
@@ -174,6 +205,8 @@ class Selection {
   #target(choice: ModelChoice): Target {
     const own = this.#own;
     if (choice.provider === 'demo') return { type: 'demo' };
+    const standsFor = standsForProvider(own, choice);
+    if (standsFor !== null) return { type: 'demo', standsFor };
     const ownPreset = own.type === 'http' ? own.preset : null;
     const named = choice.provider === null ? null : PRESETS[choice.provider];
     const sameProvider =

@@ -77,6 +77,17 @@ context_feeds: [{id: f, source: {type: tool, name: web_fetch, params: {url: "htt
   });
 });
 
+test('[L3] a provider without a setting is a warning that names it', () => {
+  const agent = `${head('Agent', 'a')}persona: p
+cognitive_engine: {primary: {provider: ollama, model: m}, fallback: {provider: gemini, model: m}}
+`;
+  expect(warningsOf(agent, {})).toEqual([
+    expect.stringMatching(/cognitive_engine\.primary\.provider: names Ollama .*set LLM_PROVIDER=ollama/),
+    expect.stringMatching(/cognitive_engine\.fallback\.provider: names Google Gemini .*LLM_API_KEY/),
+  ]);
+  expect(warningsOf(agent, { LLM_PROVIDER: 'ollama' })).toEqual([]);
+});
+
 describe('[X3] a secret that is not set is a warning that names the variable', () => {
   const text = tool('https://api.example.com/', '{authorization: "Bearer ${TOOL_CRM}"}');
   const KEYS = 'ann:admin:0123456789abcdef-a,bob:admin:0123456789abcdef-b';

@@ -4,7 +4,7 @@ import type { ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
 import type { SecretRead } from '../../../src/domain/secrets.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
-import { createModel } from '../../../src/llm/routing/select.ts';
+import { choiceIssue, createModel } from '../../../src/llm/routing/select.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
 import { modelRequest } from '../model-request.ts';
@@ -213,6 +213,32 @@ describe('[L1] the model in a manifest', () => {
       message: expect.stringContaining(message) as string,
     });
     expect(asked).toEqual([]);
+  });
+
+  test.each([
+    ['ollama', 'set LLM_PROVIDER=ollama, or endpoint in cognitive_engine'],
+    ['gemini', 'set LLM_PROVIDER=gemini and LLM_API_KEY, or endpoint and api_key_secret in cognitive_engine'],
+  ] as const)('[L3] the demo model answers for %s only with a notice that names the setting', (provider, remedy) => {
+    const notice = createModel({}, deps, engine({ provider, model: 'm' })).provider.notice;
+    expect(notice).toContain(`the provider ${provider}`);
+    expect(notice).toContain(remedy);
+    expect(choiceIssue({}, null, { ...CHOICE, provider })).toContain(remedy);
+    expect(choiceIssue({ baseUrl: 'https://a.example/v1' }, null, { ...CHOICE, provider })).toBeNull();
+  });
+
+  test.each([{}, { provider: 'demo' }, { model: 'm' }] as const)('[L3] %j has no notice', (choice) => {
+    expect(createModel({}, deps, engine(choice)).provider.notice).toBeUndefined();
+    expect(choiceIssue({}, null, { ...CHOICE, ...choice })).toBeNull();
+  });
+
+  test('[L2] a fallback with an endpoint answers instead of the demo model', async () => {
+    await using server = await startScriptedLlm([answer('ok')]);
+    const fallback = { endpoint: server.baseUrl, model: 'f' };
+    const { provider, description } = createModel({}, deps, engine({ provider: 'ollama', model: 'm' }, fallback));
+    await read(provider);
+    expect(server.requests[0]?.body['model']).toBe('f');
+    expect(description).toContain('f at');
+    expect(provider.notice).toContain('f at');
   });
 
   test('[L3] a hosted provider without a secret is the demo if nothing is configured', async () => {
