@@ -19,19 +19,29 @@ export function isOn(word: string): boolean | null {
 }
 
 /** An escaped opening, or an opening with its name and the character after it. */
-const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)/g;
+const OPENING = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]{0,63})(\}|:-)|(?<!\$)\$([A-Z][A-Z_]{0,63})(?![A-Za-z0-9_])/g;
 
 /**
  * Replaces `${NAME}` with its value, and `${NAME:-default}` with its value or, if it is unset or empty, the default. A
  * name without value and default is left unchanged; `$${` is a literal `${`. Values are data and are not resolved
- * again. Only own properties of `variables` are read, never the process environment.
+ * again. `plain`: names that may also be written `$NAME`. Only own properties of `variables` are read, never the process environment.
  */
-export function resolveVariables(text: string, variables: Readonly<Record<string, string>>): string {
+export function resolveVariables(
+  text: string,
+  variables: Readonly<Record<string, string>>,
+  plain: Readonly<Record<string, string>> = {},
+): string {
   let resolved = '';
   let from = 0;
   OPENING.lastIndex = 0;
   for (let match = OPENING.exec(text); match !== null; match = OPENING.exec(text)) {
-    const [opening, name, after] = match;
+    const [opening, name, after, bare] = match;
+    if (bare !== undefined) {
+      if (!Object.hasOwn(plain, bare)) continue;
+      resolved += text.slice(from, match.index) + (variables[bare] ?? plain[bare] ?? '');
+      from = match.index + opening.length;
+      continue;
+    }
     let end = match.index + opening.length;
     let fallback: string | null = null;
     if (after === ':-') {

@@ -288,6 +288,8 @@ export class Segments {
       this.#cut(block, `the references of this run have rendered ${limits.runResponseChars} characters`);
       return '';
     }
+    // Code in an answer, and a plain `$HOME`, mean the reader's own machine.
+    if (value.type === 'value' && value.isContext === true && isForReader(block, reference)) return reference.raw;
     const gap = gapOf(reference, value);
     // Code is full of names with a dollar sign that are not references.
     const isLacking = gap === 'missing' || gap === 'empty' || (gap === 'unknown' && !block.position.isInFence);
@@ -387,6 +389,14 @@ export class Segments {
     if (earlier === undefined) this.#responses.push({ segment, content, final });
     else Object.assign(earlier, { content, final });
   }
+}
+
+const SHELL_NAMES = new Set(['$HOME', '$PWD', '$USER']);
+
+function isForReader({ position, content }: Block, { raw }: Reference): boolean {
+  if (SHELL_NAMES.has(raw)) return true;
+  const line = content.slice(content.lastIndexOf('\n') + 1);
+  return position.isInFence || line.split('`').length % 2 === 0;
 }
 
 function spelledOf({ reference }: OpenReference): string {

@@ -49,7 +49,8 @@ export function resolveCall(action: ActionDeclaration, sources: Sources): Resolv
   }
   for (const name of commandReferences(action.type, action.parameters)) {
     const value = sources.lookup(name);
-    if (value.type === 'value') inputs.set(name, value.value);
+    // In a command, the sandbox's own `$HOME` and `$DATE` count.
+    if (value.type === 'value' && value.isContext !== true) inputs.set(name, value.value);
   }
   if (isJsonObject(given.value['inputs'])) {
     for (const [name, value] of Object.entries(given.value['inputs'])) inputs.set(name, value);

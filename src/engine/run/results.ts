@@ -31,7 +31,8 @@ export interface ActionResult {
 
 /** The current value of a name in the model's text. */
 export type NameValue =
-  | { readonly type: 'value'; readonly value: Json }
+  /** `isContext`: a context variable, which commands and code in answers do not get. */
+  | { readonly type: 'value'; readonly value: Json; readonly isContext?: true }
   /** The producer is still running: responses wait here (P13). */
   | { readonly type: 'running' }
   /** There is no value, and there will be none, or not soon: shown as `[name: reason]`. */

@@ -18,6 +18,7 @@ import type { CachedOutcome } from '../../journal/history.ts';
 import { newSubstitutionQuota } from '../../protocol/references/substitution.ts';
 import { action as declarationOf, bindings, dependenciesOf, statusOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
+import { contextVariables } from '../../domain/context-variables.ts';
 import { NO_VALUE } from '../feeds/feeds.ts';
 import { resolveCall } from './resolve-names.ts';
 import type { ResolvedCall } from './resolve-names.ts';
@@ -30,7 +31,12 @@ import type { RunContext } from './run-context.ts';
  * The value of a name without a producer in the run: a variable or a feed; an earlier run's outcome by its event; one
  * that exceeds the run's limit; a feed that could not be read; or null.
  */
-type Outside = { readonly value: Json } | { readonly seq: number } | typeof LEFT_OUT | typeof FAILED | null;
+type Outside =
+  | { readonly value: Json; readonly context?: true }
+  | { readonly seq: number }
+  | typeof LEFT_OUT
+  | typeof FAILED
+  | null;
 
 const LEFT_OUT = { left_out: true } as const;
 const FAILED = { failed: true } as const;
@@ -51,7 +57,10 @@ const RUNNING: NameValue = { type: 'running' };
 const PENDING: NameValue = { type: 'absent', why: 'pending' };
 
 export class RunNames {
-  readonly #context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
+  readonly #context: Pick<
+    RunContext,
+    'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber' | 'record' | 'clock'
+  >;
   readonly #results: Results;
   readonly #state: () => RunState;
   readonly #replay: Replay | null;
@@ -69,7 +78,10 @@ export class RunNames {
   #clearedBefore = 1;
 
   constructor(options: {
-    readonly context: Pick<RunContext, 'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber'>;
+    readonly context: Pick<
+      RunContext,
+      'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber' | 'record' | 'clock'
+    >;
     readonly results: Results;
     readonly outcomes: OutcomeReader;
     readonly state: () => RunState;
@@ -196,14 +208,24 @@ export class RunNames {
     if (earlier !== null) return earlier;
     const feed = this.#context.feeds.value(this.#context.resolved, name);
     if (feed === NO_VALUE) return FAILED;
-    return feed === undefined ? null : { value: feed };
+    return feed === undefined ? this.#contextVariable(name) : { value: feed };
+  }
+
+  #contextVariable(name: string): Outside {
+    if (!/^[A-Z][A-Z_]*$/.test(name)) return null;
+    const { resolved, record, clock } = this.#context;
+    if (name === 'ITERATION_COUNT') return { value: this.#state().generation?.iteration ?? 1, context: true };
+    const known = contextVariables(resolved.agent, record, clock.now());
+    const value = Object.hasOwn(known, name) ? known[name] : undefined;
+    return value === undefined ? null : { value, context: true };
   }
 
   #read(outside: Outside): NameValue {
     if (outside === null) return { type: 'unknown' };
     if ('left_out' in outside) return { type: 'absent', why: 'left_out' };
     if ('failed' in outside) return { type: 'absent', why: 'failed' };
-    return { type: 'value', value: 'seq' in outside ? this.#outcomes.at(outside.seq) : outside.value };
+    if ('seq' in outside) return { type: 'value', value: this.#outcomes.at(outside.seq) };
+    return { type: 'value', value: outside.value, ...(outside.context === true ? { isContext: true } : {}) };
   }
 
   /** The recorded value of a name in the event of a first attempt; undefined if it has none. */
@@ -212,13 +234,13 @@ export class RunNames {
     if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
     const recorded = names[name] ?? null;
     if (!isJsonObject(recorded)) return null;
-    const { value, seq: outcome, at, left_out: leftOut, failed } = recorded;
+    const { value, seq: outcome, at, left_out: leftOut, failed, context } = recorded;
     if (leftOut === true) return LEFT_OUT;
     if (failed === true) return FAILED;
     if (typeof outcome === 'number') return { seq: outcome };
     // A pointer refers to the value itself, never to another pointer.
     if (typeof at === 'number') return at === seq ? undefined : this.#recordedName(at, name);
-    return value === undefined ? undefined : { value };
+    return value === undefined ? undefined : { value, ...(context === true ? { context } : {}) };
   }
 
   /** An earlier run's outcome under a name, as of the first lookup of such a name. */

@@ -1,6 +1,7 @@
 /** Resolves context variables in an agent's persona, feeds and tools, once per session (M5). */
 import { inRequest } from '../../catalog/check/secrets.ts';
 import { isOn, resolveVariables } from '../../catalog/build/variables.ts';
+import { contextVariables } from '../../domain/context-variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { escapeBraces } from '../../domain/request-template.ts';
@@ -8,8 +9,8 @@ import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 
 /**
- * Replaces `${DATE}`, `${SESSION_ID}`, `${AGENT_NAME}`, `${USER_ID}` and the agent's own variables. The date is the
- * session's first day, so the prompt stays the same from call to call (L4).
+ * Replaces context variables and the agent's own variables, whose values may contain context variables. Times are those
+ * of the session's creation, so the prompt stays the same from call to call (L4).
  */
 export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRecord): ResolvedAgent {
   const { agent } = resolved;
@@ -19,7 +20,12 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     AGENT_NAME: agent.name,
     ...(record.user_id === null ? {} : { USER_ID: record.user_id }),
   };
-  const variables = { ...agent.variables, ...own };
+  const context = contextVariables(agent, record, record.created_at);
+  const declared = Object.entries(agent.variables).map(([name, value]) => [
+    name,
+    resolveVariables(value, context, context),
+  ]);
+  const variables: Readonly<Record<string, string>> = { ...context, ...Object.fromEntries(declared), ...own };
   const resolve = (text: string): string => resolveVariables(text, variables);
   const persona = {
     agent: resolve(agent.persona.agent),
@@ -29,7 +35,10 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
   const feeds = agent.feeds.map(({ enabledBy, ...feed }) => ({
     ...feed,
     ...(enabledBy === undefined ? {} : { enabled: isEnabled(enabledBy, variables) }),
-    source: { ...feed.source, params: inJson(feed.source.params, resolve) as JsonObject },
+    source: {
+      ...feed.source,
+      params: inJson(feed.source.params, (text) => resolveVariables(text, variables, context)) as JsonObject,
+    },
   }));
   const tools = new Map(
     [...resolved.tools].map(([name, tool]) => {
