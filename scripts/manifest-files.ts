@@ -2,10 +2,9 @@
 import { MANIFEST_KINDS } from '../src/domain/catalog.ts';
 import type { ManifestProblem, ManifestFile } from '../src/domain/catalog.ts';
 import { isUtf8 } from 'node:buffer';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { createCatalog } from '../src/catalog/catalog.ts';
-import type { Catalog } from '../src/catalog/catalog.ts';
 import { loadManifests } from '../src/catalog/load.ts';
 import type { LoadedManifests } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/check/problem.ts';
@@ -15,35 +14,57 @@ import type { Deployment } from '../src/catalog/check/deployment.ts';
 import { apiKeysOf } from '../src/settings/keys.ts';
 import { deploymentOf, modelsOnly } from '../src/settings/deployment.ts';
 import type { Variables } from '../src/settings/settings.ts';
+import { SHIPPED_MANIFESTS } from './shipped-manifests.ts';
 import { settingsOf } from './system/settings.ts';
 
-const SHIPPED = 'manifests';
+const ROOT = join(import.meta.dirname, '..');
+
+/** The folder of the project, which also contains the shipped manifests. */
+const PROJECT = 'manifests';
 
 interface ManifestFolder {
   readonly files: readonly ManifestFile[];
   /** Files with the name of a manifest whose text cannot be read. */
-  readonly unreadable: readonly ManifestProblem[];
+  readonly problems: readonly ManifestProblem[];
+  readonly skipped: readonly ManifestProblem[];
 }
 
 function readFolder(target: string): ManifestFolder {
   const isFolder = statSync(target).isDirectory();
   const paths = isFolder
-    ? readdirSync(target, { recursive: true, encoding: 'utf8' }).map((name) => join(target, name))
+    ? readdirSync(target, { recursive: true, encoding: 'utf8' })
+        .filter((name) => !/(^|[/\\])(\.git|node_modules)[/\\]/.test(name))
+        .map((name) => join(target, name))
     : [target];
   const files: ManifestFile[] = [];
-  const unreadable: ManifestProblem[] = [];
+  const problems: ManifestProblem[] = [];
+  const skipped: ManifestProblem[] = [];
   for (const path of paths.sort()) {
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat?.isFile() !== true) continue;
     const file = path.split(sep).join('/');
     const found = stat.size > limits.manifestBytes ? null : readFileSync(path);
-    if (found !== null && isUtf8(found) && !found.includes(0)) files.push({ path: file, text: found.toString('utf8') });
-    else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
+    if (found !== null && isUtf8(found) && !found.includes(0)) {
+      files.push({ path: file, text: found.toString('utf8'), ...(isFolder ? {} : { isAlone: true }) });
+    } else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
       const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
-      unreadable.push({ file, line: 1, column: 1, field: '', message: `the file ${why}` });
+      const isManifest = !isFolder || /^["']?kind["']?[ \t]*:/m.test(beginningOf(path));
+      const message = `the file ${why}${isManifest ? '' : '; skipped'}`;
+      (isManifest ? problems : skipped).push({ file, line: 1, column: 1, field: '', message });
     }
   }
-  return { files, unreadable };
+  return { files, problems, skipped };
+}
+
+/** The beginning of a file that cannot be read as text. */
+function beginningOf(path: string): string {
+  const bytes = Buffer.alloc(limits.manifestBytes);
+  const file = openSync(path, 'r');
+  try {
+    return bytes.toString('latin1', 0, readSync(file, bytes));
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** All text files below `folder` (or the one file), sorted by path; skips large and binary files. */
@@ -52,22 +73,27 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
 }
 
 /**
- * Loads a folder, or a single file that must be a manifest.
+ * Loads folders as one, or a single file that must be a manifest. Definitions of the project replace shipped ones.
  *
  * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
  */
-function load(target: string, bundled: Catalog | null = null, own: Deployment | boolean = false): LoadedManifests {
-  const { files, unreadable } = readFolder(target);
+function load(targets: readonly string[], own: Deployment | boolean = false): LoadedManifests {
+  const folders = targets.map(readFolder);
   // the deployment's settings, from this folder or the environment
-  const { worker } = settingsOf(join(import.meta.dirname, '..'), process.env);
-  const deployment = own === true ? localDeployment(worker) : own === false ? null : own;
-  const loaded = loadManifests(files, { bundled, deployment, intervals: parseIntervals(worker) });
-  const problems = [...unreadable, ...loaded.problems];
-  if (problems.length === 0 && loaded.entries.length === 0 && statSync(target).isFile()) {
-    const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
-    problems.push({ file: target, line: 1, column: 1, field: '', message });
-  }
-  return { ...loaded, problems };
+  const { worker } = settingsOf(ROOT, process.env);
+  const loaded = loadManifests(
+    folders.flatMap(({ files }) => files),
+    {
+      deployment: own === true ? localDeployment(worker) : own === false ? null : own,
+      intervals: parseIntervals(worker),
+      isShipped: (file) => SHIPPED_MANIFESTS.has(file),
+    },
+  );
+  return {
+    ...loaded,
+    problems: [...folders.flatMap(({ problems }) => problems), ...loaded.problems],
+    skipped: [...folders.flatMap(({ skipped }) => skipped), ...loaded.skipped],
+  };
 }
 
 /** The settings of `npm start`, which adds a runner; the manifests may belong to any namespace. */
@@ -84,27 +110,43 @@ export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string
   return `${counts.length > 0 ? counts.join(', ') : 'nothing'} loaded`;
 }
 
-/** Loads a folder and prints its issues to stderr. @param settings of the Worker, to warn about missing models */
-export function checkManifests(folder: string, settings: Variables | null = null): LoadedManifests {
-  return told(load(folder, null, settings === null ? false : modelsOnly(localDeployment(settings))));
+/** The folders of the project: `manifests/` and those of the setting CORTEX_MANIFESTS. */
+export function projectFolders(written = settingsOf(ROOT, process.env).start.CORTEX_MANIFESTS): string[] {
+  const further = (written ?? '').split(',').map((folder) => folder.trim());
+  return [PROJECT, ...new Set(further.filter((folder) => folder !== '' && folder !== PROJECT))];
 }
 
 /**
- * Loads any folder or file of an author. Imports may refer to bundled manifests, and a path inside the bundled folder
- * is checked together with all bundled manifests.
+ * Loads the folders of the project, and prints their issues to stderr.
+ *
+ * @param settings of the Worker, to warn about missing models
  */
+export function checkManifests(folders: readonly string[], settings: Variables | null = null): LoadedManifests {
+  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings))), false);
+}
+
+/** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */
 export function checkOwnManifests(target: string): LoadedManifests {
-  const inside = relative(SHIPPED, target).split(sep).join('/');
-  if (inside === '') return told(load(target, null, true));
-  if (inside.startsWith('..') || isAbsolute(inside)) {
-    return told(load(target, loadManifests(readManifestFiles(SHIPPED)).catalog, true));
-  }
-  const all = load(SHIPPED, null, true);
-  const ours = ({ file }: { readonly file: string }): boolean => {
+  return told(loadOwn(target));
+}
+
+/** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
+function loadOwn(target: string): LoadedManifests {
+  const inside = relative(PROJECT, target).split(sep).join('/');
+  if (inside === '') return load([target], true);
+  const isOutside = inside.startsWith('..') || isAbsolute(inside);
+  const all = load(isOutside ? [PROJECT, target] : [PROJECT], true);
+  const isOurs = ({ file }: { readonly file: string }): boolean => {
     const path = relative(target, file);
-    return path === '' || !path.startsWith('..');
+    return path === '' || !(path.startsWith('..') || isAbsolute(path));
   };
-  const definitions = all.entries.filter(ours).map(({ definition }) => definition);
+  const entries = all.entries.filter(isOurs);
+  const definitions = entries.map(({ definition }) => definition);
+  const problems = all.problems.filter(isOurs);
+  if (problems.length === 0 && entries.length === 0 && statSync(target).isFile()) {
+    const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
+    problems.push({ file: target, line: 1, column: 1, field: '', message });
+  }
   const catalog = createCatalog({
     agents: definitions.filter((one) => one.kind === 'Agent'),
     tools: definitions.filter((one) => one.kind === 'Tool'),
@@ -112,11 +154,14 @@ export function checkOwnManifests(target: string): LoadedManifests {
     workflows: definitions.filter((one) => one.kind === 'Workflow'),
     monuments: definitions.filter((one) => one.kind === 'Monument'),
   });
-  return told({ ...all, catalog, problems: all.problems.filter(ours), warnings: all.warnings.filter(ours) });
+  const read = new Map([...all.read].filter(([file]) => isOurs({ file })));
+  const warnings = all.warnings.filter(isOurs);
+  return { ...all, entries, catalog, problems, warnings, skipped: all.skipped.filter(isOurs), read };
 }
 
-function told(loaded: LoadedManifests): LoadedManifests {
+function told(loaded: LoadedManifests, withSkipped = true): LoadedManifests {
   for (const problem of loaded.problems) console.error(`error    ${formatProblem(problem)}`);
   for (const warning of loaded.warnings) console.error(`warning  ${formatProblem(warning)}`);
+  if (withSkipped) for (const one of loaded.skipped) console.error(`note     ${formatProblem(one)}`);
   return loaded;
 }

@@ -1,11 +1,13 @@
 /** `npm start`: runs the runner and the Worker on loopback, prints what is active, and stops both on Ctrl-C. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { setAsideDamaged } from './system/damaged-databases.ts';
 import { hiddenThings } from './system/hidden-things.ts';
 import { findLocalModel } from './system/local-model.ts';
-import { checkManifests } from './manifest-files.ts';
+import { checkManifests, projectFolders } from './manifest-files.ts';
 import { watchManifests } from './system/manifest-watch.ts';
 import type { Failure } from './system/supervisor.ts';
 import { failureOf, supervise, RestartBudget, restart } from './system/supervisor.ts';
@@ -198,9 +200,12 @@ if (health === 'stop') {
   process.exit(0);
 }
 
-const checkFolder = (folder: string): ReturnType<typeof checkManifests> => checkManifests(folder, vars);
-const { problems } = checkFolder('manifests');
-if (problems.length > 0) console.error(pc.red('manifests/ has errors; the previous bundle stays active.'));
+const folders = projectFolders(settings.start.CORTEX_MANIFESTS).filter((folder) => existsSync(folder));
+const { problems } = checkManifests(folders, vars);
+if (problems.length > 0) {
+  const what = `${folders.map((folder) => `${folder.replace(/\/$/, '')}/`).join(', ')} has errors`;
+  console.error(pc.red(`${what}: what has errors keeps its previous version; everything else is active.`));
+}
 const external = ownRunner
   ? null
   : {
@@ -209,14 +214,25 @@ const external = ownRunner
     };
 console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, external }));
 logLines.started();
-const unwatch = watchManifests('manifests', checkFolder, (line, good) =>
-  console.error(good ? pc.green(line) : pc.red(line)),
+const watched = folders.map((folder, index) =>
+  watchManifests(
+    folder,
+    () => {
+      // wrangler builds after a change in the first folder only
+      if (index > 0) {
+        const env = { ...process.env, CORTEX_KEEP_BUNDLE: '1' };
+        spawnSync(process.execPath, ['scripts/bundle-manifests.ts'], { cwd: ROOT, env });
+      }
+      return checkManifests(folders, vars);
+    },
+    (line, good) => console.error(good ? pc.green(line) : pc.red(line)),
+  ),
 );
 const ended = await Promise.race([aborted, ...watches]);
 stopping = true;
 const failed = ended === 'stop' || ended.failure === null ? null : `The ${ended.part.name} ${ended.failure.what}`;
 if (failed !== null) say(`${failed}. It failed too often and is not restarted.`, false);
-unwatch();
+for (const unwatch of watched) unwatch();
 console.error(pc.dim('stopping …'));
 await system.stop();
 unlock();

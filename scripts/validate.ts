@@ -13,11 +13,11 @@ for (const target of targets) {
     continue;
   }
   const loaded = checkOwnManifests(target);
-  const { problems, warnings } = loaded;
+  const { problems, warnings, skipped } = loaded;
   errors += problems.length;
-  console.log(
-    `${target}: ${summarise(loaded)}, ${counted(problems.length, 'error')}, ${counted(warnings.length, 'warning')}`,
-  );
+  const counts = [counted(problems.length, 'error'), counted(warnings.length, 'warning')];
+  if (skipped.length > 0) counts.push(`${counted(skipped.length, 'file')} skipped`);
+  console.log(`${target}: ${summarise(loaded)}, ${counts.join(', ')}`);
 }
 process.exitCode = errors > 0 ? 1 : 0;
 

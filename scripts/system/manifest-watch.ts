@@ -1,7 +1,7 @@
 /** Reports changes in the manifest folder while the system runs. wrangler rebuilds the Worker itself. */
 import { statSync, watch } from 'node:fs';
 import { summarise } from '../manifest-files.ts';
-import type { checkManifests } from '../manifest-files.ts';
+import type { LoadedManifests } from '../../src/catalog/load.ts';
 
 /** Debounce interval: an editor writes a file in several steps. */
 const QUIET_MS = 150;
@@ -19,7 +19,7 @@ function isNamed(path: string): boolean {
  */
 export function watchManifests(
   folder: string,
-  check: typeof checkManifests,
+  check: () => LoadedManifests,
   report: (line: string, good: boolean) => void,
 ): () => void {
   let timer: NodeJS.Timeout | null = null;
@@ -31,13 +31,13 @@ export function watchManifests(
     changed.clear();
     const what = names.length > 3 ? `${names.length} files` : names.join(', ');
     try {
-      const loaded = check(folder);
+      const loaded = check();
       const { problems } = loaded;
       if (problems.length === 0)
         report(`${what} changed: ${summarise(loaded)}; they count from the next message on`, true);
       else {
         const errors = problems.length === 1 ? '1 error' : `${problems.length} errors`;
-        report(`${what} changed: ${errors}, so the previous version stays active`, false);
+        report(`${what} changed: ${errors}, so what has errors keeps its previous version`, false);
       }
     } catch (fault) {
       report(`${what} changed and cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`, false);

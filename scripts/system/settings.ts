@@ -15,7 +15,13 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { parseTokenSecret } from '../../src/http/tokens.ts';
 
 /** Settings of `npm start` itself. */
-export const START_SETTINGS = ['PORT', 'RUNNER_PORT', 'CORTEX_STATE_DIR', 'CORTEX_BUILT_WORKER'] as const;
+export const START_SETTINGS = [
+  'PORT',
+  'RUNNER_PORT',
+  'CORTEX_STATE_DIR',
+  'CORTEX_BUILT_WORKER',
+  'CORTEX_MANIFESTS',
+] as const;
 
 /** Settings of the runner that `npm start` always overrides. */
 const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);
@@ -26,9 +32,11 @@ const MACHINE = (
   'XDG_RUNTIME_DIR DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY NODE_EXTRA_CA_CERTS'
 ).split(' ');
 /** Additional environment variables of wrangler. */
-const WRANGLER = 'USER USERPROFILE APPDATA LOCALAPPDATA XDG_CONFIG_HOME XDG_CACHE_HOME MINIFLARE_WORKERD_PATH'.split(
-  ' ',
-);
+const WRANGLER = (
+  'USER USERPROFILE APPDATA LOCALAPPDATA XDG_CONFIG_HOME XDG_CACHE_HOME MINIFLARE_WORKERD_PATH ' +
+  // the build reads the folders of manifests
+  'CORTEX_MANIFESTS'
+).split(' ');
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

@@ -39,23 +39,32 @@ export interface CatalogData {
   readonly monuments: readonly MonumentDefinition[];
   /**
    * Definitions whose name is also used in another folder. Each is visible only to the importers nearest to it
-   * (`agent/writer`) and takes precedence for them (M2).
+   * (`agent/writer`, or `agent/writer@path` for an importer that is scoped itself) and takes precedence for them (M2).
    */
   readonly scoped?: readonly { readonly importer: string; readonly definition: AnyDefinition }[];
 }
 
 export interface Catalog {
   readonly data: CatalogData;
-  /** The agent with the definitions that it imports (X4), or null. */
-  agent(name: string): ResolvedAgent | null;
+  /**
+   * The agent with the definitions that it imports (X4), or null.
+   *
+   * @param scope of an agent that only its importers see
+   */
+  agent(name: string, scope?: string): ResolvedAgent | null;
   /** The workflow with the definitions that its steps use, or null. */
-  workflow(name: string): ResolvedWorkflow | null;
+  workflow(name: string, scope?: string): ResolvedWorkflow | null;
   tool(name: string): ToolDefinition | null;
   relic(name: string): RelicDefinition | null;
   /** All definitions of a kind, sorted by name. */
   list(kind: ManifestKind): readonly AnyDefinition[];
   /** Up to three similar names, best first. */
   nearest(kind: ManifestKind, name: string): readonly string[];
+}
+
+/** Identifies an importer among all definitions, including scoped ones. */
+export function importerId({ kind, name, scope }: AnyDefinition): string {
+  return `${kind.toLowerCase()}/${name}${scope === undefined ? '' : `@${scope}`}`;
 }
 
 /** @param isBundled recognises bundled definitions (X3); default: none */
@@ -85,6 +94,11 @@ export function createCatalog(
       definition,
     ]),
   );
+  const children = new Map(
+    data.scoped?.flatMap(({ definition }) =>
+      definition.scope === undefined ? [] : [[importerId(definition), definition]],
+    ),
+  );
   /** Resolves a name for an importer: the definition of its own folder takes precedence. */
   const pick = <K extends keyof typeof knownNames>(importer: string, kind: K, names: readonly string[]) => {
     const found = new Map<string, NonNullable<ReturnType<(typeof kinds)[K]['get']>>>();
@@ -104,23 +118,23 @@ export function createCatalog(
     }) satisfies ImportedDefinitions;
 
   const resolved = (subject: AgentDefinition | WorkflowDefinition) => {
-    const definitions = imported(`${subject.kind.toLowerCase()}/${subject.name}`, subject.imports);
+    const definitions = imported(importerId(subject), subject.imports);
     const tools = [...definitions.tools].flatMap(([name, tool]) => (isBundled(tool) ? [name] : []));
     return { ...definitions, bundled: { subject: isBundled(subject), tools } };
   };
 
   return {
     data,
-    agent(name) {
-      const agent = kinds.agent.get(name);
-      if (agent === undefined) return null;
+    agent(name, scope) {
+      const agent = scope === undefined ? kinds.agent.get(name) : children.get(`agent/${name}@${scope}`);
+      if (agent?.kind !== 'Agent') return null;
       const definitions = resolved(agent);
       const feeds = agent.feeds.map((feed) => withFeedEndpoint(feed, definitions.relics));
       return { agent: { ...agent, feeds }, ...definitions };
     },
-    workflow(name) {
-      const workflow = kinds.workflow.get(name);
-      return workflow === undefined ? null : { workflow, ...resolved(workflow) };
+    workflow(name, scope) {
+      const workflow = scope === undefined ? kinds.workflow.get(name) : children.get(`workflow/${name}@${scope}`);
+      return workflow?.kind === 'Workflow' ? { workflow, ...resolved(workflow) } : null;
     },
     tool: (name) => kinds.tool.get(name) ?? null,
     relic: (name) => kinds.relic.get(name) ?? null,
@@ -129,6 +143,6 @@ export function createCatalog(
   };
 }
 
-function summaryOf({ name, version, summary, description, tags, metadata }: AgentDefinition): ManifestBase {
-  return { name, version, summary, description, tags, metadata };
+function summaryOf({ name, version, summary, description, tags, metadata, scope }: AgentDefinition): ManifestBase {
+  return { name, version, summary, description, tags, metadata, ...(scope === undefined ? {} : { scope }) };
 }

@@ -2,7 +2,7 @@
  * Loads manifest files into a catalogue (M1-M3, M8). Pure: reads only the given files. Manifests with errors are
  * reported; the others load.
  */
-import type { ManifestKind, ManifestProblem, ManifestFile } from '../domain/catalog.ts';
+import type { ManifestKind, ManifestProblems, ManifestFile } from '../domain/catalog.ts';
 import type { z } from 'zod';
 import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
@@ -19,7 +19,7 @@ import type { BuildContext } from './build/build-base.ts';
 import { toRelic } from './build/build-relic.ts';
 import { toTool } from './build/build-tool.ts';
 import { toWorkflow } from './build/build-workflow.ts';
-import { createCatalog } from './catalog.ts';
+import { createCatalog, importerId } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
 import { checkFeeds } from './check/check-feeds.ts';
 import { deploymentWarnings } from './check/deployment.ts';
@@ -29,24 +29,23 @@ import { TriggerCount } from './check/check-triggers.ts';
 import { check } from './check/issues.ts';
 import type { Issue } from './check/issues.ts';
 import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
-import { skipReason } from './original/skipped.ts';
+import { admitDocuments } from './read/admission.ts';
+import type { AdmissionRules } from './read/admission.ts';
 import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
 import { PathIndex, relativeTo, normalPath } from './read/paths.ts';
 import type { FieldPath } from './check/problem.ts';
 import { readManifestFile } from './read/read-file.ts';
-import type { BuiltDefinition, ReadDocument, ReadFile } from './read/read-file.ts';
+import type { BuiltDefinition, ReadFile } from './read/read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
 import { relicSchema } from './schema/schema-relic.ts';
 import { workflowSchema } from './schema/schema-workflow.ts';
 import { secretsNamedBy } from './check/secrets.ts';
 
-export interface LoadedManifests {
+export interface LoadedManifests extends ManifestProblems {
   /** The manifests without errors. */
   readonly catalog: Catalog;
-  readonly problems: readonly ManifestProblem[];
-  readonly warnings: readonly ManifestProblem[];
   /** Every loaded definition with its position and source. */
   readonly entries: readonly ManifestEntry[];
   /** The parsed files by path, for reuse by the next load. */
@@ -71,6 +70,10 @@ export interface LoadOptions {
   readonly intervals?: IntervalLimits;
   /** Whether an unchanged document is already stored: then the minimum intervals do not reject it. Default: none. */
   readonly isKept?: (kind: ManifestKind, name: string, source: string) => boolean;
+  /** Whether a definition already has its name, so that no other file takes it. Default: none. */
+  readonly isCurrent?: AdmissionRules['isCurrent'];
+  /** Whether a file is part of the distribution: definitions in other files may replace its own. Default: none. */
+  readonly isShipped?: AdmissionRules['isShipped'];
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
@@ -105,20 +108,20 @@ export async function loadManifestsInSlices(
 }
 
 class Loader {
-  readonly #texts: ReadonlyMap<string, string>;
+  readonly #files: ReadonlyMap<string, ManifestFile>;
   readonly #paths: PathIndex;
   readonly #bundled: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
   readonly #deployment: Deployment | null;
   readonly #intervals: IntervalLimits;
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
+  readonly #rules: AdmissionRules;
   readonly #before: ReadonlyMap<string, ReadFile>;
   readonly #read = new Map<string, ReadFile>();
   readonly #log = new ProblemLog();
   readonly #tokens = { left: limits.catalogTokens };
   readonly #suggestions = new WorkMeter(limits.manifestSuggestionSteps);
   readonly #steps: Iterator<number, LoadedManifests> = this.#load();
-  readonly #found: Found[] = [];
   readonly #index: ImportIndex<Found>;
   readonly #bindings: ImportBindings;
   readonly #built = new Map<Found, AnyDefinition>();
@@ -129,11 +132,19 @@ class Loader {
     this.#deployment = options.deployment ?? null;
     this.#intervals = options.intervals ?? DEFAULT_INTERVALS;
     this.#isKept = options.isKept ?? (() => false);
-    this.#texts = new Map(files.map((file) => [normalPath(file.path), file.text]));
-    this.#paths = new PathIndex(this.#texts.keys());
+    this.#rules = { isShipped: options.isShipped ?? (() => false), isCurrent: options.isCurrent ?? (() => false) };
+    this.#files = new Map(files.map((file) => [normalPath(file.path), { ...file, path: normalPath(file.path) }]));
+    this.#paths = new PathIndex(this.#files.keys());
     this.#bundled = bundled;
     this.#before = read ?? new Map();
-    this.#index = new ImportIndex(this.#paths, (path) => this.#texts.has(path), bundled);
+    const folder = {
+      isFile: (path: string): boolean => this.#files.has(path),
+      hasErrors: (path: string, kind: ManifestKind): boolean => {
+        const { problems = [], documents = [] } = this.#read.get(path) ?? {};
+        return problems.length > 0 || documents.some((document) => document.kind === kind);
+      },
+    };
+    this.#index = new ImportIndex(this.#paths, folder, bundled);
     this.#bindings = new ImportBindings(this.#index, this.#log);
   }
 
@@ -143,31 +154,26 @@ class Loader {
   }
 
   *#load(): Generator<number, LoadedManifests> {
-    for (const [path, text] of this.#texts) {
+    for (const [path, given] of this.#files) {
       const known = this.#before.get(path);
-      const again = known?.text === text && known.tokens <= this.#tokens.left;
-      const file = again ? known : readManifestFile(path, text, this.#tokens);
+      const again = known !== undefined && isSameFile(known, given) && known.tokens <= this.#tokens.left;
+      const file = again ? known : readManifestFile(given, this.#tokens);
       if (again) this.#tokens.left -= known.tokens;
       this.#read.set(path, file);
-      this.#log.parsed(path, file.problems);
-      for (const document of file.documents) this.#log.guarded(() => this.#admit(document));
+      this.#log.parsed(file);
       yield file === known ? 1 : file.size;
     }
-    for (const found of this.#found) {
-      const reused = found.read.built !== null;
-      this.#log.guarded(() => {
-        const definition = this.#definition(found);
-        if (definition === null || !this.#checkSecrets(found, definition)) return;
-        this.#built.set(found, definition);
-        this.#warnOfDeployment(found, definition);
-      });
-      const chars = found.document.source.length;
-      yield reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
-    }
+    const documents = [...this.#read.values()].flatMap((file) => file.documents);
+    const { found, replaced } = admitDocuments(documents, this.#index, this.#log, this.#rules);
+    yield documents.length;
+    for (const one of found) yield this.#take(one);
+    const own = new Set([...this.#built.keys()].flatMap((one) => (one.scoped ? [] : [`${one.kind}/${one.name}`])));
+    // what replaces a shipped definition must load
+    for (const one of replaced) if (!own.has(`${one.kind}/${one.name}`)) yield this.#take(one);
     this.#countTriggers();
     yield* this.#checkAgents();
     yield* this.#warnOfRecursion();
-    this.#bindings.warnOfMissing(this.#built);
+    this.#omitMissing();
     for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
     return {
       catalog: createCatalog(this.#data()),
@@ -181,13 +187,45 @@ class Loader {
     };
   }
 
+  /** Checks and builds one definition. @returns the number of processed characters */
+  #take(found: Found): number {
+    const reused = found.read.built !== null;
+    this.#log.guarded(() => {
+      const definition = this.#definition(found);
+      if (definition === null || !this.#checkSecrets(found, definition)) return;
+      const isChild = definition.kind === 'Agent' || definition.kind === 'Workflow';
+      this.#built.set(found, found.scoped && isChild ? { ...definition, scope: found.file } : definition);
+      this.#warnOfDeployment(found, definition);
+    });
+    const chars = found.document.source.length;
+    return reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
+  }
+
+  /** Warns about imports that did not load. They are removed where their name would find another definition. */
+  #omitMissing(): void {
+    const named = new Set([...this.#built].flatMap(([{ scoped, kind, name }]) => (scoped ? [] : [`${kind}/${name}`])));
+    const isGiven = ({ kind, name, scoped }: Found): boolean =>
+      this.#index.isBundled(kind, name) || (!scoped && named.has(`${kind}/${name}`));
+    for (const { importer, target } of this.#bindings.warnOfMissing(this.#built, isGiven)) {
+      const definition = this.#built.get(importer);
+      if (definition?.kind !== 'Agent' && definition?.kind !== 'Workflow') continue;
+      const { imports } = definition;
+      const field = target.kind === 'monument' ? null : (`${target.kind}s` as const);
+      if (field === null || !named.has(`${target.kind}/${target.name}`)) continue;
+      const left = imports[field].filter((name) => name !== target.name);
+      this.#built.set(importer, { ...definition, imports: { ...imports, [field]: left } });
+    }
+  }
+
   /** Warns about workflows that always start themselves; at run time, the number of runs is limited (M7). */
   *#warnOfRecursion(): Generator<number, void> {
     const own = new Map(
-      [...this.#built.values()].flatMap((one) => (one.kind === 'Workflow' ? [[one.name, one] as const] : [])),
+      [...this.#built].flatMap(([{ scoped }, one]) =>
+        one.kind === 'Workflow' && !scoped ? [[one.name, one] as const] : [],
+      ),
     );
     for (const [found, definition] of this.#built) {
-      const cycle = definition.kind === 'Workflow' ? recursionOf(definition, own) : null;
+      const cycle = definition.kind === 'Workflow' && !found.scoped ? recursionOf(definition, own) : null;
       yield own.size;
       if (cycle === null) continue;
       const message = `the workflow always starts itself (${cycle.join(' -> ')}), and fails at ${limits.childDepth} nested runs; add a condition to a step`;
@@ -205,7 +243,8 @@ class Loader {
       monuments: all.filter((one) => one.kind === 'Monument'),
       scoped: this.#bindings.scoped.flatMap(({ importer, target }) => {
         const definition = this.#built.get(target);
-        return definition === undefined ? [] : [{ importer: `${importer.kind}/${importer.name}`, definition }];
+        const by = this.#built.get(importer);
+        return definition === undefined || by === undefined ? [] : [{ importer: importerId(by), definition }];
       }),
     };
   }
@@ -219,7 +258,9 @@ class Loader {
     const kept: [Found, WorkflowDefinition][] = [];
     const others: [Found, WorkflowDefinition][] = [];
     for (const [found, definition] of this.#built) {
-      if (definition.kind === 'Workflow') (this.#isStored(found) ? kept : others).push([found, definition]);
+      // nothing starts a scoped workflow but its importers
+      if (definition.kind === 'Workflow' && !found.scoped)
+        (this.#isStored(found) ? kept : others).push([found, definition]);
     }
     for (const [, definition] of kept) count.admit(definition, true);
     for (const [found, definition] of others) {
@@ -239,7 +280,7 @@ class Loader {
     const catalog = createCatalog(this.#data());
     for (const [found, definition] of this.#built) {
       if (definition.kind !== 'Agent' || definition.feeds.length === 0) continue;
-      const resolved: ResolvedAgent | null = catalog.agent(found.name);
+      const resolved: ResolvedAgent | null = catalog.agent(found.name, definition.scope);
       if (resolved === null) continue;
       const { feeds, errors, warnings } = checkFeeds(resolved, this.#bundled);
       for (const warning of warnings) this.#log.warn(found, { ...warning, part: 'value' });
@@ -253,11 +294,6 @@ class Loader {
   }
 
   #definition(found: Found): AnyDefinition | null {
-    const reason = skipReason(found.kind, found.document.value);
-    if (reason !== null) {
-      this.#log.warn(found, { path: ['name'], part: 'value', message: reason });
-      return null;
-    }
     this.#log.explain(found);
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
@@ -292,7 +328,9 @@ class Loader {
   /** Whether everything that a definition depends on is unchanged. */
   #isUnchanged(found: Found, { files, folders, targets }: BuiltDefinition): boolean {
     return (
-      files.every(({ path, text }) => (this.#texts.get(this.#paths.resolve(found.file, path)) ?? null) === text) &&
+      files.every(
+        ({ path, text }) => (this.#files.get(this.#paths.resolve(found.file, path))?.text ?? null) === text,
+      ) &&
       folders.every(({ path, names }) => {
         const now = this.#paths.below(relativeTo(found.file, path), names.length + 1);
         return now.length === names.length && now.every((name, index) => name === names[index]);
@@ -321,36 +359,6 @@ class Loader {
     for (const warning of deploymentWarnings(definition, this.#deployment)) {
       this.#log.warn(found, { ...warning, part: 'value' });
     }
-  }
-
-  #admit(read: ReadDocument): void {
-    const { kind, name, file } = read;
-    const found: Found = { ...read, read, scoped: false };
-    if (this.#found.length >= limits.catalogDefinitions) {
-      const message = `the folder has more than ${limits.catalogDefinitions} manifests`;
-      return this.#log.report(found, { path: ['kind'], part: 'value', message });
-    }
-    const same = name === '' ? [] : this.#index.named(kind, name);
-    const [first] = same;
-    const at = { path: ['name'], part: 'value' } as const;
-    if (name !== '' && this.#index.isBundled(kind, name)) {
-      const message = `"${name}" is the name of a bundled ${kind}, which cannot be changed`;
-      return this.#log.report(found, { ...at, message });
-    }
-    if (first === undefined) return this.#add(found);
-    const { line } = first.document.place(['name']);
-    const message = `another ${kind} is already called "${name}", in ${first.file}:${line}`;
-    // agents, workflows and monuments are called by name; tools and relics belong to their importers
-    if ((kind !== 'tool' && kind !== 'relic') || this.#index.inSameFolder(kind, name, file)) {
-      return this.#log.report(found, { ...at, message });
-    }
-    this.#log.warn(found, { ...at, message: `${message}; importers nearer to this one use it` });
-    return this.#add({ ...found, scoped: true });
-  }
-
-  #add(found: Found): void {
-    this.#found.push(found);
-    this.#index.add(found);
   }
 
   /** Validates and builds one definition; null if it has errors. */
@@ -389,7 +397,7 @@ class Loader {
         const tolerance = found.normalised.tolerance(field);
         let text: string | null = null;
         for (const one of [path, ...(tolerance?.others ?? [])]) {
-          text = this.#texts.get(this.#paths.resolve(file, one)) ?? null;
+          text = this.#files.get(this.#paths.resolve(file, one))?.text ?? null;
           files.push({ path: one, text });
           if (text !== null) break;
         }
@@ -409,7 +417,7 @@ class Loader {
         return converted;
       },
       hasFile: (path) => {
-        const text = this.#texts.get(this.#paths.resolve(file, path)) ?? null;
+        const text = this.#files.get(this.#paths.resolve(file, path))?.text ?? null;
         files.push({ path, text });
         return text !== null;
       },
@@ -434,6 +442,14 @@ class Loader {
     found.read.built = { definition, warnings, files, folders, targets };
     return definition;
   }
+}
+
+/** Whether a parsed file would be the same if it were parsed again. */
+function isSameFile(known: ReadFile, { text, isAlone = false }: ManifestFile): boolean {
+  if (known.text !== text) return false;
+  return (
+    known.isAlone === isAlone || (known.documents.length > 0 && known.skipped.length + known.warnings.length === 0)
+  );
 }
 
 /** Whether the document has a cron expression. */

@@ -48,12 +48,16 @@ export interface ManifestProblem {
   readonly field: string;
   /** What was found and what is allowed. */
   readonly message: string;
+  /** Set if the manifest has the name of a bundled one. */
+  readonly code?: 'manifest_read_only';
 }
 
 /** Issues of the given files. */
 export interface ManifestProblems {
   readonly problems: readonly ManifestProblem[];
   readonly warnings: readonly ManifestProblem[];
+  /** YAML in a folder that is no manifest. */
+  readonly skipped: readonly ManifestProblem[];
 }
 
 /** The effect of a change, or of a validation. */
@@ -74,4 +78,6 @@ export interface ManifestFile {
   /** Relative to the folder's parent, or absolute, with `/`; used in messages. */
   readonly path: string;
   readonly text: string;
+  /** Whether the file is not part of a folder: then it must be a manifest. */
+  readonly isAlone?: boolean;
 }

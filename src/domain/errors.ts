@@ -55,7 +55,7 @@ export const ERROR_TABLE = {
   not_recoverable: { status: 500, retry: 'no', title: 'The run cannot be recovered from the journal' },
   unknown_manifest: { status: 404, retry: 'no', title: 'No such manifest' },
   manifest_in_use: { status: 409, retry: 'no', title: 'Other manifests depend on it' },
-  manifest_read_only: { status: 403, retry: 'no', title: 'Bundled manifests are read-only' },
+  manifest_read_only: { status: 409, retry: 'no', title: 'Bundled manifests are read-only' },
   catalog_busy: { status: 429, retry: 'later', title: 'Too many catalogue changes are queued' },
   manifest_damaged: { status: 500, retry: 'no', title: 'The stored manifest is damaged' },
   invalid_manifest: { status: 400, retry: 'no', title: 'Invalid manifest' },

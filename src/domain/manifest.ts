@@ -14,6 +14,8 @@ export interface ManifestBase {
   readonly description: string;
   readonly tags: readonly string[];
   readonly metadata: JsonObject;
+  /** For agents and workflows that only their importers see: the file that distinguishes them from others with this name. */
+  readonly scope?: string;
 }
 
 /** `collect` and `refuse` are internal: manifests cannot use them. */

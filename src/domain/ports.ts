@@ -302,6 +302,8 @@ export interface ChildRequest {
   readonly key: string;
   readonly type: 'agent' | 'workflow';
   readonly name: string;
+  /** Of a definition that only the parent sees (M2). */
+  readonly scope?: string;
   /** Message to a sub-agent; empty for a workflow. */
   readonly message: string;
   /** A sub-agent's initial variables; a workflow's inputs. */

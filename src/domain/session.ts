@@ -7,6 +7,8 @@ export interface SessionRecord {
   readonly agent: string;
   /** For a session that runs a workflow: its name, also in `agent` (M6). */
   readonly workflow?: string;
+  /** For a child whose definition only its parent sees: distinguishes it from others with the same name (M2). */
+  readonly scope?: string;
   readonly user_id: string | null;
   /** The namespace of the API key that created it; null without keys (H5, T4). */
   readonly owner: string | null;

@@ -58,9 +58,10 @@ async function current(
   owner: string | null,
   kind: 'agent' | 'workflow',
   name: string,
+  scope?: string,
 ): Promise<PinnedTexts | null> {
-  const common = kind === 'agent' ? bundled.agent(name) : bundled.workflow(name);
-  if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name));
+  const common = kind === 'agent' ? bundled.agent(name, scope) : bundled.workflow(name, scope);
+  if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
   return { text: toPinned(common), shapes: await shapesOf(env, clock, owner, undescribedTargets(common)) };
 }
 
@@ -138,9 +139,10 @@ export class PinnedManifests {
   }
 
   /** Stores the current definition of the session's agent or workflow. @returns its pin; null if there is none */
-  async pin({ agent, workflow, owner }: Pick<SessionRecord, 'agent' | 'workflow' | 'owner'>): Promise<string | null> {
+  async pin(record: Pick<SessionRecord, 'agent' | 'workflow' | 'scope' | 'owner'>): Promise<string | null> {
+    const { agent, workflow, scope, owner } = record;
     const kind = workflow === undefined ? 'agent' : 'workflow';
-    const found = await current(this.#env, this.#clock, owner, kind, workflow ?? agent);
+    const found = await current(this.#env, this.#clock, owner, kind, workflow ?? agent, scope);
     return found === null ? null : await this.#table.store(found);
   }
 

@@ -116,6 +116,7 @@ async function childRecord(
     session_id: await sessionIdOf(env, `child of ${request.key}`),
     agent: request.name,
     ...(request.type === 'workflow' ? { workflow: request.name } : {}),
+    ...(request.scope === undefined ? {} : { scope: request.scope }),
     user_id: parent.user_id,
     owner: parent.owner,
     kind: 'child',

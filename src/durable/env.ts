@@ -123,6 +123,7 @@ export interface CatalogRpc extends CatalogCalls {
   resolve(
     kind: 'agent' | 'workflow',
     name: string,
+    scope?: string,
   ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>>;
   /** What was learned about the results of these targets. */
   shapes(targets: readonly string[]): Promise<Reply<string | null>>;

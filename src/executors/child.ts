@@ -36,14 +36,16 @@ export const workflowExecutor: Executor = { execute: runWorkflow, recover: runWo
 
 async function runChild(
   call: ActionCall,
-  { children, signal, progress }: ActionContext,
+  { children, signal, progress, scopeOf }: ActionContext,
   request: Pick<ChildRequest, 'type' | 'message' | 'inputs'>,
 ): Promise<ActionOutcome> {
   // A retry is a new child, because the work of the previous one has ended.
   const key = `${call.runtimeKey}/${call.attempt}`;
+  const { name } = call.action;
+  const scope = scopeOf?.(request.type, name);
   try {
     const end = await children.run(
-      { ...request, key, name: call.action.name, budget: call.budget },
+      { ...request, key, name, ...(scope === undefined ? {} : { scope }), budget: call.budget },
       { signal, event: (event) => progress({ event }) },
     );
     return outcomeOf(end, call);

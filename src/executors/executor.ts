@@ -58,6 +58,8 @@ export interface ActionContext {
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
   readonly children: ChildSessions;
+  /** The scope of an imported agent or workflow that only its importers see (M2). */
+  scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;
   /** The session's feeds, for internal actions (I); null if they cannot be changed. */
   readonly feeds: FeedStore | null;
   readonly fetch: OutboundFetch;

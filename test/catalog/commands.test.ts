@@ -25,10 +25,10 @@ test('[M1] validate reports every problem and exits with 1', () => {
   const { status, stderr, stdout } = validate(folder);
   expect(status).toBe(1);
   expect(stderr.split('\n').filter(Boolean)).toEqual([
-    `error    ${folder}/empty.yaml:1:1: the file is empty; a manifest starts with "kind: Agent" or another kind`,
     `error    ${folder}/tools/bad.yaml:5:45: implementation.entrypoint: "ech" is not allowed (allowed: echo, calculator, web_fetch, web_extract, json_query). Did you mean echo?`,
+    `note     ${folder}/empty.yaml:1:1: the file is empty; skipped`,
   ]);
-  expect(stdout).toBe(`${folder}: nothing loaded, 2 errors, 0 warnings\n`);
+  expect(stdout).toBe(`${folder}: nothing loaded, 1 error, 0 warnings, 1 file skipped\n`);
 });
 
 test('[M1] validate of the shipped folder exits with 0 and prints the counts; an empty folder is reported', () => {
@@ -43,16 +43,18 @@ test('[M1] validate reports binary files, and files that are not manifests', () 
   mkdirSync(odd);
   const write = (name: string, content: string | Uint8Array): void => writeFileSync(join(odd, name), content);
   write('binary.yaml', Uint8Array.from([0x6b, 0, 0x69]));
-  write('huge.yaml', '#'.repeat(limits.manifestBytes + 1));
+  write('huge.yaml', `kind: Tool\n${'#'.repeat(limits.manifestBytes)}`);
+  write('values.yaml', '#'.repeat(limits.manifestBytes + 1));
   write('latin.yaml', Uint8Array.from([...Buffer.from('kind: Tool\nname: '), 0xe9]));
   write('picture.bin', Uint8Array.from([1, 0, 2]));
   write('notes.txt', 'kind: Agent\n');
   const { status, stderr } = validate(odd);
   expect(status).toBe(1);
   expect(stderr.split('\n').filter(Boolean)).toEqual([
-    `error    ${odd}/binary.yaml:1:1: the file is not UTF-8 text`,
-    `error    ${odd}/huge.yaml:1:1: the file has 1048577 bytes (maximum 1048576)`,
+    `error    ${odd}/huge.yaml:1:1: the file has 1048587 bytes (maximum 1048576)`,
     `error    ${odd}/latin.yaml:1:1: the file is not UTF-8 text`,
+    `note     ${odd}/binary.yaml:1:1: the file is not UTF-8 text; skipped`,
+    `note     ${odd}/values.yaml:1:1: the file has 1048577 bytes (maximum 1048576); skipped`,
   ]);
   const file = validate(join(odd, 'notes.txt'));
   expect(file.stderr).toBe(

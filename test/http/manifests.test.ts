@@ -30,7 +30,7 @@ const STORED: StoredManifest = {
   versions: [{ revision: 1, version: '1.0.0', createdAt: 5 }],
 };
 const ISSUE = { file: 'tools/u.yaml', line: 2, column: 3, field: 'name', message: 'is missing' };
-const REPORT: ChangeReport = { manifests: [TOOL], problems: [], warnings: [] };
+const REPORT: ChangeReport = { manifests: [TOOL], problems: [], warnings: [], skipped: [] };
 
 function catalogue(report: ChangeReport): ManifestHost {
   const answers: { [Call in keyof ManifestHost]: Awaited<ReturnType<ManifestHost[Call]>> } = {
@@ -100,7 +100,7 @@ test('[M4] every role can read and validate, in the namespace of its own key', a
   await caller(bob)('/manifests');
   expect(asked).toEqual(['list bob null']);
   await caller(bob)('/manifests/validate', { method: 'POST', body: 'kind: Tool\nname: t\n' });
-  expect(asked).toEqual(['validate bob [{"path":"tools/t.yaml","text":"kind: Tool\\nname: t\\n"}]']);
+  expect(asked).toEqual(['validate bob [{"path":"tools/t.yaml","text":"kind: Tool\\nname: t\\n","isAlone":true}]']);
 });
 
 test.each([

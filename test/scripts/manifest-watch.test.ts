@@ -14,7 +14,7 @@ test('a change is reported with the names of the manifests, without temporary fi
   const told: string[] = [];
   const stop = watchManifests(
     folder,
-    (path) => loadManifests(readManifestFiles(path)),
+    () => loadManifests(readManifestFiles(folder)),
     (line) => told.push(line),
   );
   onTestFinished(() => {
@@ -27,7 +27,7 @@ test('a change is reported with the names of the manifests, without temporary fi
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: 1 tool loaded; they count from the next message on`);
   writeFileSync(join(folder, 'tools', 't.yaml'), `${TOOL}effects: sometimes\n`);
-  await says(`${folder}/tools/t.yaml changed: 1 error, so the previous version stays active`);
+  await says(`${folder}/tools/t.yaml changed: 1 error, so what has errors keeps its previous version`);
   rmSync(join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: nothing loaded; they count from the next message on`);
 });

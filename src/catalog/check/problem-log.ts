@@ -1,7 +1,7 @@
 /** Collects the issues of a load, each with its position, up to a maximum per file (M1). */
-import type { ManifestProblem } from '../../domain/catalog.ts';
+import type { ManifestProblem, ManifestProblems } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ReadDocument } from '../read/read-file.ts';
+import type { ReadDocument, ReadFile } from '../read/read-file.ts';
 import type { Issue } from './issues.ts';
 import { fieldName } from './problem.ts';
 
@@ -15,6 +15,7 @@ type Place = Pick<ReadDocument, 'file' | 'document' | 'normalised'>;
 export class ProblemLog {
   readonly #problems: ManifestProblem[] = [];
   readonly #warnings: ManifestProblem[] = [];
+  readonly #skipped: ManifestProblem[] = [];
   readonly #counts = new Map<string, number>();
 
   /** Number of problems so far. */
@@ -22,18 +23,29 @@ export class ProblemLog {
     return this.#problems.length;
   }
 
-  /** Adds the problems of a parsed file, which are within the maximum. */
-  parsed(file: string, problems: readonly ManifestProblem[]): void {
+  /** Adds the issues of a parsed file, which are within the maximum. */
+  parsed({ path, problems, warnings, skipped }: Pick<ReadFile, 'path' | keyof ManifestProblems>): void {
     this.#problems.push(...problems);
-    this.#counts.set(file, problems.length);
+    this.#warnings.push(...warnings);
+    this.#skipped.push(...skipped);
+    this.#counts.set(path, problems.length);
   }
 
   /** @throws TooManyProblems when the file has the maximum number of issues */
   report(place: Place, issue: Issue): void {
+    this.#report(place, issue);
+  }
+
+  /** The same for a name that a bundled definition has. */
+  reserved(place: Place, issue: Issue): void {
+    this.#report(place, issue, { code: 'manifest_read_only' });
+  }
+
+  #report(place: Place, issue: Issue, more: Pick<ManifestProblem, 'code'> = {}): void {
     const count = (this.#counts.get(place.file) ?? 0) + 1;
     if (count <= limits.manifestProblems) {
       this.#counts.set(place.file, count);
-      this.#problems.push(problemAt(place, { ...issue, path: place.normalised.original(issue.path) }));
+      this.#problems.push({ ...problemAt(place, { ...issue, path: place.normalised.original(issue.path) }), ...more });
     }
     if (count >= limits.manifestProblems) throw new TooManyProblems();
   }
@@ -64,11 +76,15 @@ export class ProblemLog {
     }
   }
 
-  /** All problems and warnings, by file and position. */
-  sorted(): { readonly problems: readonly ManifestProblem[]; readonly warnings: readonly ManifestProblem[] } {
+  /** All issues, by file and position. */
+  sorted(): ManifestProblems {
     const byPlace = (a: ManifestProblem, b: ManifestProblem): number =>
       a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1;
-    return { problems: this.#problems.toSorted(byPlace), warnings: this.#warnings.toSorted(byPlace) };
+    return {
+      problems: this.#problems.toSorted(byPlace),
+      warnings: this.#warnings.toSorted(byPlace),
+      skipped: this.#skipped.toSorted(byPlace),
+    };
   }
 }
 

@@ -2,7 +2,7 @@
 import type { ManifestKind } from '../../domain/catalog.ts';
 import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
-import { folderOf } from './paths.ts';
+import { folderOf, normalPath } from './paths.ts';
 import type { PathIndex } from './paths.ts';
 
 export type ImportKind = Exclude<ManifestKind, 'monument'>;
@@ -15,22 +15,35 @@ interface Importable {
 
 /** Result of an import: a document, a bundled definition (without target), or an error. */
 export type ImportResult<T> =
-  | { readonly name: string; readonly target: T | null }
+  | {
+      readonly name: string;
+      readonly target: T | null;
+      /** How a form that is not ours was understood. */
+      readonly note?: string;
+    }
+  /** The file exists, but has errors. */
+  | { readonly faulty: string }
   /** Computed lazily, because searching for similar names takes time. */
   | { readonly message: () => string };
 
+export interface FolderOfFiles {
+  isFile(path: string): boolean;
+  /** Whether the file may contain a definition of this kind that did not load. */
+  hasErrors(path: string, kind: ManifestKind): boolean;
+}
+
 export class ImportIndex<T extends Importable> {
   readonly #paths: PathIndex;
-  readonly #isFile: (path: string) => boolean;
+  readonly #folder: FolderOfFiles;
   readonly #bundled = new Map<ManifestKind, ReadonlySet<string>>();
   readonly #named = new Map<string, T[]>();
   readonly #inFile = new Map<string, T[]>();
   readonly #folders = new Set<string>();
   readonly #names = new Map<ManifestKind, Set<string>>();
 
-  constructor(paths: PathIndex, isFile: (path: string) => boolean, bundled: Catalog | null) {
+  constructor(paths: PathIndex, folder: FolderOfFiles, bundled: Catalog | null) {
     this.#paths = paths;
-    this.#isFile = isFile;
+    this.#folder = folder;
     for (const kind of ['agent', 'tool', 'relic', 'workflow', 'monument'] as const) {
       this.#bundled.set(kind, new Set(bundled?.list(kind).map(({ name }) => name)));
     }
@@ -39,10 +52,15 @@ export class ImportIndex<T extends Importable> {
   add(found: T): void {
     const { kind, name, file } = found;
     grouped(this.#named, `${kind}/${name}`).push(found);
-    grouped(this.#inFile, `${kind} ${file}`).push(found);
+    this.addFile(found, file);
     this.#folders.add(`${kind}/${name} ${folderOf(file)}`);
     const names = this.#names.get(kind) ?? new Set();
     this.#names.set(kind, names.add(name));
+  }
+
+  /** A path to `file` refers to `found`. */
+  addFile(found: T, file: string): void {
+    grouped(this.#inFile, `${found.kind} ${file}`).push(found);
   }
 
   named(kind: ManifestKind, name: string): readonly T[] {
@@ -58,31 +76,94 @@ export class ImportIndex<T extends Importable> {
     return this.#folders.has(`${kind}/${name} ${folderOf(file)}`);
   }
 
+  /** What a path or a name in an importer refers to. */
   resolve(written: string, kind: ImportKind, importer: Importable): ImportResult<T> {
     const who = `${importer.kind} "${importer.name}" imports the ${kind} "${written}"`;
-    if (!/[/\\]|\.(ya?ml|md|markdown)$/i.test(written)) {
-      const target = nearest(this.named(kind, written), importer.file);
-      if (target !== null) return { name: target.name, target };
-      if (this.isBundled(kind, written)) return { name: written, target: null };
-      return {
-        message: () => {
-          const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#bundled.get(kind) ?? [])])];
-          const near = nearestNames(written, known);
-          return `${who}, which does not exist${near.length > 0 ? ` (nearest: ${near.join(', ')})` : ''}`;
-        },
-      };
-    }
+    if (!isPath(written)) return this.#byName(written, kind, importer, who);
     const path = this.#paths.resolve(importer.file, written);
-    if (!this.#isFile(path)) return { message: () => `${who}, but there is no file ${path}` };
+    if (this.#folder.isFile(path)) return this.#inside(path, kind, who);
+    const found = this.#elsewhere(written, path, kind, importer);
+    if (found !== null) return { ...this.#inside(found, kind, who), note: `understood as the file ${found}` };
+    const name = bareName(written);
+    if (name !== null) {
+      const named = this.#byName(name, kind, importer, who);
+      if ('name' in named) return { ...named, note: `understood as the ${kind} "${named.name}"` };
+    }
+    return { message: () => `${who}, but there is no file ${path}` };
+  }
+
+  #byName(name: string, kind: ImportKind, importer: Importable, who: string): ImportResult<T> {
+    const target = nearest(this.named(kind, name), importer.file);
+    if (target !== null) return { name: target.name, target };
+    const path = this.#upwards(importer.file, [`${kind}s/${name}/${kind}`, `${name}/${kind}`, `${kind}s/${name}`]);
+    if (path !== null) {
+      const inside = this.#inside(path, kind, who);
+      if (!('message' in inside)) return { ...inside, note: `understood as the ${kind} in ${path}` };
+    }
+    if (this.isBundled(kind, name)) return { name, target: null };
+    return {
+      message: () => {
+        const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#bundled.get(kind) ?? [])])];
+        const near = nearestNames(name, known);
+        return `${who}, which does not exist${near.length > 0 ? ` (nearest: ${near.join(', ')})` : ''}`;
+      },
+    };
+  }
+
+  /** The definition in a file. */
+  #inside(path: string, kind: ImportKind, who: string): ImportResult<T> {
     const inside = this.#inFile.get(`${kind} ${path}`) ?? [];
     const [only] = inside;
-    if (only === undefined) return { message: () => `${who}, but ${path} contains no ${kind}` };
+    if (only === undefined) {
+      if (this.#folder.hasErrors(path, kind)) return { faulty: `${path} has errors, so the ${kind} in it is omitted` };
+      return { message: () => `${who}, but ${path} contains no ${kind}` };
+    }
     if (inside.length > 1) {
       const some = inside.slice(0, 10).map(({ name }) => name);
       return { message: () => `${who}, but ${path} contains several (${some.join(', ')}); import one by name` };
     }
     return { name: only.name, target: only };
   }
+
+  /** A path without its extension, to a folder, or from a folder above the importer. */
+  #elsewhere(written: string, path: string, kind: ImportKind, importer: Importable): string | null {
+    for (const end of ['', `/${kind}`]) {
+      for (const extension of EXTENSIONS) {
+        if (this.#folder.isFile(`${path}${end}${extension}`)) return `${path}${end}${extension}`;
+      }
+    }
+    if (/^([/\\.]|[A-Za-z]:)/.test(written)) return null;
+    const plain = normalPath(written);
+    return this.#upwards(importer.file, [plain, `${plain}/${kind}`], ['', ...EXTENSIONS]);
+  }
+
+  /** The first of `paths` that exists in the importer's folder, or in one above it. */
+  #upwards(importer: string, paths: readonly string[], extensions: readonly string[] = EXTENSIONS): string | null {
+    const steps = folderOf(importer).split('/');
+    for (let depth = steps.length; depth >= 0; depth -= 1) {
+      const folder = steps.slice(0, depth).join('/');
+      for (const path of paths) {
+        for (const extension of extensions) {
+          const file = `${folder === '' ? '' : `${folder}/`}${path}${extension}`;
+          if (this.#folder.isFile(file) && file !== importer) return file;
+        }
+      }
+    }
+    return null;
+  }
+}
+
+const EXTENSIONS = ['.yml', '.yaml'] as const;
+
+/** Whether an import is written as a path, which takes precedence over a name. */
+export function isPath(written: string): boolean {
+  return /[/\\]|\.(ya?ml|md|markdown)$/i.test(written);
+}
+
+/** The name in `builtin/exec` and in `calculator.yml`; null for other paths. */
+function bareName(written: string): string | null {
+  const name = written.replace(/^built-?in\//i, '').replace(/\.ya?ml$/i, '');
+  return isPath(name) || name === '' ? null : name;
 }
 
 function grouped<T>(groups: Map<string, T[]>, key: string): T[] {

@@ -1,8 +1,11 @@
 /**
- * Parses one file of a manifest folder into documents (M1). The result depends on the text only, so it can be reused
- * while the text is unchanged.
+ * Parses one file of a manifest folder into documents (M1). The result depends only on the arguments, so it can be
+ * reused while the text is unchanged.
+ *
+ * A folder also contains YAML that is no manifest: compose files, settings, CI files. It is skipped, and the result says
+ * so. A file that is given alone must be a manifest.
  */
-import type { ManifestKind, ManifestProblem } from '../../domain/catalog.ts';
+import type { ManifestFile, ManifestKind, ManifestProblem } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { Issue } from '../check/issues.ts';
@@ -57,8 +60,14 @@ export interface BuiltDefinition {
 export interface ReadFile {
   readonly path: string;
   readonly text: string;
+  /** Whether the file was given alone. */
+  readonly isAlone: boolean;
   readonly documents: readonly ReadDocument[];
   readonly problems: readonly ManifestProblem[];
+  /** Documents that look like manifests, but are skipped. */
+  readonly warnings: readonly ManifestProblem[];
+  /** Documents that are no manifests. */
+  readonly skipped: readonly ManifestProblem[];
   /** Size of the input: characters and YAML tokens. */
   readonly size: number;
   readonly tokens: number;
@@ -69,17 +78,31 @@ export interface ReadFile {
  *
  * @param quota tokens that all files of a load share
  */
-export function readManifestFile(path: string, text: string, quota: TokenQuota): ReadFile {
-  if (/\.ya?ml$/i.test(path)) return readDocuments({ path, text }, text, null, quota);
-  const parts = /\.(md|markdown)$/i.test(path) ? splitFrontMatter(text) : null;
-  if (parts === null || !/^kind[ \t]*:/m.test(parts.yaml)) {
-    return { path, text, documents: [], problems: [], size: 0, tokens: 0 };
+export function readManifestFile({ path, text, isAlone = false }: ManifestFile, quota: TokenQuota): ReadFile {
+  const file = { path, text, isAlone };
+  const nothing = { ...file, documents: [], problems: [], warnings: [], skipped: [], size: 0, tokens: 0 };
+  if (/\.ya?ml$/i.test(path)) {
+    // most files without a kind can be recognised without parsing them
+    if (isAlone || text.includes('kind')) return readDocuments(file, text, null, quota);
+    const message = text.trim() === '' ? 'the file is empty' : WITHOUT_KIND;
+    const at = { file: path, line: 1, column: 1, field: '' };
+    const problem = { ...at, message: `${message}; skipped` };
+    return { ...nothing, ...(isNamedLikeManifest(path) ? { warnings: [problem] } : { skipped: [problem] }) };
   }
-  return readDocuments({ path, text }, parts.yaml, parts.body, quota);
+  const parts = /\.(md|markdown)$/i.test(path) ? splitFrontMatter(text) : null;
+  return parts === null || !KIND_LINE.test(parts.yaml) ? nothing : readDocuments(file, parts.yaml, parts.body, quota);
+}
+
+const WITHOUT_KIND = 'no "kind", so it is no manifest';
+const KIND_LINE = /^["']?kind["']?[ \t]*:/m;
+
+/** `agent.yml`, `cleanup.workflow.yml`, … */
+function isNamedLikeManifest(path: string): boolean {
+  return /(^|[/._-])(agent|tool|relic|workflow|monument)\.ya?ml$/i.test(path);
 }
 
 function readDocuments(
-  file: Pick<ReadFile, 'path' | 'text'>,
+  file: Pick<ReadFile, 'path' | 'text' | 'isAlone'>,
   yaml: string,
   body: string | null,
   quota: TokenQuota,
@@ -87,10 +110,15 @@ function readDocuments(
   const before = quota.left;
   const { documents, errors } = readYaml(yaml, quota);
   const { path, text } = file;
-  const problems: ManifestProblem[] = errors.map((fault) => ({ file: path, field: '', ...fault }));
+  const log: KindLog = { problems: [], warnings: [], skipped: [] };
+  for (const error of errors) {
+    const isOther = !file.isAlone && !KIND_LINE.test(yaml);
+    const message = isOther ? `${error.message}; no "kind", so it is skipped` : error.message;
+    log[isOther ? 'skipped' : 'problems'].push({ file: path, field: '', ...error, message });
+  }
   const found: ReadDocument[] = [];
   for (const document of documents) {
-    const kind = kindOf(document, path, problems);
+    const kind = kindOf(document, file, log);
     if (kind === null) continue;
     const { value } = document;
     found.push({
@@ -104,31 +132,54 @@ function readDocuments(
     });
   }
   return {
-    path,
-    text,
+    ...file,
     documents: found,
-    problems: problems.slice(0, limits.manifestProblems),
+    problems: log.problems.slice(0, limits.manifestProblems),
+    warnings: log.warnings.slice(0, limits.manifestProblems),
+    skipped: log.skipped.slice(0, limits.manifestProblems),
     size: yaml.length,
     tokens: before - quota.left,
   };
 }
 
-function kindOf(document: YamlDocument, file: string, problems: ManifestProblem[]): ManifestKind | null {
+type KindLog = Readonly<Record<'problems' | 'warnings' | 'skipped', ManifestProblem[]>>;
+
+/** The kind of a document, or null for a document that is skipped or has an unknown kind. */
+function kindOf(
+  document: YamlDocument,
+  { path, isAlone }: Pick<ReadFile, 'path' | 'isAlone'>,
+  log: KindLog,
+): ManifestKind | null {
   const written = document.value['kind'];
   if (typeof written === 'string') {
     const kind = written.toLowerCase();
     if (isKind(kind)) return kind;
     if (kind === FEED_DOCUMENT) return 'tool';
   }
-  if (problems.length >= limits.manifestProblems) return null;
-  const allowed = Object.values(KINDS);
-  const found = written === undefined ? 'is missing' : `${quoted(written)} is not a manifest kind`;
-  const near = typeof written === 'string' ? nearestNames(written, allowed) : [];
-  const suggestion = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
-  const message = `${found} (allowed: ${allowed.join(', ')})${suggestion}`;
+  if (log.problems.length + log.warnings.length + log.skipped.length >= limits.manifestProblems) return null;
   const { line, column } = document.place(['kind'], 'value');
-  problems.push({ file, line, column, field: 'kind', message });
+  const at = { file: path, line, column, field: 'kind' };
+  const allowed = Object.values(KINDS);
+  // a kind of another system may contain the name of ours, such as "RelicSpec"
+  const near =
+    typeof written === 'string'
+      ? nearestNames(written, allowed).filter((kind) => Math.abs(kind.length - written.length) <= 2)
+      : [];
+  if (isAlone || near.length > 0) {
+    const found = written === undefined ? 'is missing' : `${quoted(written)} is not a manifest kind`;
+    const suggestion = near.length > 0 ? `. Did you mean ${near[0]}?` : '';
+    log.problems.push({ ...at, message: `${found} (allowed: ${allowed.join(', ')})${suggestion}` });
+  } else if (written !== undefined) {
+    const message = `${quoted(written)} is not a manifest kind (known: ${allowed.join(', ')}), so the document is skipped`;
+    log.warnings.push({ ...at, message });
+  } else if (isNamedLikeManifest(path) || isManifestWithoutKind(document)) {
+    log.warnings.push({ ...at, message: `is missing, so the document is skipped (allowed: ${allowed.join(', ')})` });
+  } else log.skipped.push({ ...at, field: '', message: `${WITHOUT_KIND}; skipped` });
   return null;
+}
+
+function isManifestWithoutKind({ value }: YamlDocument): boolean {
+  return ['name', 'version', 'summary'].every((field) => typeof value[field] === 'string');
 }
 
 function isKind(kind: string): kind is ManifestKind {

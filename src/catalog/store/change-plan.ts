@@ -5,6 +5,7 @@
  * Owns the parsed files, so that a change parses only the files that it changes. Reads the tables, but does not own
  * them.
  */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type { ManifestRef, ManifestProblem, ManifestProblems, ManifestFile } from '../../domain/catalog.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
 import { EngineError } from '../../domain/errors.ts';
@@ -55,17 +56,44 @@ export class ChangePlanner {
     this.#ports = ports;
   }
 
-  /** Skips files that do not load, or that would break manifests that loaded before. */
+  /** Skips files that do not load, or that would break manifests that loaded before; the report says why. */
   async planWhatLoads(files: readonly ManifestFile[]): Promise<ChangePlan> {
     const first = await this.plan(files, { lenient: true });
-    const faulty = new Set(first.allProblems.map(({ file }) => file));
+    const given = new Set(files.map(({ path }) => path));
+    const large = this.#tooLarge(first.loaded).filter(({ file }) => given.has(file));
+    const faulty = new Set([...first.allProblems, ...large].map(({ file }) => file));
     const good = new Set(first.accepted.map(({ file }) => file));
-    const now = new Set(first.loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    for (const { file } of large) good.delete(file);
+    const now = namesIn(first.loaded);
     const lost = new Set(
       this.#ports.tables.current().flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])),
     );
     const left = files.filter(({ path }) => !faulty.has(path) || (good.has(path) && !lost.has(path)));
-    return { ...(await this.plan(left, { read: first.loaded.read })), report: first.report };
+    const options = { read: first.loaded.read };
+    const reported = (...more: ManifestProblem[]): ManifestProblems => {
+      return { ...first.report, problems: shown([...first.allProblems, ...more]) };
+    };
+    try {
+      return { ...(await this.plan(left, options)), report: reported(...large) };
+    } catch (fault) {
+      const isInUse = fault instanceof EngineError && fault.code === 'manifest_in_use';
+      const taken = isInUse && files.length > 1 ? this.#takenFrom(first.accepted, left) : new Set<string>();
+      if (!isInUse || taken.size === 0) throw fault;
+      const issues = [...taken].map((file) => ({ file, line: 1, column: 1, field: '', message: fault.message }));
+      const rest = left.filter(({ path }) => !taken.has(path));
+      return { ...(await this.plan(rest, options)), report: reported(...large, ...issues) };
+    }
+  }
+
+  /** The given files that no longer contain a manifest that they contained. */
+  #takenFrom(accepted: readonly ManifestEntry[], given: readonly ManifestFile[]): ReadonlySet<string> {
+    const paths = new Set(given.map(({ path }) => path));
+    const keyOf = (kind: string, name: string, file: string): string => `${kind}/${name} ${file}`;
+    const stays = new Set(accepted.map(({ definition, file }) => keyOf(kindOf(definition), definition.name, file)));
+    const rows = this.#ports.tables.current();
+    return new Set(
+      rows.flatMap(({ kind, name, file }) => (paths.has(file) && !stays.has(keyOf(kind, name, file)) ? [file] : [])),
+    );
   }
 
   /**
@@ -101,14 +129,15 @@ export class ChangePlanner {
       );
     }
     const changed = new Set(given.map(({ path }) => path));
-    const loaded = await this.#load(files, options.read ?? this.#read, changed);
+    const loaded = await this.#load(files, { read: options.read ?? this.#read, given, whole });
     this.#remember(loaded.read, stored);
     const allProblems = loaded.problems.filter(({ file }) => changed.has(file));
     const report = {
       problems: shown(allProblems),
       warnings: shown(loaded.warnings.filter(({ file }) => changed.has(file))),
+      skipped: shown(loaded.skipped.filter(({ file }) => changed.has(file))),
     };
-    const stays = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const stays = namesIn(loaded);
     const gone = this.#ports.tables
       .current()
       .filter(
@@ -133,18 +162,27 @@ export class ChangePlanner {
 
   async #load(
     files: ReadonlyMap<string, string>,
-    read: ReadonlyMap<string, ReadFile>,
-    changed: ReadonlySet<string>,
+    options: {
+      readonly read: ReadonlyMap<string, ReadFile>;
+      readonly given: readonly ManifestFile[];
+      readonly whole?: boolean;
+    },
   ): Promise<LoadedManifests> {
+    const { read, whole = false } = options;
+    const given = new Map(options.given.map((file) => [file.path, file]));
     const sources = this.#ports.tables.sources();
+    const current = new Set(
+      whole ? [] : this.#ports.tables.current().map(({ kind, name, file }) => `${kind}/${name} ${file}`),
+    );
     return await loadManifestsInSlices(
-      [...files].map(([path, text]) => ({ path, text })),
+      [...files].map(([path, text]) => given.get(path) ?? { path, text }),
       {
         bundled: this.#ports.bundled,
         // stored manifests were checked when they were uploaded, and are checked again at run time
-        refuseSecret: (name, file) => (changed.has(file) ? this.#ports.refuseSecret(name) : null),
+        refuseSecret: (name, file) => (given.has(file) ? this.#ports.refuseSecret(name) : null),
         intervals: this.#ports.intervals(),
         deployment: this.#ports.deployment(),
+        isCurrent: (kind, name, file) => current.has(`${kind}/${name} ${file}`),
         isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
         read,
       },
@@ -154,38 +192,42 @@ export class ChangePlanner {
 
   /** Manifests that do not load from the stored files either: the change is not the cause. */
   async #staleAmong(gone: readonly CurrentRow[]): Promise<DamagedRow[]> {
-    const loaded = await this.#load(this.stored, this.#read, new Set());
-    const loads = new Set(loaded.entries.map(({ definition }) => `${kindOf(definition)}/${definition.name}`));
+    const loaded = await this.#load(this.stored, { read: this.#read, given: [] });
+    const loads = namesIn(loaded);
     return gone
       .filter(({ kind, name }) => !loads.has(`${kind}/${name}`))
       .map(({ kind, name, file }) => {
-        const problem = loaded.problems.find((one) => one.file === file);
+        const issues = [...loaded.problems, ...loaded.warnings, ...loaded.skipped];
+        const problem = issues.find((one) => one.file === file);
         const why = problem === undefined ? `its file ${file} no longer contains it` : formatProblem(problem);
         return { kind, name, error: `no longer loads; the stored version is still served: ${why}` };
       });
   }
 
   /** @throws EngineError `invalid_manifest` beyond the limits of one definition, and of all together */
-  #refuseTooLarge({ entries, catalog }: LoadedManifests): void {
+  #refuseTooLarge(loaded: LoadedManifests): void {
+    const [large] = this.#tooLarge(loaded);
+    if (large !== undefined) throw new EngineError('invalid_manifest', large.message);
     let all = 0;
-    for (const { definition } of entries) {
-      const chars = this.#sizeOf(definition);
-      if (chars > limits.definitionChars) {
-        throw new EngineError(
-          'invalid_manifest',
-          `The ${kindOf(definition)} "${definition.name}" has ${chars} characters with its files (allowed: ${limits.definitionChars})`,
-        );
-      }
-      all += chars;
-    }
+    for (const { definition } of loaded.entries) all += this.#sizeOf(definition);
     // each importer of a folder's own definition has a copy of it
-    for (const { definition } of catalog.data.scoped ?? []) all += this.#sizeOf(definition);
+    for (const { definition } of loaded.catalog.data.scoped ?? []) all += this.#sizeOf(definition);
     if (all > limits.catalogDefinitionChars) {
       throw new EngineError(
         'invalid_manifest',
         `The manifests of the catalogue would have ${all} characters with their files (allowed: ${limits.catalogDefinitionChars})`,
       );
     }
+  }
+
+  /** Definitions beyond the limit of one definition. */
+  #tooLarge({ entries }: LoadedManifests): ManifestProblem[] {
+    return entries.flatMap(({ definition, file }) => {
+      const chars = this.#sizeOf(definition);
+      if (chars <= limits.definitionChars) return [];
+      const message = `The ${kindOf(definition)} "${definition.name}" has ${chars} characters with its files (allowed: ${limits.definitionChars})`;
+      return [{ file, line: 1, column: 1, field: '', message }];
+    });
   }
 
   #sizeOf(definition: AnyDefinition): number {
@@ -220,9 +262,17 @@ export class ChangePlanner {
   }
 }
 
-export function invalidManifest({ problems, warnings }: ManifestProblems): EngineError {
+/** The error for a change with issues. */
+export function invalidManifest({ problems, warnings, skipped }: ManifestProblems): EngineError {
   const lines = problems.map(formatProblem);
-  return new EngineError('invalid_manifest', lines.slice(0, 5).join('; '), { problems, warnings });
+  const isReserved = problems.length > 0 && problems.every(({ code }) => code === 'manifest_read_only');
+  const code = isReserved ? 'manifest_read_only' : 'invalid_manifest';
+  return new EngineError(code, lines.slice(0, 5).join('; '), { problems, warnings, skipped });
+}
+
+/** `kind/name` of every manifest that is called by name. */
+function namesIn({ catalog }: LoadedManifests): ReadonlySet<string> {
+  return new Set(MANIFEST_KINDS.flatMap((kind) => catalog.list(kind).map(({ name }) => `${kind}/${name}`)));
 }
 
 /** The first issues, and the number of the others. */

@@ -107,7 +107,7 @@ export class ManifestTables {
     for (const row of this.#sql.exec(`SELECT importer, definition FROM scoped`)) {
       const importer = String(row['importer']);
       const read = readDefinition(row['definition'], null, null);
-      const [kind = '', name = ''] = importer.split('/');
+      const [kind = '', name = ''] = (importer.split('@')[0] ?? '').split('/');
       if (typeof read !== 'string') scoped.push({ importer, definition: read });
       else if (isKind(kind)) damaged.push({ kind, name, error: `one of its imports: ${read}` });
     }

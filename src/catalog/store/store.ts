@@ -74,15 +74,15 @@ export class ManifestStore {
   }
 
   /** @throws EngineError `manifest_damaged` */
-  agent(name: string): ResolvedAgent | null {
-    this.#refuseDamaged({ kind: 'agent', name });
-    return this.#current().catalog.agent(name);
+  agent(name: string, scope?: string): ResolvedAgent | null {
+    if (scope === undefined) this.#refuseDamaged({ kind: 'agent', name });
+    return this.#current().catalog.agent(name, scope);
   }
 
   /** @throws EngineError `manifest_damaged` */
-  workflow(name: string): ResolvedWorkflow | null {
-    this.#refuseDamaged({ kind: 'workflow', name });
-    return this.#current().catalog.workflow(name);
+  workflow(name: string, scope?: string): ResolvedWorkflow | null {
+    if (scope === undefined) this.#refuseDamaged({ kind: 'workflow', name });
+    return this.#current().catalog.workflow(name, scope);
   }
 
   /** The namespace's definitions and the bundled ones. */

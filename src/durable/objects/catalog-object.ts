@@ -114,10 +114,11 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   async resolve(
     kind: 'agent' | 'workflow',
     name: string,
+    scope?: string,
   ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>> {
     return await replyOf(async () => {
       const store = await this.#store();
-      const found = kind === 'agent' ? store.agent(name) : store.workflow(name);
+      const found = kind === 'agent' ? store.agent(name, scope) : store.workflow(name, scope);
       if (found === null) return null;
       return { text: toPinned(found), shapes: this.#shapes.read(undescribedTargets(found)) };
     });

@@ -60,6 +60,15 @@ export function toolOf(
   return action.type === 'tool' ? (resolved.tools.get(action.name) ?? null) : null;
 }
 
+/** The scope of an imported agent or workflow that only its importers see (M2). */
+export function scopeIn(
+  { agents, workflows }: Pick<ResolvedAgent, 'agents' | 'workflows'>,
+  type: 'agent' | 'workflow',
+  name: string,
+): string | undefined {
+  return (type === 'agent' ? agents : workflows).get(name)?.scope;
+}
+
 /** The relic that the action calls; null for other types and for a relic that the agent does not have. */
 export function relicOf(
   action: Pick<ActionDeclaration, 'type' | 'name'>,

@@ -25,7 +25,7 @@ import { callModel } from '../generation/call-model.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunLog } from '../run/run-log.ts';
-import { policyOf, relicOf, toolOf } from './action-policy.ts';
+import { policyOf, relicOf, scopeIn, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
@@ -167,6 +167,7 @@ export class Attempts {
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
       children: context.children,
+      scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: context.fetch,
       readHtml: context.readHtml,
       internalActions: resolved.agent.internalActions,

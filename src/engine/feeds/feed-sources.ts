@@ -16,7 +16,7 @@ import { validateParameters } from '../../executors/validate-parameters.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callModel } from '../generation/call-model.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { policyOf } from '../actions/action-policy.ts';
+import { policyOf, scopeIn } from '../actions/action-policy.ts';
 import type { FeedIssue } from './feed-store.ts';
 import { charsOf, freshMs } from './feeds.ts';
 import type { Fetched, FetchFeed } from './feeds.ts';
@@ -151,6 +151,7 @@ function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
     runner: ports.runner,
     edgeRelics: ports.edgeRelics ?? null,
     children: ports.children,
+    scopeOf: (type, name) => scopeIn(resolved, type, name),
     fetch: ports.fetch,
     readHtml: ports.readHtml,
     feeds: null,

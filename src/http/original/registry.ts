@@ -1,6 +1,6 @@
 /** The original's registry of manifests, as other names of the catalogue's routes (M4). */
 import { Hono } from 'hono';
-import type { ChangeReport, ManifestKind } from '../../domain/catalog.ts';
+import type { ManifestKind } from '../../domain/catalog.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { readJson } from '../body.ts';
@@ -100,10 +100,10 @@ export function registryRoutes(host: ManifestHost): Hono<EdgeEnv> {
     }),
     async (c) => {
       const { owner } = requireAdmin(c.get('principal'));
-      const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.upload(owner, files);
-      requireLoaded(report, leftOut);
-      return c.json({ ...firstOf(report), ...reportJson(report, leftOut) }, report.problems.length > 0 ? 207 : 200);
+      const posted = await readFiles(c.req.raw);
+      const report = reportJson(await host.upload(owner, posted.files), posted);
+      requireLoaded(report);
+      return c.json({ ...firstOf(report), ...report }, report.problems.length > 0 ? 207 : 200);
     },
   );
 
@@ -116,15 +116,16 @@ export function registryRoutes(host: ManifestHost): Hono<EdgeEnv> {
     }),
     async (c) => {
       const { content } = validate(parseBody, await readJson(c.req.raw));
-      const report = await host.validate(c.get('principal').owner, [{ path: pathOf(content), text: content }]);
-      return c.json({ valid: report.problems.length === 0, ...firstOf(report), ...reportJson(report) });
+      const file = { path: pathOf(content), text: content, isAlone: true };
+      const report = reportJson(await host.validate(c.get('principal').owner, [file]));
+      return c.json({ valid: report.problems.length === 0, ...firstOf(report), ...report });
     },
   );
 
   return app;
 }
 
-function firstOf({ manifests, problems }: ChangeReport): object {
+function firstOf({ manifests, problems }: ReturnType<typeof reportJson>): object {
   const [first] = manifests;
   return {
     status: problems.length === 0 ? 'success' : 'error',

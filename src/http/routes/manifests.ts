@@ -5,6 +5,7 @@ import type {
   ListedManifest,
   StoredManifest,
   ManifestProblem,
+  ManifestProblems,
   ChangeReport,
   ManifestFile,
 } from '../../domain/catalog.ts';
@@ -52,9 +53,9 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
       response: answers.manifestCheck,
     }),
     async (c) => {
-      const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.validate(c.get('principal').owner, files);
-      return c.json({ valid: report.problems.length === 0, ...reportJson(report, leftOut) });
+      const posted = await readFiles(c.req.raw);
+      const report = reportJson(await host.validate(c.get('principal').owner, posted.files), posted);
+      return c.json({ valid: report.problems.length === 0, ...report });
     },
   );
 
@@ -69,9 +70,10 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     }),
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
-      const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.replace(principal.owner, files);
-      return c.json({ ...reportJson(report, leftOut), removed: report.removed });
+      const posted = await readFiles(c.req.raw);
+      if (posted.problems.length > 0) throw refusal(posted);
+      const report = await host.replace(principal.owner, posted.files);
+      return c.json({ ...reportJson(report, posted), removed: report.removed });
     },
   );
 
@@ -88,10 +90,10 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     }),
     async (c) => {
       const principal = requireAdmin(c.get('principal'));
-      const { files, leftOut } = await readFiles(c.req.raw);
-      const report = await host.upload(principal.owner, files);
-      requireLoaded(report, leftOut);
-      return c.json(reportJson(report, leftOut), report.problems.length > 0 ? 207 : 201);
+      const posted = await readFiles(c.req.raw);
+      const report = reportJson(await host.upload(principal.owner, posted.files), posted);
+      requireLoaded(report);
+      return c.json(report, report.problems.length > 0 ? 207 : 201);
     },
   );
 
@@ -172,11 +174,29 @@ export async function list(
   return (await host.list(principal.owner, kind)).map(manifestJson);
 }
 
-export function reportJson(
-  { manifests, problems, warnings }: ChangeReport,
-  leftOut: readonly ManifestProblem[] = [],
-): { manifests: ManifestJson[]; problems: ManifestProblem[]; warnings: ManifestProblem[] } {
-  return { manifests: manifests.map(manifestJson), problems: [...problems], warnings: [...leftOut, ...warnings] };
+interface ReportJson extends ManifestProblems {
+  readonly manifests: readonly ManifestJson[];
+}
+
+export function reportJson(report: ChangeReport, posted: ManifestProblems = NO_ISSUES): ReportJson {
+  return {
+    manifests: report.manifests.map(manifestJson),
+    problems: [...posted.problems, ...report.problems],
+    warnings: [...posted.warnings, ...report.warnings],
+    skipped: [...posted.skipped, ...report.skipped],
+  };
+}
+
+const NO_ISSUES: ManifestProblems = { problems: [], warnings: [], skipped: [] };
+
+/** The error for files of which nothing was stored. */
+function refusal(report: ManifestProblems & Partial<ReportJson>): EngineError {
+  const { manifests = [], problems, warnings, skipped } = report;
+  const isReserved = problems.length > 0 && problems.every(({ code }) => code === 'manifest_read_only');
+  const [first] = [...problems, ...skipped];
+  const message = `Nothing could be loaded; the first problem: ${issueLine(first)}`;
+  const code = isReserved ? 'manifest_read_only' : 'invalid_manifest';
+  return new EngineError(code, message, { manifests, problems, warnings, skipped });
 }
 
 export function detailJson({ definition, source, file, versions, ...rest }: StoredManifest): object {
@@ -184,11 +204,10 @@ export function detailJson({ definition, source, file, versions, ...rest }: Stor
   return { ...manifestJson(rest), file, source, definition, versions: history };
 }
 
-/** @throws EngineError `invalid_manifest` if nothing of an upload was stored */
-export function requireLoaded(report: ChangeReport, leftOut: readonly ManifestProblem[]): void {
-  if (report.manifests.length > 0 || report.problems.length === 0) return;
-  const message = `Nothing could be loaded; the first problem: ${issueLine(report.problems[0])}`;
-  throw new EngineError('invalid_manifest', message, { ...reportJson(report, leftOut) });
+/** @throws EngineError if nothing of an upload was stored */
+export function requireLoaded(report: ReportJson): void {
+  const { manifests, problems, skipped } = report;
+  if (manifests.length === 0 && problems.length + skipped.length > 0) throw refusal(report);
 }
 
 function issueLine(problem: ManifestProblem | undefined): string {
@@ -212,10 +231,9 @@ export function requireAdmin(principal: Principal): Principal {
   throw new EngineError('forbidden', 'Changing manifests requires an API key with the role admin');
 }
 
-/** The posted files, and an issue for each file that is not text. */
-interface Posted {
+/** The posted files, and the issues of those that cannot be files of a folder. */
+interface Posted extends ManifestProblems {
   readonly files: readonly ManifestFile[];
-  readonly leftOut: readonly ManifestProblem[];
 }
 
 /**
@@ -240,7 +258,8 @@ export async function readFiles(request: Request): Promise<Posted> {
       limit_bytes: limits.manifestBytes,
     });
   }
-  return { files: [{ path: path === undefined ? pathOf(text) : checkedPath(path), text }], leftOut: [] };
+  const file = { path: path === undefined ? pathOf(text) : requirePath(path), text, isAlone: true };
+  return { ...NO_ISSUES, files: [file] };
 }
 
 function folderOf(body: unknown): Posted {
@@ -248,22 +267,39 @@ function folderOf(body: unknown): Posted {
   if (Object.keys(files).length > limits.catalogFiles) {
     throw new EngineError('invalid_request', `A folder may have at most ${limits.catalogFiles} files`);
   }
-  return { files: Object.entries(files).map(([path, text]) => ({ path: checkedPath(path), text })), leftOut: [] };
+  return posted(Object.entries(files));
 }
 
 async function readParts(request: Request): Promise<Posted> {
   const form = await readForm(request);
+  const parts = await Promise.all(
+    [...form].map(async ([name, value]): Promise<[string, string | null]> => {
+      // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` give the same path.
+      if (typeof value === 'string') return [name, value];
+      return [/[./]/.test(name) ? name : value.name, textOf(await value.arrayBuffer())];
+    }),
+  );
+  if (parts.length === 0) throw new EngineError('invalid_request', 'The form contains no file');
+  return posted(parts);
+}
+
+/** @param parts path and text; null for a file that is not text */
+function posted(parts: readonly (readonly [string, string | null])[]): Posted {
   const files: ManifestFile[] = [];
-  const leftOut: ManifestProblem[] = [];
-  for (const [name, value] of form) {
-    // `-F manifests/a.yaml=@a.yaml` and `-F file=@a.yaml;filename=manifests/a.yaml` give the same path.
-    const path = checkedPath(typeof value === 'string' || /[./]/.test(name) ? name : value.name);
-    const text = typeof value === 'string' ? value : textOf(await value.arrayBuffer());
-    if (text !== null) files.push({ path, text });
-    else leftOut.push({ file: path, line: 1, column: 1, field: '', message: 'is not UTF-8 text and was ignored' });
+  const problems: ManifestProblem[] = [];
+  const warnings: ManifestProblem[] = [];
+  const [first] = parts;
+  // without a single usable path, the request is at fault
+  if (first !== undefined && parts.every(([written]) => pathIn(written) === null)) requirePath(first[0]);
+  for (const [written, text] of parts) {
+    const path = pathIn(written);
+    const at = { file: (path ?? written).slice(0, limits.excerptChars), line: 1, column: 1, field: '' };
+    if (path === null) problems.push({ ...at, message: 'is not a path inside a folder' });
+    else if (text !== null) files.push({ path, text });
+    else if (/\.(ya?ml|md|markdown)$/i.test(path)) problems.push({ ...at, message: 'is not UTF-8 text' });
+    else warnings.push({ ...at, message: 'is not UTF-8 text and was ignored' });
   }
-  if (files.length + leftOut.length === 0) throw new EngineError('invalid_request', 'The form contains no file');
-  return { files, leftOut };
+  return { files, problems, warnings, skipped: [] };
 }
 
 function textOf(bytes: ArrayBuffer): string | null {
@@ -281,8 +317,14 @@ export function pathOf(text: string): string {
   return `${(field('kind') ?? 'manifest').toLowerCase()}s/${field('name') ?? 'unnamed'}.yaml`;
 }
 
-function checkedPath(path: string): string {
-  const plain = path.replaceAll('\\', '/').replace(/^(\.?\/)+/, '');
-  if (plain !== '' && plain.length <= 255 && !/(^|\/)\.{1,2}(\/|$)|[\p{Cc}]|\/\//u.test(plain)) return plain;
-  throw new EngineError('invalid_request', `"${path.slice(0, limits.excerptChars)}" is not a path inside a folder`);
+/** A path inside a folder, or null. */
+function pathIn(written: string): string | null {
+  const plain = written.replaceAll('\\', '/').replace(/^(\.?\/)+/, '');
+  return plain !== '' && plain.length <= 255 && !/(^|\/)\.{1,2}(\/|$)|[\p{Cc}]|\/\//u.test(plain) ? plain : null;
+}
+
+function requirePath(written: string): string {
+  const path = pathIn(written);
+  if (path !== null) return path;
+  throw new EngineError('invalid_request', `"${written.slice(0, limits.excerptChars)}" is not a path inside a folder`);
 }

@@ -79,7 +79,7 @@ test('[M1] a Markdown file with front matter is a manifest, its text the persona
     'bad.md': '---\nkind: Poem\n---\nx\n',
   });
   expect(said(loaded)).toEqual([
-    'bad.md:2:7: kind: "Poem" is not a manifest kind (allowed: Agent, Tool, Relic, Workflow, Monument)',
+    'bad.md:2:7: kind: "Poem" is not a manifest kind (known: Agent, Tool, Relic, Workflow, Monument), so the document is skipped',
   ]);
   expect(loaded.catalog.agent('poet')?.agent.persona.agent).toBe('# You are a poet\n\nRhyme.\n---\nAlways.');
   expect(loaded.catalog.tool('echo2')?.description).toBe('How to use it.');
@@ -127,14 +127,30 @@ describe('imports', () => {
     expect(meant('root')).toMatchObject([{ entrypoint: 'echo' }, undefined]);
   });
 
-  test('[M2] one importer cannot import two tools with the same name', () => {
+  test('[M2] of two imports with the same name, the first path counts, and a path counts before a name', () => {
     const loaded = load({
-      'a.yaml': agent('a', 'import: {tools: [./x/look.yaml, ./y/look.yaml]}'),
+      'a.yaml': agent('a', 'import: {tools: [look, ./x/look.yaml, ./y/look.yaml]}'),
+      'look.yaml': tool('look', 'executor: calculator'),
+      'x/look.yaml': tool('look', 'executor: echo'),
+      'y/look.yaml': tool('look', 'executor: web_fetch'),
+      'w.yaml': `${head('Workflow', 'w')}import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: look}]\n`,
+    });
+    expect(loaded.problems).toEqual([]);
+    expect(loaded.warnings.map(formatProblem)).toContain(
+      'a.yaml:6:39: import.tools[2]: "look" already refers to the tool in x/look.yaml; this one is omitted',
+    );
+    expect(loaded.catalog.agent('a')?.tools.get('look')?.implementation).toMatchObject({ entrypoint: 'echo' });
+    expect(loaded.catalog.workflow('w')?.tools.get('look')?.implementation).toMatchObject({ entrypoint: 'web_fetch' });
+  });
+
+  test('[M2] a step cannot use another definition than the import with its name', () => {
+    const loaded = load({
+      'w.yaml': `${head('Workflow', 'w')}import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: ./x/look.yaml}]\n`,
       'x/look.yaml': tool('look'),
       'y/look.yaml': tool('look'),
     });
     expect(loaded.problems.map(formatProblem)).toEqual([
-      'a.yaml:6:33: import.tools[1]: "look" already refers to the tool in x/look.yaml',
+      'w.yaml:6:39: steps[0].target: "look" already refers to the tool in y/look.yaml',
     ]);
   });
 
@@ -195,7 +211,8 @@ describe('hostile files', () => {
     ['a tag', 'kind: !!js/function "x"\n', 'kind'],
     ['a merge key', 'x: &x {kind: Tool}\n<<: *x\n', 'kind'],
   ])('[M1] %s gives a specific error', (_what, text, message) => {
-    const loaded = load({ 'good.yaml': tool('good'), 'bad.yaml': text });
+    const bad = { path: 'bad.yaml', text, isAlone: true };
+    const loaded = loadManifests([{ path: 'good.yaml', text: tool('good') }, bad]);
     expect(loaded.problems.map(formatProblem).join('\n')).toContain(message);
     expect(loaded.problems.every(({ file }) => file === 'bad.yaml')).toBe(true);
     expect(loaded.catalog.list('tool').map(({ name }) => name)).toEqual(['good']);

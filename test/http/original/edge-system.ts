@@ -25,7 +25,7 @@ export const TOOL: ListedManifest = {
   updatedAt: 5,
 };
 const AGENT: ListedManifest = { ...TOOL, kind: 'agent', name: 'assistant', updatedAt: null, revision: null };
-const REPORT = { manifests: [TOOL], problems: [], warnings: [] };
+const REPORT = { manifests: [TOOL], problems: [], warnings: [], skipped: [] };
 const STORED = { definition: {}, source: 'kind: Tool\n', file: 'tools/calculator.yaml', versions: [] };
 
 const manifests: ManifestHost = {

@@ -53,7 +53,7 @@ describe('[M4] the registry', () => {
 
   test('reports a text and a file that do not load', async () => {
     const problem = { file: 'a.yaml', line: 1, column: 1, field: 'name', message: 'is missing' };
-    const broken = async (): Promise<object> => ({ manifests: [], problems: [problem], warnings: [] });
+    const broken = async (): Promise<object> => ({ manifests: [], problems: [problem], warnings: [], skipped: [] });
     const manifests = { upload: broken, validate: broken } as never;
     const system = edgeSystem({}, { manifests });
     expect(await system.json('/manifests/parse', { content: 'kind: Tool\n' })).toMatchObject({

@@ -1,0 +1,26 @@
+/** The manifests of the distribution: those of a project may replace them (M4). */
+export const SHIPPED_MANIFESTS: ReadonlySet<string> = new Set(
+  [
+    'agents/analyst.yaml',
+    'agents/archivist.yaml',
+    'agents/assistant.yaml',
+    'agents/builder.yaml',
+    'agents/notes_keeper.yaml',
+    'agents/research_orchestrator.yaml',
+    'agents/researcher.yaml',
+    'agents/system_monitor.yaml',
+    'relics/event_log.yaml',
+    'relics/key_value.yaml',
+    'relics/notes.yaml',
+    'relics/sql_store.yaml',
+    'relics/tables.yaml',
+    'tools/calculator.yaml',
+    'tools/echo.yaml',
+    'tools/json_query.yaml',
+    'tools/system_status.yaml',
+    'tools/text_stats.yaml',
+    'tools/web_extract.yaml',
+    'tools/web_fetch.yaml',
+    'workflows/data_pipeline.yaml',
+  ].map((path) => `manifests/${path}`),
+);

@@ -1,0 +1,118 @@
+/**
+ * Which documents of a load take part in it, and which of several definitions with one name is the one that is called by
+ * name (M2).
+ *
+ * Invariants:
+ * 1. Of the definitions with one kind and name, one is called by name: the one that already was, else the one nearest
+ *    the root, first by path. The others are scoped: only the importers that resolve to them see them.
+ * 2. The order of the given files does not matter.
+ * 3. A document without a program of its own is not admitted.
+ * 4. A reserved name is never admitted; a shipped one gives way to a definition of the project.
+ */
+import type { ManifestKind } from '../../domain/catalog.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ProblemLog } from '../check/problem-log.ts';
+import { skipReason } from '../original/skipped.ts';
+import type { ImportIndex } from './imports.ts';
+import type { Found } from './import-bindings.ts';
+import type { ReadDocument } from './read-file.ts';
+
+export interface Admitted {
+  readonly found: readonly Found[];
+  /** Shipped definitions with the name of a definition of the project, which replaces them. */
+  readonly replaced: readonly Found[];
+}
+
+export interface AdmissionRules {
+  /** Whether a file is part of the distribution, so that definitions of the project may replace it. */
+  readonly isShipped: (file: string) => boolean;
+  /** Whether the name already belongs to the definition in this file. */
+  readonly isCurrent: (kind: ManifestKind, name: string, file: string) => boolean;
+}
+
+const AT_NAME = { path: ['name'], part: 'value' } as const;
+
+export function admitDocuments(
+  documents: readonly ReadDocument[],
+  index: ImportIndex<Found>,
+  log: ProblemLog,
+  rules: AdmissionRules,
+): Admitted {
+  const found: Found[] = [];
+  const replaced = new Map<string, Found>();
+  const ordered = inOrder(
+    documents.filter((read) => !isSkipped(read, log)),
+    rules,
+  );
+  const keyOf = ({ kind, name }: Pick<ReadDocument, 'kind' | 'name'>): string => `${kind}/${name}`;
+  const own = new Set(ordered.filter(({ file }) => !rules.isShipped(file)).map(keyOf));
+  const isReplaced = (read: ReadDocument): boolean => rules.isShipped(read.file) && own.has(keyOf(read));
+  for (const read of ordered) if (isReplaced(read)) replaced.set(keyOf(read), { ...read, read, scoped: false });
+  for (const read of ordered) {
+    if (isReplaced(read)) continue;
+    log.guarded(() => {
+      const one = admitted(read, found.length, index, log);
+      if (one === null) return;
+      found.push(one);
+      index.add(one);
+      const other = one.scoped ? undefined : replaced.get(keyOf(one));
+      if (other === undefined) return;
+      index.addFile(one, other.file);
+      log.warn(one, { ...AT_NAME, message: `replaces the shipped ${one.kind} "${one.name}" (${other.file})` });
+    });
+  }
+  return { found, replaced: [...replaced.values()] };
+}
+
+/** Warns about a document that describes a part of the original's program, so that imports use its equal here. */
+function isSkipped(read: ReadDocument, log: ProblemLog): boolean {
+  const reason = skipReason(read.kind, read.document.value);
+  if (reason !== null) log.warn(read, { ...AT_NAME, message: reason });
+  return reason !== null;
+}
+
+/** The owners of a name first, then nearest the root, then by path. */
+function inOrder(documents: readonly ReadDocument[], { isCurrent }: AdmissionRules): readonly ReadDocument[] {
+  const depthOf = ({ kind, name, file }: ReadDocument): number =>
+    isCurrent(kind, name, file) ? 0 : file.split('/').length;
+  return documents
+    .map((read) => ({ read, depth: depthOf(read) }))
+    .sort((a, b) => a.depth - b.depth || (a.read.file < b.read.file ? -1 : a.read.file > b.read.file ? 1 : 0))
+    .map(({ read }) => read);
+}
+
+/** Reports why a document is not admitted, and returns null. */
+function admitted(read: ReadDocument, count: number, index: ImportIndex<Found>, log: ProblemLog): Found | null {
+  const { kind, name, file } = read;
+  const found: Found = { ...read, read, scoped: false };
+  if (count >= limits.catalogDefinitions) {
+    const message = `the folder has more than ${limits.catalogDefinitions} manifests`;
+    log.report(found, { path: ['kind'], part: 'value', message });
+    return null;
+  }
+  if (name === '') return found;
+  if (index.isBundled(kind, name)) {
+    // importers by path use the bundled one
+    index.addFile(found, file);
+    log.reserved(found, { ...AT_NAME, message: `"${name}" is the name of a bundled ${kind}, which cannot be changed` });
+    return null;
+  }
+  const [first] = index.named(kind, name);
+  if (first === undefined) return found;
+  const { line } = first.document.place(['name']);
+  const message = `another ${kind} is already called "${name}", in ${first.file}:${line}`;
+  if (index.inSameFolder(kind, name, file)) {
+    log.report(found, { ...AT_NAME, message });
+    return null;
+  }
+  log.warn(found, { ...AT_NAME, message: `${message}; ${OTHERS[kind]}` });
+  return { ...found, scoped: true };
+}
+
+const OTHERS = {
+  tool: 'importers nearer to this one use it',
+  relic: 'importers nearer to this one use it',
+  agent: 'that one is called by name, and importers nearer to this one use this one',
+  workflow: 'that one is called by name, and importers nearer to this one use this one',
+  monument: 'this one is not listed',
+} as const;
