@@ -3,7 +3,6 @@
  * reported; the others load.
  */
 import type { ManifestKind, ManifestProblems, ManifestFile } from '../domain/catalog.ts';
-import type { z } from 'zod';
 import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
 import { isJsonObject } from '../domain/json.ts';
@@ -11,36 +10,23 @@ import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, WorkflowDefinition } from '../domain/manifest.ts';
 import { withSuggestions } from '../domain/nearest.ts';
 import { WorkMeter } from '../domain/work.ts';
-import { toAgent } from './build/build-agent.ts';
-import { toImports } from './build/build-imports.ts';
-import type { ImportTarget } from './build/build-imports.ts';
-import { toMonument } from './build/build-monument.ts';
-import type { BuildContext } from './build/build-base.ts';
-import { toRelic } from './build/build-relic.ts';
-import { toTool } from './build/build-tool.ts';
-import { toWorkflow } from './build/build-workflow.ts';
 import { createCatalog, importerId } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
+import { Definitions } from './definitions.ts';
 import { checkFeeds } from './check/check-feeds.ts';
 import { deploymentWarnings } from './check/deployment.ts';
 import type { Deployment } from './check/deployment.ts';
 import { recursionOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
-import { check } from './check/issues.ts';
-import type { Issue } from './check/issues.ts';
-import { ProblemLog, TooManyProblems } from './check/problem-log.ts';
+import { ProblemLog } from './check/problem-log.ts';
 import { admitDocuments } from './read/admission.ts';
 import type { AdmissionRules } from './read/admission.ts';
 import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
-import { PathIndex, relativeTo, normalPath } from './read/paths.ts';
-import type { FieldPath } from './check/problem.ts';
+import { PathIndex, normalPath } from './read/paths.ts';
 import { readManifestFile } from './read/read-file.ts';
-import type { BuiltDefinition, ReadFile } from './read/read-file.ts';
-import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
-import { relicSchema } from './schema/schema-relic.ts';
-import { workflowSchema } from './schema/schema-workflow.ts';
+import type { ReadFile } from './read/read-file.ts';
 import { secretsNamedBy } from './check/secrets.ts';
 
 export interface LoadedManifests extends ManifestProblems {
@@ -113,7 +99,6 @@ class Loader {
   readonly #bundled: Catalog | null;
   readonly #refuseSecret: NonNullable<LoadOptions['refuseSecret']>;
   readonly #deployment: Deployment | null;
-  readonly #intervals: IntervalLimits;
   readonly #isKept: NonNullable<LoadOptions['isKept']>;
   readonly #rules: AdmissionRules;
   readonly #before: ReadonlyMap<string, ReadFile>;
@@ -124,13 +109,13 @@ class Loader {
   readonly #steps: Iterator<number, LoadedManifests> = this.#load();
   readonly #index: ImportIndex<Found>;
   readonly #bindings: ImportBindings;
+  readonly #definitions: Definitions;
   readonly #built = new Map<Found, AnyDefinition>();
 
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
     const { bundled = null, refuseSecret = () => null, read } = options;
     this.#refuseSecret = refuseSecret;
     this.#deployment = options.deployment ?? null;
-    this.#intervals = options.intervals ?? DEFAULT_INTERVALS;
     this.#isKept = options.isKept ?? (() => false);
     this.#rules = { isShipped: options.isShipped ?? (() => false), isCurrent: options.isCurrent ?? (() => false) };
     this.#files = new Map(files.map((file) => [normalPath(file.path), { ...file, path: normalPath(file.path) }]));
@@ -146,6 +131,15 @@ class Loader {
     };
     this.#index = new ImportIndex(this.#paths, folder, bundled);
     this.#bindings = new ImportBindings(this.#index, this.#log);
+    this.#definitions = new Definitions({
+      textOf: (path) => this.#files.get(path)?.text ?? null,
+      paths: this.#paths,
+      index: this.#index,
+      bindings: this.#bindings,
+      log: this.#log,
+      // a stored document is not checked against intervals that were raised later
+      intervalsOf: (found) => (this.#isStored(found) ? null : (options.intervals ?? DEFAULT_INTERVALS)),
+    });
   }
 
   /** The next slice: the number of processed characters, or the final result. */
@@ -191,7 +185,7 @@ class Loader {
   #take(found: Found): number {
     const reused = found.read.built !== null;
     this.#log.guarded(() => {
-      const definition = this.#definition(found);
+      const definition = this.#definitions.define(found);
       if (definition === null || !this.#checkSecrets(found, definition)) return;
       const isChild = definition.kind === 'Agent' || definition.kind === 'Workflow';
       this.#built.set(found, found.scoped && isChild ? { ...definition, scope: found.file } : definition);
@@ -293,55 +287,6 @@ class Loader {
     }
   }
 
-  #definition(found: Found): AnyDefinition | null {
-    this.#log.explain(found);
-    const known = found.read.built;
-    if (known !== null && this.#isUnchanged(found, known)) {
-      for (const warning of known.warnings) this.#log.warn(found, warning);
-      const bound = known.targets.every(
-        ({ written, kind, field, name }) =>
-          // the bindings warn again of a tolerated name
-          (name === null && found.normalised.tolerance(field) === null) ||
-          this.#bindings.resolve(written, kind, found, field) === name,
-      );
-      return bound ? known.definition : null;
-    }
-    found.read.built = null;
-    switch (found.kind) {
-      case 'tool':
-        return this.#build(found, toolSchema, toTool);
-      case 'relic':
-        return this.#build(found, relicSchema, toRelic);
-      case 'agent':
-        return this.#build(found, agentSchema, (input, context) =>
-          toAgent(input, toImports(input.import, context.target), context),
-        );
-      case 'workflow':
-        return this.#build(found, workflowSchema, (input, { target, ...context }) =>
-          toWorkflow(input, { ...context, imports: toImports(input.import, target), target }),
-        );
-      case 'monument':
-        return this.#build(found, monumentSchema, toMonument);
-    }
-  }
-
-  /** Whether everything that a definition depends on is unchanged. */
-  #isUnchanged(found: Found, { files, folders, targets }: BuiltDefinition): boolean {
-    return (
-      files.every(
-        ({ path, text }) => (this.#files.get(this.#paths.resolve(found.file, path))?.text ?? null) === text,
-      ) &&
-      folders.every(({ path, names }) => {
-        const now = this.#paths.below(relativeTo(found.file, path), names.length + 1);
-        return now.length === names.length && now.every((name, index) => name === names[index]);
-      }) &&
-      targets.every(({ written, kind, name }) => {
-        const result = this.#index.resolve(written, kind, found);
-        return ('name' in result ? result.name : null) === name;
-      })
-    );
-  }
-
   /** Reports every secret that the definition must not use. */
   #checkSecrets(found: Found, definition: AnyDefinition): boolean {
     let allowed = true;
@@ -359,88 +304,6 @@ class Loader {
     for (const warning of deploymentWarnings(definition, this.#deployment)) {
       this.#log.warn(found, { ...warning, part: 'value' });
     }
-  }
-
-  /** Validates and builds one definition; null if it has errors. */
-  #build<Input, T extends AnyDefinition>(
-    found: Found,
-    schema: z.ZodType<Input>,
-    build: (input: Input, context: BuildContext & { readonly target: ImportTarget }) => T,
-  ): T | null {
-    const { file } = found;
-    const checked = check(schema, found.normalised.value);
-    for (const warning of checked.warnings) this.#log.warn(found, warning);
-    for (const error of checked.errors) this.#log.report(found, error);
-    if (checked.value === null) return null;
-
-    const before = this.#log.count;
-    const addIssue = (path: FieldPath, message: string): void =>
-      this.#log.report(found, { path, part: 'value', message });
-    const files: BuiltDefinition['files'][number][] = [];
-    const folders: BuiltDefinition['folders'][number][] = [];
-    const warnings: Issue[] = [...checked.warnings];
-    const targets: BuiltDefinition['targets'][number][] = [];
-    const warn = (path: FieldPath, message: string): void => {
-      const warning = { path, part: 'value', message } as const;
-      warnings.push(warning);
-      this.#log.warn(found, warning);
-    };
-    let left = limits.definitionChars;
-    const definition = build(checked.value, {
-      addIssue,
-      warn,
-      unknown: checked.unknown,
-      intervals: this.#isStored(found) ? null : this.#intervals,
-      work: new WorkMeter(limits.manifestSchemaSteps),
-      tolerance: (field) => found.normalised.tolerance(field),
-      readFile: (path, field) => {
-        const tolerance = found.normalised.tolerance(field);
-        let text: string | null = null;
-        for (const one of [path, ...(tolerance?.others ?? [])]) {
-          text = this.#files.get(this.#paths.resolve(file, one))?.text ?? null;
-          files.push({ path: one, text });
-          if (text !== null) break;
-        }
-        if (text === null) {
-          if (tolerance !== null) warn(field, tolerance.missing);
-          else addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
-          return null;
-        }
-        left -= text.length;
-        if (left < 0) {
-          const message = `the files of the manifest have more than ${limits.definitionChars} characters in total`;
-          this.#log.report(found, { path: field, part: 'value', message });
-          throw new TooManyProblems();
-        }
-        const { text: converted, note } = tolerance?.convert?.(text) ?? { text, note: null };
-        if (note !== null) warn(field, note);
-        return converted;
-      },
-      hasFile: (path) => {
-        const text = this.#files.get(this.#paths.resolve(file, path))?.text ?? null;
-        files.push({ path, text });
-        return text !== null;
-      },
-      listFiles: (folder) => {
-        const names = this.#paths.below(relativeTo(file, folder), limits.contextFiles + 1);
-        folders.push({ path: folder, names });
-        return names;
-      },
-      target: (written, kind, field, isOptional = false) => {
-        const result = isOptional ? this.#index.resolve(written, kind, found) : null;
-        if (result !== null && 'message' in result) {
-          targets.push({ written, kind, field, name: null });
-          warn(field, `${result.message()}; the step fails when it runs`);
-          return null;
-        }
-        const name = this.#bindings.resolve(written, kind, found, field);
-        targets.push({ written, kind, field, name });
-        return name;
-      },
-    });
-    if (this.#log.count > before) return null;
-    found.read.built = { definition, warnings, files, folders, targets };
-    return definition;
   }
 }
 

@@ -1,0 +1,180 @@
+/**
+ * Builds the definitions of a load, one document at a time (M1-M3, M8): schema, files, imports. A definition whose
+ * document, files and imports are unchanged is reused.
+ */
+import type { z } from 'zod';
+import type { IntervalLimits } from '../domain/intervals.ts';
+import { limits } from '../domain/limits.ts';
+import { WorkMeter } from '../domain/work.ts';
+import { toAgent } from './build/build-agent.ts';
+import type { BuildContext } from './build/build-base.ts';
+import { toImports } from './build/build-imports.ts';
+import type { ImportTarget } from './build/build-imports.ts';
+import { toMonument } from './build/build-monument.ts';
+import { toRelic } from './build/build-relic.ts';
+import { toTool } from './build/build-tool.ts';
+import { toWorkflow } from './build/build-workflow.ts';
+import type { AnyDefinition } from './catalog.ts';
+import { check } from './check/issues.ts';
+import type { Issue } from './check/issues.ts';
+import { TooManyProblems } from './check/problem-log.ts';
+import type { ProblemLog } from './check/problem-log.ts';
+import type { FieldPath } from './check/problem.ts';
+import type { Found, ImportBindings } from './read/import-bindings.ts';
+import type { ImportIndex } from './read/imports.ts';
+import { relativeTo } from './read/paths.ts';
+import type { PathIndex } from './read/paths.ts';
+import type { BuiltDefinition } from './read/read-file.ts';
+import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
+import { relicSchema } from './schema/schema-relic.ts';
+import { workflowSchema } from './schema/schema-workflow.ts';
+
+/** What a load provides. */
+interface DefinitionPorts {
+  /** The text of a file, or null. */
+  readonly textOf: (path: string) => string | null;
+  readonly paths: PathIndex;
+  readonly index: ImportIndex<Found>;
+  readonly bindings: ImportBindings;
+  readonly log: ProblemLog;
+  /** Minimum intervals for a document; null = none. */
+  readonly intervalsOf: (found: Found) => IntervalLimits | null;
+}
+
+export class Definitions {
+  readonly #ports: DefinitionPorts;
+
+  constructor(ports: DefinitionPorts) {
+    this.#ports = ports;
+  }
+
+  /** The definition of a document, or null if it has errors. */
+  define(found: Found): AnyDefinition | null {
+    this.#ports.log.explain(found);
+    const known = found.read.built;
+    if (known !== null && this.#isUnchanged(found, known)) {
+      for (const warning of known.warnings) this.#ports.log.warn(found, warning);
+      const bound = known.targets.every(
+        ({ written, kind, field, name }) =>
+          // the bindings warn again of a tolerated name
+          (name === null && found.normalised.tolerance(field) === null) ||
+          this.#ports.bindings.resolve(written, kind, found, field) === name,
+      );
+      return bound ? known.definition : null;
+    }
+    found.read.built = null;
+    switch (found.kind) {
+      case 'tool':
+        return this.#build(found, toolSchema, toTool);
+      case 'relic':
+        return this.#build(found, relicSchema, toRelic);
+      case 'agent':
+        return this.#build(found, agentSchema, (input, context) =>
+          toAgent(input, toImports(input.import, context.target), context),
+        );
+      case 'workflow':
+        return this.#build(found, workflowSchema, (input, { target, ...context }) =>
+          toWorkflow(input, { ...context, imports: toImports(input.import, target), target }),
+        );
+      case 'monument':
+        return this.#build(found, monumentSchema, toMonument);
+    }
+  }
+
+  /** Whether everything that a definition depends on is unchanged. */
+  #isUnchanged(found: Found, { files, folders, targets }: BuiltDefinition): boolean {
+    return (
+      files.every(({ path, text }) => this.#ports.textOf(this.#ports.paths.resolve(found.file, path)) === text) &&
+      folders.every(({ path, names }) => {
+        const now = this.#ports.paths.below(relativeTo(found.file, path), names.length + 1);
+        return now.length === names.length && now.every((name, index) => name === names[index]);
+      }) &&
+      targets.every(({ written, kind, name }) => {
+        const result = this.#ports.index.resolve(written, kind, found);
+        return ('name' in result ? result.name : null) === name;
+      })
+    );
+  }
+
+  /** Validates and builds one definition; null if it has errors. */
+  #build<Input, T extends AnyDefinition>(
+    found: Found,
+    schema: z.ZodType<Input>,
+    build: (input: Input, context: BuildContext & { readonly target: ImportTarget }) => T,
+  ): T | null {
+    const { file } = found;
+    const checked = check(schema, found.normalised.value);
+    for (const warning of checked.warnings) this.#ports.log.warn(found, warning);
+    for (const error of checked.errors) this.#ports.log.report(found, error);
+    if (checked.value === null) return null;
+
+    const before = this.#ports.log.count;
+    const addIssue = (path: FieldPath, message: string): void =>
+      this.#ports.log.report(found, { path, part: 'value', message });
+    const files: BuiltDefinition['files'][number][] = [];
+    const folders: BuiltDefinition['folders'][number][] = [];
+    const warnings: Issue[] = [...checked.warnings];
+    const targets: BuiltDefinition['targets'][number][] = [];
+    const warn = (path: FieldPath, message: string): void => {
+      const warning = { path, part: 'value', message } as const;
+      warnings.push(warning);
+      this.#ports.log.warn(found, warning);
+    };
+    let left = limits.definitionChars;
+    const definition = build(checked.value, {
+      addIssue,
+      warn,
+      unknown: checked.unknown,
+      intervals: this.#ports.intervalsOf(found),
+      work: new WorkMeter(limits.manifestSchemaSteps),
+      tolerance: (field) => found.normalised.tolerance(field),
+      readFile: (path, field) => {
+        const tolerance = found.normalised.tolerance(field);
+        let text: string | null = null;
+        for (const one of [path, ...(tolerance?.others ?? [])]) {
+          text = this.#ports.textOf(this.#ports.paths.resolve(file, one));
+          files.push({ path: one, text });
+          if (text !== null) break;
+        }
+        if (text === null) {
+          if (tolerance !== null) warn(field, tolerance.missing);
+          else addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+          return null;
+        }
+        left -= text.length;
+        if (left < 0) {
+          const message = `the files of the manifest have more than ${limits.definitionChars} characters in total`;
+          this.#ports.log.report(found, { path: field, part: 'value', message });
+          throw new TooManyProblems();
+        }
+        const { text: converted, note } = tolerance?.convert?.(text) ?? { text, note: null };
+        if (note !== null) warn(field, note);
+        return converted;
+      },
+      hasFile: (path) => {
+        const text = this.#ports.textOf(this.#ports.paths.resolve(file, path));
+        files.push({ path, text });
+        return text !== null;
+      },
+      listFiles: (folder) => {
+        const names = this.#ports.paths.below(relativeTo(file, folder), limits.contextFiles + 1);
+        folders.push({ path: folder, names });
+        return names;
+      },
+      target: (written, kind, field, isOptional = false) => {
+        const result = isOptional ? this.#ports.index.resolve(written, kind, found) : null;
+        if (result !== null && 'message' in result) {
+          targets.push({ written, kind, field, name: null });
+          warn(field, `${result.message()}; the step fails when it runs`);
+          return null;
+        }
+        const name = this.#ports.bindings.resolve(written, kind, found, field);
+        targets.push({ written, kind, field, name });
+        return name;
+      },
+    });
+    if (this.#ports.log.count > before) return null;
+    found.read.built = { definition, warnings, files, folders, targets };
+    return definition;
+  }
+}
