@@ -162,7 +162,7 @@ describe('[M4] the catalogue', () => {
     expect(await (await put('tool/other', echo('one'))).json()).toMatchObject({ code: 'invalid_manifest' });
     expect(await (await put('tool/echo', echo('echo'))).json()).toMatchObject({
       code: 'manifest_read_only',
-      status: 403,
+      status: 409,
     });
     expect(await (await remove('tool/echo')).json()).toMatchObject({ code: 'manifest_read_only' });
     expect(await (await put('thing/x', 'x')).json()).toMatchObject({ code: 'not_found' });
