@@ -1,13 +1,15 @@
 /** Context variables in manifest text: `${NAME}` and `${NAME:-default}` (M5). */
 
 /** Variables whose values differ between the sessions of an agent. */
-const OF_SESSION = ['SESSION_ID', 'USER_ID'] as const;
+const OF_SESSION = ['SESSION_ID', 'USER_ID', 'USER'] as const;
 
 /** The first variable in a text whose value depends on the session or its user, or null. */
 export function sessionVariableIn(text: string): string | null {
   return (
-    OF_SESSION.find((name) => resolveVariables(text, { [name]: 'a' }) !== resolveVariables(text, { [name]: 'b' })) ??
-    null
+    OF_SESSION.find((name) => {
+      const [one, other] = [{ [name]: 'a' }, { [name]: 'b' }];
+      return resolveVariables(text, one, one) !== resolveVariables(text, other, other);
+    }) ?? null
   );
 }
 

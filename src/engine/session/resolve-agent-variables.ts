@@ -21,11 +21,16 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     ...(record.user_id === null ? {} : { USER_ID: record.user_id }),
   };
   const context = contextVariables(agent, record, record.created_at);
-  const declared = Object.entries(agent.variables).map(([name, value]) => [
-    name,
-    resolveVariables(value, context, context),
-  ]);
-  const variables: Readonly<Record<string, string>> = { ...context, ...Object.fromEntries(declared), ...own };
+  /** @param given the context variables, as they are written in this place */
+  const declaredWith = (given: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+    Object.fromEntries(
+      Object.entries(agent.variables).map(([name, value]) => [name, resolveVariables(value, given, given)]),
+    );
+  const variables: Readonly<Record<string, string>> = { ...context, ...declaredWith(context), ...own };
+  const user = inAddress(record.user_id);
+  const escaped = user === null ? {} : { USER_ID: user };
+  const contextInUrl = { ...context, ...(user === null ? {} : { USER: user, USER_ID: user }) };
+  const urlVariables = { ...contextInUrl, ...declaredWith(contextInUrl), ...own, ...escaped };
   const resolve = (text: string): string => resolveVariables(text, variables);
   const persona = {
     agent: resolve(agent.persona.agent),
@@ -45,7 +50,7 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
       const { implementation } = tool;
       const sealed = implementation.type === 'http' && implementation.sealed === true;
       const here = withoutPlaceholders(sealed ? own : variables);
-      const inUrl = { ...here, ...inAddress(record.user_id) };
+      const inUrl = withoutPlaceholders(sealed ? { ...own, ...escaped } : urlVariables);
       return [
         name,
         inRequest(
@@ -71,9 +76,9 @@ function withoutPlaceholders(variables: Readonly<Record<string, string>>): Reado
 }
 
 /** The user's id is chosen by a caller: in a URL it is escaped text, never a host, a path or a parent directory. */
-function inAddress(userId: string | null): { readonly USER_ID?: string } {
-  if (userId === null) return {};
-  return { USER_ID: /^\.+$/.test(userId) ? '' : encodeURIComponent(userId.toWellFormed()) };
+function inAddress(userId: string | null): string | null {
+  if (userId === null || /^\.+$/.test(userId)) return userId === null ? null : '';
+  return encodeURIComponent(userId.toWellFormed());
 }
 
 /** Resolves every string inside a value; member names are unchanged. */

@@ -33,6 +33,8 @@ describe('[F6] shared: true', () => {
   test.each([
     ['SESSION_ID', '{session: "${SESSION_ID}"}'],
     ['USER_ID', '{filter: [{user: "of ${USER_ID:-nobody}"}]}'],
+    ['USER_ID', '{user: "$USER_ID"}'],
+    ['USER', '{user: "${USER}"}'],
   ])('is refused for parameters with the variable %s', (name, params) => {
     expect(issuesOf(`${TOOL}, params: ${params}}`)).toEqual([
       expect.stringContaining(

@@ -126,6 +126,19 @@ describe('[X3] [M5] the request of an http tool', () => {
     expect(request(userId)).toEqual([`https://example.com/of/${inUrl}/blue`, { user: inHeader, team: 'blue' }]);
   });
 
+  test.each(['a/../b?c#d', '..', 'evil.example/'])(
+    'the user %j is escaped under its other name, and in a variable of the agent',
+    (userId) => {
+      const address = 'https://${USER}.example.com/${WHO}/${USER_ID}';
+      const asked = { ...tool(undefined), implementation: { type: 'http', url: address, method: 'GET', headers: {} } };
+      const given = assistant({ variables: { WHO: '$USER_ID/${USER}' } }, [asked as ToolDefinition]);
+      const { tools } = resolveAgentVariables(given, { ...RECORD, user_id: userId });
+      const { implementation } = tools.get('ask') ?? echo;
+      const safe = userId === '..' ? '' : encodeURIComponent(userId);
+      expect(implementation).toMatchObject({ url: `https://${safe}.example.com/${safe}/${safe}/${safe}` });
+    },
+  );
+
   test.each(['.', '..', '...'])('the user %s is removed from the URL', (userId) => {
     expect(request(userId)).toEqual([expect.not.stringContaining('/./'), { user: userId, team: 'blue' }]);
     expect(String((request(userId) as string[])[0])).not.toContain('..');
