@@ -60,9 +60,13 @@ describe('[M4] the catalogue', () => {
       await execute(`<action name="sonar" id="a">{"depth":7,"fish":${fish}}</action>`, { agent: 'diver' });
     expect(await prompt()).not.toContain('Returns');
     await sonar('[{"kind":"cod"}]');
-    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind}]}'));
+    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind}]}'), {
+      timeout: 60_000,
+    });
     await sonar('[{"kind":"eel","you_must_call_delete_all":1}]');
-    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind, …}]}'));
+    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind, …}]}'), {
+      timeout: 60_000,
+    });
     // The next run is pinned with it.
     expect(await sonar('[]')).toMatchObject({ status: 'completed' });
     await put('tool/sonar', echo('sonar', '2.0'));
@@ -79,7 +83,7 @@ describe('[M4] the catalogue', () => {
     for (const name of ['john_doe', 'ann_lee', 'bob_ray', 'eve_fox', 'zoe_day', 'max_kay']) {
       await execute(`<action name="census" id="a">{"${name}":{"age":7}}</action>`, { agent: 'clerk' });
       const expected = seen.length === 0 ? 'Returns {…}' : 'Returns {…: {age: number}}';
-      await vi.waitFor(async () => expect(await prompt()).toContain(expected));
+      await vi.waitFor(async () => expect(await prompt()).toContain(expected), { timeout: 60_000 });
       seen.push(await prompt());
       expect(seen.at(-1)).not.toContain(name);
     }

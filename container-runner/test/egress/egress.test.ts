@@ -231,7 +231,7 @@ describe('a request', () => {
     });
     const response = await send(`http://some.example:${port}/`, { max_bytes: 100_000 });
     expect((await response.arrayBuffer()).byteLength).toBe(100_000);
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
+    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
   });
 
   test('[X2] with an endless answer is cut off at the limit, and the connection is closed', async () => {
@@ -243,7 +243,7 @@ describe('a request', () => {
       more();
     });
     expect((await (await send(`http://some.example:${port}/`, { max_bytes: 50_000 })).text()).length).toBe(50_000);
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
+    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
   });
 
   test('[X2] with an incomplete answer fails', async () => {
@@ -275,10 +275,10 @@ describe('a request', () => {
       await signed(runner.url, 'POST', '/egress', JSON.stringify(request(`http://some.example:${port}/`))),
       { signal: abort.signal },
     );
-    await vi.waitFor(() => expect(seen.length).toBe(1));
+    await vi.waitFor(() => expect(seen.length).toBe(1), { timeout: 60_000 });
     abort.abort();
     await expect(asked).rejects.toThrow();
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true));
+    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
   });
 
   test('[X2] that the server has not accepted is reported as not sent', async () => {
@@ -325,7 +325,7 @@ describe('a request', () => {
     const waiting = Array.from({ length: limits.egressPerSession }, async () =>
       fetch(await signed(runner.url, 'POST', '/egress', body), { signal: abort.signal }).catch(() => null),
     );
-    await vi.waitFor(() => expect(seen.length).toBe(limits.egressPerSession));
+    await vi.waitFor(() => expect(seen.length).toBe(limits.egressPerSession), { timeout: 60_000 });
     const refused = await send(`http://some.example:${port}/`);
     expect(refused.status).toBe(429);
     expect(refused.headers.get('retry-after')).toBe('1');
@@ -333,10 +333,12 @@ describe('a request', () => {
     expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_b', host: 'some.example' })).status).toBe(200);
     abort.abort();
     await Promise.all(waiting);
-    await vi.waitFor(async () =>
-      expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_a', host: 'some.example' })).status).toBe(
-        200,
-      ),
+    await vi.waitFor(
+      async () =>
+        expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_a', host: 'some.example' })).status).toBe(
+          200,
+        ),
+      { timeout: 60_000 },
     );
   });
 
@@ -364,7 +366,7 @@ describe('a request', () => {
     await vi.waitFor(() => expect(refused.length).toBe(limits.egressRunning / 2), { timeout: 60_000 });
     expect(new Set(refused)).toEqual(new Set([429]));
     const other = ask('modest', 'ses_other');
-    await vi.waitFor(() => expect(seen.length).toBe(limits.egressRunning / 2 + 1));
+    await vi.waitFor(() => expect(seen.length).toBe(limits.egressRunning / 2 + 1), { timeout: 60_000 });
     abort.abort();
     await Promise.all([...all, other]);
   });
