@@ -32,7 +32,7 @@ export function toScript(written: ScriptInput, context: BuildContext): ScriptPro
   const source = script ?? read ?? '';
   const launch: ScriptLaunch = {
     ...filesOf(written, runtime ?? 'python3', source, context),
-    argument: argumentOf(written, source),
+    argument: written.argument ?? argumentOf(source, context),
     environment: Object.fromEntries(
       Object.entries(written.environment ?? {}).map(([name, value]) => [name, String(value)]),
     ),
@@ -50,11 +50,10 @@ function isPlain({ files, argument, environment, bash }: ScriptLaunch): boolean 
   return Object.keys(files).length === 0 && argument === 'json' && Object.keys(environment).length === 0 && !bash;
 }
 
-/** A script that clearly reads the other form gets that form: written for another caller, it could not work. */
-function argumentOf({ argument }: ScriptInput, source: string): ScriptLaunch['argument'] {
-  if (typeof argument === 'object') return argument;
+/** If the manifest does not say it: a script that clearly reads one of the forms gets that form. */
+function argumentOf(source: string, context: BuildContext): ScriptLaunch['argument'] {
   if (READS_JSON.test(source)) return 'json';
-  return READS_FILE.test(source) ? 'file' : (argument ?? 'json');
+  return READS_FILE.test(source) ? 'file' : (context.tolerance([...AT, 'argument'])?.assumed ?? 'json');
 }
 
 /** The files that the manifest names, and the Python modules that the script imports, relative to one folder. */

@@ -68,7 +68,7 @@ function firstArgument(draft: Draft, isAgentLib: boolean): void {
   const isScript = draft.has([...AT, 'entrypoint']) || draft.has([...AT, 'script']);
   const type = draft.get([...AT, 'type']);
   if (!isAgentLib || !isScript || (type !== undefined && type !== 'script') || draft.has([...AT, 'argument'])) return;
-  draft.set([...AT, 'argument'], 'file', AT);
+  draft.tolerate([...AT, 'argument'], { missing: 'the first argument is the path of a file', assumed: 'file' });
 }
 
 function timeout(draft: Draft): void {

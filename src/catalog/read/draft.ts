@@ -14,7 +14,7 @@ import type { FieldPath } from '../check/problem.ts';
 
 type Container = Record<string, Json> | Json[];
 
-/** What to do about a file or an import that may be missing. */
+/** What to do about a file, an import or a value that may be missing. */
 export interface Tolerance {
   /** Other paths of the file, or other names of the import, tried in this order. */
   readonly others?: readonly string[];
@@ -22,6 +22,8 @@ export interface Tolerance {
   readonly missing: string;
   /** What an agent may use instead of a missing import. */
   readonly grants?: Capability;
+  /** The value of the field, unless the author's files show that another one is meant. */
+  readonly assumed?: 'file';
   /** Converts the text of the file; a note becomes a warning. */
   readonly convert?: (text: string) => { readonly text: string; readonly note: string | null };
 }
@@ -106,7 +108,7 @@ export class Draft {
     this.#notes.push({ path: this.original(path), part: 'key', message });
   }
 
-  /** Allows the file or the import that is named at a path of the finished draft to be missing. */
+  /** Allows the file, the import or the value at a path of the finished draft to be missing. */
   tolerate(path: FieldPath, tolerance: Tolerance): void {
     this.#tolerances.set(JSON.stringify(path), tolerance);
   }

@@ -43,6 +43,19 @@ describe('[M1] the program of a tool of the original system', () => {
     expect(script?.launch?.argument ?? 'json').toBe(argument);
   });
 
+  test.each([
+    ['import json, sys\nprint(json.loads(sys.argv[1]))\n', 'file'],
+    ['import json, sys\nwith open(sys.argv[1]) as f:\n  print(f.read())\n', 'json'],
+  ])('gets the argument that the manifest names, whatever the script contains: %j', (text, argument) => {
+    const own = `implementation: { type: script, runtime: python3, entrypoint: run.py, argument: ${argument} }\n`;
+    const byName = `runtime: python3\nimplementation: { entrypoint: run.py, argument: ${argument} }\n`;
+    for (const body of [own, byName]) {
+      const { script, problems } = load(body, [{ ...SCRIPT, text }]);
+      expect(problems).toEqual([]);
+      expect(script?.launch?.argument ?? 'json').toBe(argument);
+    }
+  });
+
   test('may get one parameter as text', () => {
     const { script, warnings, problems } = load(
       'implementation:\n  runtime: python3\n  entrypoint: run.py\n  input_type: text\n  text_param: city\n',
