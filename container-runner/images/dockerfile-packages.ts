@@ -80,6 +80,6 @@ function linesOf(path: string, files: Readonly<Record<string, string>>): string[
   if (text === undefined) return null;
   return text
     .split(/\r?\n/)
-    .map((line) => line.replace(/(?:^|\s)#.*$/, '').trim())
+    .map((line) => line.replace(/(?:^|\s)#[^]*$/, '').trim())
     .filter((line) => line !== '');
 }

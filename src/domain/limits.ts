@@ -403,6 +403,8 @@ export const limits = {
   /** Files beside a tool's script, and paths at which its imports are searched. */
   scriptFiles: 64,
   scriptLookups: 400,
+  /** Maximum length of a module's name in an import statement; a longer one is no file. */
+  modulePathChars: 512,
   /** Versions per manifest; the oldest are removed. */
   manifestVersions: 50,
   /** Steps in one list of a workflow, and nested lists (M6). */

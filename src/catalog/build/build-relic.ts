@@ -151,7 +151,7 @@ function toEnvironment(written: ContainerInput['environment'], context: BuildCon
 
 /** The port in the Dockerfile's EXPOSE. */
 function exposedPort(build: ImageBuild | null): number | null {
-  const port = /^\s*EXPOSE\s+(\d{1,5})\b/im.exec(build?.files['Dockerfile'] ?? '')?.[1];
+  const port = /^[ \t]*EXPOSE[ \t]+(\d{1,5})\b/im.exec(build?.files['Dockerfile'] ?? '')?.[1];
   return port === undefined ? null : Number(port);
 }
 

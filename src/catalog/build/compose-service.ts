@@ -228,5 +228,5 @@ function readResources(service: JsonObject, found: ComposeService): void {
  * @returns the text; a variable without a default stays as it is
  */
 export function withDefaults(text: string): string {
-  return text.replaceAll(/\$\{[A-Za-z_]\w*:?-([^}]*)\}/g, '$1');
+  return text.replaceAll(/\$\{[A-Za-z_]\w*:?-([^{}]*)\}/g, '$1');
 }

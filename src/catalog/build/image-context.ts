@@ -27,7 +27,7 @@ export function filesOfContext({ folder, dockerfile, field }: ImageContext, cont
   if (text === null) return {};
   const wanted = new Set<string>();
   let all: readonly string[] | null = null;
-  for (const source of copiedIn(text)) {
+  for (const source of new Set(copiedIn(text))) {
     const path = normalPath(source.replace(/^\/+/, ''));
     const below = (all ??= context.listFiles(folder));
     const found = below.filter((name) => isIn(name, path) && (name === path || !NOT_COPIED.test(name)));
@@ -81,7 +81,7 @@ function matches(name: string, pattern: string): boolean {
 function copiedIn(dockerfile: string): string[] {
   const lines = dockerfile.replaceAll(/\\[ \t]*\r?\n/g, ' ').split(/\r?\n/);
   return lines.flatMap((line) => {
-    const rest = /^\s*(?:COPY|ADD)\s+(.*)$/i.exec(line)?.[1];
+    const rest = /^\s*(?:COPY|ADD)\s+(\S[^]*)$/i.exec(line)?.[1];
     if (rest === undefined || /(?:^|\s)--from=/.test(rest)) return [];
     const plain = rest.replaceAll(/(?:^|\s)--\S+/g, ' ').trim();
     const words = plain.startsWith('[') ? listOf(plain) : plain.split(/\s+/);

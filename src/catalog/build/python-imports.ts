@@ -2,7 +2,8 @@
 import { limits } from '../../domain/limits.ts';
 import { folderOf } from '../read/paths.ts';
 
-const FROM = /^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w \t,]*)/;
+/** Each character can match in one way only, so that a line takes linear time. */
+const FROM = /^[ \t]*from[ \t]+(?=[\w.])(\.*)(\w[\w.]*)?[ \t]+import[ \t]+\(?([\w \t,]*)/;
 const IMPORT = /^[ \t]*import[ \t]+([\w. \t,]+)/;
 
 /**
@@ -51,6 +52,7 @@ function* candidates(source: string, root: string, folder: string): Generator<st
 /** `a.b` is `a/b.py` or `a/b/__init__.py`, and Python also reads `a/__init__.py`. */
 function* filesOfModule(folder: string, module: string): Generator<string, void> {
   if (module === '') return;
+  if (module.length > limits.modulePathChars) return;
   const path = module.replaceAll('.', '/');
   yield join(folder, `${path}.py`);
   for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
