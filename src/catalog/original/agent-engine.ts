@@ -55,7 +55,7 @@ function readChoice(draft: Draft, path: FieldPath): void {
   const written = draft.get(field);
   if (typeof written !== 'string' || isProvider(written)) return;
   const lower = written.trim().toLowerCase();
-  const known = isProvider(lower) ? lower : PROVIDERS[lower];
+  const known = isProvider(lower) ? lower : Object.hasOwn(PROVIDERS, lower) ? PROVIDERS[lower] : undefined;
   if (known !== undefined) {
     draft.note(field, `understood as the provider ${known}`);
     return draft.set(field, known);

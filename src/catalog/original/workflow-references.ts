@@ -4,6 +4,7 @@
  */
 import type { Json } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 
 /** What a name in a reference means. */
 export interface Meaning {
@@ -19,7 +20,7 @@ export type Names = ReadonlyMap<string, Meaning>;
 
 /** Variables of the original's contexts, with a value in every run of a workflow. */
 const CONTEXT = 'TIMESTAMP|TIMESTAMP_UNIX|DATETIME|DATE|TIME|WORKFLOW_ID|SESSION_ID|USER_ID';
-const REFERENCE = /\$\{\s*([A-Za-z_][\w.[\]-]{0,255})\s*\}|\{\{\s*([A-Za-z_][\w.[\]-]{0,255})\s*\}\}/g;
+export const REFERENCE = /\$\{\s*([A-Za-z_][\w.[\]-]{0,255})\s*\}|\{\{\s*([A-Za-z_][\w.[\]-]{0,255})\s*\}\}/g;
 const VARIABLE = new RegExp(String.raw`\$(?:\{(${CONTEXT})\}|(${CONTEXT})(?![A-Za-z0-9_]))`, 'g');
 const CONTEXT_NAME = new RegExp(`^(?:${CONTEXT})$`);
 const WHOLE: ReadonlySet<string> = new Set(['output', 'outputs', 'result', 'response']);
@@ -59,18 +60,29 @@ export function translateValue(value: Json, names: Names): Json {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, translateValue(member, names)]));
 }
 
-const COMPARISON = /^\s*(.+?)\s*(==|!=|>=|<=|>|<)\s*(.+?)\s*$/s;
+const OPERATOR = /==|!=|>=|<=|>|</;
+
+/** The two sides of the first operator; null without one, or if a side is blank. */
+function comparisonIn(written: string): readonly [left: string, operator: string, right: string] | null {
+  const found = OPERATOR.exec(written.slice(1));
+  if (found === null) return null;
+  const [operator] = found;
+  const left = written.slice(0, found.index + 1).trim();
+  const right = written.slice(found.index + 1 + operator.length).trim();
+  return left === '' || right === '' ? null : [left, operator, right];
+}
 
 /**
  * `review.count > 0`, `${input.environment} == production`: one comparison, in which a word that is no name is text. Any
  * other condition stays as it is, with its references.
  */
 export function translateCondition(written: string, names: Names): string {
-  const [, left = '', operator = '', right = ''] = COMPARISON.exec(written) ?? [];
-  const isSimple = operator !== '' && !/&&|\|\||[()?:]/.test(written.replaceAll(/\$\([^()]*\)/g, ''));
+  if (written.length > limits.workflowConditionChars) return written;
+  const comparison = comparisonIn(written);
+  const isSimple = comparison !== null && !/&&|\|\||[()?:]/.test(written.replaceAll(/\$\([^()]{0,256}\)/g, ''));
   if (isSimple) {
-    const [one, other] = [operand(left, names), operand(right, names)];
-    return `${one} ${operator} ${other}`;
+    const [left, operator, right] = comparison;
+    return `${operand(left, names)} ${operator} ${operand(right, names)}`;
   }
   const known = written.trim();
   const path = /^[A-Za-z_][\w.-]*$/.test(known) ? pathOf(known, names) : null;
@@ -79,54 +91,10 @@ export function translateCondition(written: string, names: Names): string {
 }
 
 function operand(written: string, names: Names): string {
-  const inner = /^["']?(?:\$\{\s*([^{}]+?)\s*\}|\{\{\s*([^{}]+?)\s*\}\}|\$\(\s*([^()]+?)\s*\))["']?$/.exec(written);
-  const name = inner?.[1] ?? inner?.[2] ?? inner?.[3] ?? written;
+  const inner = /^["']?(?:\$\{([^{}]+)\}|\{\{([^{}]+)\}\}|\$\(([^()]+)\))["']?$/.exec(written);
+  const name = (inner?.[1] ?? inner?.[2] ?? inner?.[3] ?? written).trim();
   const path = /^[A-Za-z_][\w.[\]-]*$/.test(name) ? pathOf(name, names) : null;
   if (path !== null) return path;
   if (/^(?:-?\d+(?:\.\d+)?|true|false|null)$/.test(written) || /^(["']).*\1$/s.test(written)) return written;
   return JSON.stringify(translateText(written, names));
-}
-
-/** A command whose references are environment variables (P14). */
-export interface Command {
-  readonly command: string;
-  readonly inputs: Readonly<Record<string, string>>;
-}
-
-/**
- * Replaces each reference with an expansion of a variable that holds its value. The quotes around it decide how: the
- * value is always one word, or a part of one, and never text of the shell.
- *
- * @returns the reason, if a reference is where no variable can be expanded
- */
-export function translateCommand(written: string, names: Names): Command | { readonly reason: string } {
-  const inputs: Record<string, string> = {};
-  const variables = new Map<string, string>();
-  let command = '';
-  let quote: '"' | "'" | null = null;
-  for (let at = 0; at < written.length;) {
-    REFERENCE.lastIndex = at;
-    const found = written.startsWith('${', at) || written.startsWith('{{', at) ? REFERENCE.exec(written) : null;
-    const path = found !== null && found.index === at ? pathOf(found[1] ?? found[2] ?? '', names) : null;
-    if (found !== null && path !== null) {
-      const variable = variables.get(path) ?? `value_${variables.size + 1}`;
-      variables.set(path, variable);
-      inputs[variable] = `$(${path})`;
-      command += quote === '"' ? `\${${variable}}` : quote === "'" ? `'"\${${variable}}"'` : `"\${${variable}}"`;
-      at += found[0].length;
-      continue;
-    }
-    const char = written[at] ?? '';
-    if (quote !== "'" && char === '\\') {
-      command += written.slice(at, at + 2);
-      at += 2;
-      continue;
-    }
-    if (quote === null && written.startsWith('<<', at)) return { reason: 'a here-document cannot hold references' };
-    if (char === quote) quote = null;
-    else if (quote === null && (char === '"' || char === "'")) quote = char;
-    command += char;
-    at += 1;
-  }
-  return { command, inputs };
 }

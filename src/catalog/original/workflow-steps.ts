@@ -6,7 +6,8 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { COMMAND, nameOf } from './step-symbols.ts';
 import type { Symbols } from './step-symbols.ts';
-import { pathOf, translateCommand, translateCondition, translateText, translateValue } from './workflow-references.ts';
+import { translateCommand } from './workflow-commands.ts';
+import { pathOf, translateCondition, translateText, translateValue } from './workflow-references.ts';
 import type { Names } from './workflow-references.ts';
 
 type Step = Record<string, Json>;
@@ -45,7 +46,7 @@ const NAMES_OF_ENDPOINT = ['action', 'endpoint', 'operation'];
 
 export function convertSteps(steps: Json | undefined, place: Place, conversion: Conversion): Json[] {
   const list = Array.isArray(steps) ? steps : isJsonObject(steps) ? [steps] : [];
-  const taken = new Set<string>();
+  const taken = new Map<string, number>();
   return list.map((written, index) => {
     if (!isJsonObject(written)) return written;
     const name = unused(nameOf(written, index), taken);
@@ -53,10 +54,13 @@ export function convertSteps(steps: Json | undefined, place: Place, conversion: 
   });
 }
 
-function unused(name: string, taken: Set<string>): string {
+/** @param taken the names, each with the last number that was added to it */
+function unused(name: string, taken: Map<string, number>): string {
   let free = name;
-  for (let count = 2; taken.has(free); count += 1) free = `${name.slice(0, 60)}_${count}`;
-  taken.add(free);
+  let count = taken.get(name) ?? 1;
+  while (taken.has(free)) free = `${name.slice(0, 58)}_${(count += 1)}`;
+  taken.set(name, count);
+  if (free !== name) taken.set(free, 1);
   return free;
 }
 
@@ -202,7 +206,7 @@ function typeOf(step: JsonObject): string {
   const { type, target } = step;
   const written = typeof type === 'string' ? type : null;
   if (written === 'internal' && target === undefined && step['action'] === undefined) return 'value';
-  if (written !== null) return TYPES[written] ?? written;
+  if (written !== null) return (Object.hasOwn(TYPES, written) ? TYPES[written] : undefined) ?? written;
   const known = TARGETS.find((one) => typeof step[one] === 'string');
   if (known !== undefined) return known;
   if (step['then'] !== undefined) return 'conditional';
@@ -261,7 +265,7 @@ function action(written: JsonObject, type: string, { at, names, tolerant }: Plac
     const command = translateCommand(text, names);
     conversion.usesShell = true;
     if ('reason' in command) {
-      conversion.note(at, `exec: ${command.reason}; the command runs as it is written`);
+      conversion.note(at, `exec: its references are not replaced: ${command.reason}`);
       return { type: 'shell', parameters: { command: text } };
     }
     conversion.note(

@@ -1,13 +1,11 @@
 /** Workflow manifests of the original system, in their own forms (M1, M6). */
+import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
-import {
-  translateCommand,
-  translateCondition,
-  translateText,
-} from '../../../src/catalog/original/workflow-references.ts';
+import { translateCommand } from '../../../src/catalog/original/workflow-commands.ts';
+import { translateCondition, translateText } from '../../../src/catalog/original/workflow-references.ts';
 import type { Meaning } from '../../../src/catalog/original/workflow-references.ts';
 
 const RELIC = 'kind: Relic\nversion: "1"\nname: store\nsummary: s\nimplementation: {type: edge, store: kv}\n';
@@ -325,7 +323,64 @@ describe('[M1] references of the original', () => {
     expect(translateCommand(written, NAMES)).toMatchObject({ command });
   });
 
-  test('[P14] a command with a here-document gets no values', () => {
-    expect(translateCommand('cat <<END\n${a.x}\nEND', NAMES)).toMatchObject({ reason: expect.any(String) as string });
+  test.each([
+    'cat <<END\n${a.x}\nEND',
+    'echo $((${a.x} + 1))',
+    '(( ${a.x} > 1 )) && echo yes',
+    'echo `cat ${a.x}`',
+    "printf %s $'it\\'s' ${a.x}",
+    'echo "${B:-"${a.x}"}"',
+    'eval "echo ${a.x}"',
+    "sh -c 'echo ${a.x}'",
+    "python3 -u -c 'print(${a.x})'",
+    'echo "$(case x in x) echo ${a.x};; esac)"',
+    'echo "${a.x}',
+  ])('[P14] the command %j gets no values, because they could become code', (written) => {
+    expect(translateCommand(written, NAMES)).toMatchObject({ reason: expect.any(String) as string });
+  });
+
+  test('[P14] a command without references is not changed', () => {
+    const written = 'cat <<END\nit `is` $((1 + 1))\nEND';
+    expect(translateCommand(written, NAMES)).toEqual({ command: written, inputs: {} });
+  });
+
+  test.each([
+    'printf "[%s]" ${a.x}',
+    'printf "[%s]" "${a.x}"',
+    "printf '[%s]' '${a.x}'",
+    'printf "[%s]" "$(printf %s "${a.x}")"',
+    'printf "[%s]" "$(printf %s \'${a.x}\')"',
+    "# don't\nprintf '[%s]' ${a.x}",
+    'for i in 1; do printf "[%s]" ${a.x}; done # it\'s',
+    '(printf "[%s]" "${HOME}"${a.x}) | cat',
+  ])('[P14] in the command %j, the shell reads any value as one word', (written) => {
+    const value = '* $(echo no) `id` "\' ; exit 3\n-x';
+    const made = translateCommand(written, NAMES);
+    if ('reason' in made) throw new Error(made.reason);
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: '',
+      ...Object.fromEntries(Object.keys(made.inputs).map((name) => [name, value])),
+    };
+    const { stdout, stderr } = spawnSync('sh', ['-c', made.command], { env, encoding: 'utf8' });
+    expect([stdout, stderr]).toEqual([`[${value}]`, '']);
+  });
+
+  test('[M1] long texts of conditions and commands take linear time', () => {
+    const begun = performance.now();
+    const many = 200_000;
+    for (const text of [
+      ' '.repeat(many),
+      `a${' '.repeat(many)}`,
+      '{{'.repeat(many),
+      '${'.repeat(many),
+      '<'.repeat(many),
+      '`'.repeat(many),
+    ]) {
+      translateCommand(text, NAMES);
+      translateCondition(`${text} x`, NAMES);
+      translateText(text, NAMES);
+    }
+    expect(performance.now() - begun).toBeLessThan(5_000);
   });
 });
