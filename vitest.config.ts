@@ -15,7 +15,7 @@ const PROCESSES = [
   'container-runner/test/jobs/crash.test.ts',
   'container-runner/test/relics/relics-docker.test.ts',
   'container-runner/test/sandbox/**/*.test.ts',
-  'test/scripts/{arguments,connection,orphans,wrangler}.test.ts',
+  'test/scripts/{arguments,connection,migrate,orphans,wrangler}.test.ts',
   'test/packaging.test.ts',
 ];
 

@@ -131,7 +131,7 @@ export function checkOwnManifests(target: string): LoadedManifests {
 }
 
 /** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
-function loadOwn(target: string): LoadedManifests {
+export function loadOwn(target: string): LoadedManifests {
   const inside = relative(PROJECT, target).split(sep).join('/');
   if (inside === '') return load([target], true);
   const isOutside = inside.startsWith('..') || isAbsolute(inside);
