@@ -58,6 +58,8 @@ export interface LoadOptions {
   readonly isKept?: (kind: ManifestKind, name: string, source: string) => boolean;
   /** Whether a definition already has its name, so that no other file takes it. Default: none. */
   readonly isCurrent?: AdmissionRules['isCurrent'];
+  /** Whether definitions of a file leave free names to those of other files. Default: none. */
+  readonly yieldsNames?: AdmissionRules['yieldsNames'];
   /** Whether a file is part of the distribution: definitions in other files may replace its own. Default: none. */
   readonly isShipped?: AdmissionRules['isShipped'];
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
@@ -117,7 +119,11 @@ class Loader {
     this.#refuseSecret = refuseSecret;
     this.#deployment = options.deployment ?? null;
     this.#isKept = options.isKept ?? (() => false);
-    this.#rules = { isShipped: options.isShipped ?? (() => false), isCurrent: options.isCurrent ?? (() => false) };
+    this.#rules = {
+      isShipped: options.isShipped ?? (() => false),
+      isCurrent: options.isCurrent ?? (() => false),
+      yieldsNames: options.yieldsNames ?? (() => false),
+    };
     this.#files = new Map(files.map((file) => [normalPath(file.path), { ...file, path: normalPath(file.path) }]));
     this.#paths = new PathIndex(this.#files.keys());
     this.#bundled = bundled;

@@ -3,6 +3,8 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test, vi } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { here, SESSIONS } from './bindings.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { childEventsOf } from '../support/events.ts';
 import { call, events, execute, newSession, post } from './client.ts';
 
 const yaml = (kind: string, name: string, rest: string, version = '1.0'): string =>
@@ -283,4 +285,54 @@ describe('[M4] the catalogue', () => {
     const later = await execute('<action name="slow" id="a">{}</action>', { agent: 'steady' });
     expect(later.actions).toMatchObject([{ status: 'rejected', error: { code: 'unknown_name' } }]);
   });
+
+  test('[M4] the name of a bundled manifest is refused, and the rest of the folder is stored', async () => {
+    const files = { 'tools/echo.yaml': echo('echo'), 'tools/rest.yaml': echo('rest') };
+    const some = await call('/manifests', { method: 'POST', body: JSON.stringify({ files }) });
+    expect([some.status, await some.json()]).toMatchObject([
+      207,
+      { manifests: [{ name: 'rest' }], problems: [{ file: 'tools/echo.yaml', code: 'manifest_read_only' }] },
+    ]);
+    const whole = await call('/manifests', { method: 'PUT', body: JSON.stringify({ files }) });
+    expect([whole.status, (await whole.json<{ code: string }>()).code]).toEqual([409, 'manifest_read_only']);
+    const none = await call('/manifests', { method: 'POST', body: echo('echo') });
+    expect([none.status, (await none.json<{ code: string }>()).code]).toEqual([409, 'manifest_read_only']);
+    await remove('tool/rest');
+  });
+
+  test.each(['at once', 'after an eviction'])(
+    '[M2] agents with sub-agents of the same name call their own one (%s)',
+    async (when) => {
+      const files: Record<string, string> = {};
+      for (const side of ['north', 'south']) {
+        files[`${side}/agent.yaml`] = yaml(
+          'Agent',
+          side,
+          'persona: You lead.\nimport: {agents: [./agents/scout/agent.yaml]}',
+        );
+        files[`${side}/agents/scout/agent.yaml`] = yaml('Agent', 'scout', `persona: You scout the ${side}.`);
+      }
+      const uploaded = await call('/manifests', { method: 'POST', body: JSON.stringify({ files }) });
+      expect([uploaded.status, await uploaded.json()]).toMatchObject([201, { problems: [] }]);
+      const text =
+        '<action name="scout" type="agent" id="s" mode="async">{"message":"hello"}</action><response final="true">$s</response>';
+      for (const side of ['north', 'south']) {
+        const response = await post('/execute/direct', { protocol_text: text, agent: side });
+        const session = response.headers.get('x-session-id') ?? '';
+        const isEnd = ({ type }: SessionEvent): boolean => type.startsWith('agent_c');
+        const all: SessionEvent[] = [];
+        if (when === 'at once') all.push(...(await events(response, isEnd)));
+        else {
+          all.push(...(await events(response, ({ type }) => type === 'action_started')));
+          await abortAllDurableObjects();
+          all.push(...(await events(await call(`/agent/session/${session}/events`), isEnd)));
+        }
+        expect(all.at(-1)).toMatchObject({ type: 'agent_completed' });
+        const child = all.filter(({ action_id: id }) => id === 's').flatMap(childEventsOf)[0]?.session_id ?? '';
+        const prompt = await call(`/agent/session/${child}/runs/run_${child.replace('ses_', '')}_1/prompt`);
+        expect(await prompt.text()).toContain(`You scout the ${side}.`);
+      }
+      await call('/manifests', { method: 'PUT', body: JSON.stringify({ files: {} }) });
+    },
+  );
 });

@@ -28,6 +28,8 @@ export interface AdmissionRules {
   readonly isShipped: (file: string) => boolean;
   /** Whether the name already belongs to the definition in this file. */
   readonly isCurrent: (kind: ManifestKind, name: string, file: string) => boolean;
+  /** Whether definitions of the file leave free names to those of other files: it was stored before, or has errors. */
+  readonly yieldsNames: (file: string) => boolean;
 }
 
 const AT_NAME = { path: ['name'], part: 'value' } as const;
@@ -71,13 +73,19 @@ function isSkipped(read: ReadDocument, log: ProblemLog): boolean {
   return reason !== null;
 }
 
-/** The owners of a name first, then nearest the root, then by path. */
-function inOrder(documents: readonly ReadDocument[], { isCurrent }: AdmissionRules): readonly ReadDocument[] {
-  const depthOf = ({ kind, name, file }: ReadDocument): number =>
-    isCurrent(kind, name, file) ? 0 : file.split('/').length;
+/** The owners of a name first, those that yield names last, then nearest the root, then by path. */
+function inOrder(
+  documents: readonly ReadDocument[],
+  { isCurrent, yieldsNames }: AdmissionRules,
+): readonly ReadDocument[] {
+  const rankOf = ({ kind, name, file }: ReadDocument): number =>
+    isCurrent(kind, name, file) ? 0 : yieldsNames(file) ? 2 : 1;
   return documents
-    .map((read) => ({ read, depth: depthOf(read) }))
-    .sort((a, b) => a.depth - b.depth || (a.read.file < b.read.file ? -1 : a.read.file > b.read.file ? 1 : 0))
+    .map((read) => ({ read, rank: rankOf(read), depth: read.file.split('/').length }))
+    .sort(
+      (a, b) =>
+        a.rank - b.rank || a.depth - b.depth || (a.read.file < b.read.file ? -1 : a.read.file > b.read.file ? 1 : 0),
+    )
     .map(({ read }) => read);
 }
 

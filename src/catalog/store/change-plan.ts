@@ -16,6 +16,7 @@ import type { LoadedManifests, ManifestEntry } from '../load.ts';
 import type { Deployment } from '../check/deployment.ts';
 import { formatProblem } from '../check/problem.ts';
 import type { ReadFile } from '../read/read-file.ts';
+import { placeholderOf } from './faulty-file.ts';
 import { isSame, kindOf } from './listed-manifest.ts';
 import type { CurrentRow, DamagedRow, ManifestTables } from './store-tables.ts';
 
@@ -56,32 +57,46 @@ export class ChangePlanner {
     this.#ports = ports;
   }
 
-  /** Skips files that do not load, or that would break manifests that loaded before; the report says why. */
+  /**
+   * Skips manifests that do not load, and files that would break manifests that loaded before; the report says why.
+   * Beside manifests that load, a placeholder is stored for a new file with errors, so that its importers omit it.
+   */
   async planWhatLoads(files: readonly ManifestFile[]): Promise<ChangePlan> {
     const first = await this.plan(files, { lenient: true });
     const given = new Set(files.map(({ path }) => path));
     const large = this.#tooLarge(first.loaded).filter(({ file }) => given.has(file));
+    const tooLarge = new Set(large.map(({ file }) => file));
     const faulty = new Set([...first.allProblems, ...large].map(({ file }) => file));
-    const good = new Set(first.accepted.map(({ file }) => file));
-    for (const { file } of large) good.delete(file);
+    const good = new Set(first.accepted.flatMap(({ file }) => (tooLarge.has(file) ? [] : [file])));
     const now = namesIn(first.loaded);
-    const lost = new Set(
-      this.#ports.tables.current().flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])),
-    );
-    const left = files.filter(({ path }) => !faulty.has(path) || (good.has(path) && !lost.has(path)));
-    const options = { read: first.loaded.read };
-    const reported = (...more: ManifestProblem[]): ManifestProblems => {
-      return { ...first.report, problems: shown([...first.allProblems, ...more]) };
-    };
+    const current = this.#ports.tables.current();
+    const lost = new Set(current.flatMap(({ kind, name, file }) => (now.has(`${kind}/${name}`) ? [] : [file])));
+    const stored = new Set(current.map(({ file }) => file));
+    const isReserved = (path: string): boolean =>
+      first.allProblems.every(({ file, code }) => file !== path || code === 'manifest_read_only');
+    const replaced = new Set<string>();
+    const left = files.flatMap((file) => {
+      const { path } = file;
+      if (!faulty.has(path) || (good.has(path) && !lost.has(path))) return [file];
+      const read = first.loaded.read.get(path);
+      if (read === undefined || good.size === 0 || good.has(path) || stored.has(path)) return [];
+      if (!tooLarge.has(path) && isReserved(path)) return [file];
+      replaced.add(path);
+      return [placeholderOf(read)];
+    });
+    const behind = new Set([...faulty].filter((file) => !good.has(file)));
+    const options = { read: first.loaded.read, behind };
+    const kept = new Set(left.flatMap(({ path }) => (replaced.has(path) ? [] : [path])));
     try {
-      return { ...(await this.plan(left, options)), report: reported(...large) };
+      return reported(await this.plan(left, options), first, kept, large);
     } catch (fault) {
       const isInUse = fault instanceof EngineError && fault.code === 'manifest_in_use';
       const taken = isInUse && files.length > 1 ? this.#takenFrom(first.accepted, left) : new Set<string>();
       if (!isInUse || taken.size === 0) throw fault;
       const issues = [...taken].map((file) => ({ file, line: 1, column: 1, field: '', message: fault.message }));
       const rest = left.filter(({ path }) => !taken.has(path));
-      return { ...(await this.plan(rest, options)), report: reported(...large, ...issues) };
+      for (const path of taken) kept.delete(path);
+      return reported(await this.plan(rest, options), first, kept, [...large, ...issues]);
     }
   }
 
@@ -113,9 +128,11 @@ export class ChangePlanner {
       readonly lenient?: boolean;
       /** Parsed files of an earlier plan. */
       readonly read?: ReadonlyMap<string, ReadFile>;
+      /** Given files that leave their names to others. */
+      readonly behind?: ReadonlySet<string>;
     } = {},
   ): Promise<ChangePlan> {
-    const { without = [], removed = [], whole = false, lenient = false } = options;
+    const { without = [], removed = [], whole = false, lenient = false, behind } = options;
     const stored = this.stored;
     const files = new Map(whole ? [] : stored);
     for (const path of without) files.delete(path);
@@ -129,7 +146,7 @@ export class ChangePlanner {
       );
     }
     const changed = new Set(given.map(({ path }) => path));
-    const loaded = await this.#load(files, { read: options.read ?? this.#read, given, whole });
+    const loaded = await this.#load(files, { read: options.read ?? this.#read, given, whole, behind });
     this.#remember(loaded.read, stored);
     const allProblems = loaded.problems.filter(({ file }) => changed.has(file));
     const report = {
@@ -147,7 +164,8 @@ export class ChangePlanner {
     const stale = gone.length > 0 && !lenient && !whole ? await this.#staleAmong(gone) : [];
     const lost = gone.filter((row) => !stale.some((one) => isSame(one, row)));
     if (lost.length > 0 && !lenient && !whole) {
-      const why = loaded.problems.filter(({ file }) => !changed.has(file)).map(formatProblem);
+      const files = new Set(lost.map(({ file }) => file));
+      const why = loaded.problems.filter(({ file }) => files.has(file)).map(formatProblem);
       const named = lost.slice(0, 10).map(({ kind, name }) => `${kind} "${name}"`);
       throw new EngineError(
         'manifest_in_use',
@@ -166,6 +184,7 @@ export class ChangePlanner {
       readonly read: ReadonlyMap<string, ReadFile>;
       readonly given: readonly ManifestFile[];
       readonly whole?: boolean;
+      readonly behind?: ReadonlySet<string> | undefined;
     },
   ): Promise<LoadedManifests> {
     const { read, whole = false } = options;
@@ -183,6 +202,7 @@ export class ChangePlanner {
         intervals: this.#ports.intervals(),
         deployment: this.#ports.deployment(),
         isCurrent: (kind, name, file) => current.has(`${kind}/${name} ${file}`),
+        yieldsNames: (file) => !given.has(file) || options.behind?.has(file) === true,
         isKept: (kind, name, source) => sources.get(`${kind}/${name}`) === source.trim(),
         read,
       },
@@ -273,6 +293,28 @@ export function invalidManifest({ problems, warnings, skipped }: ManifestProblem
 /** `kind/name` of every manifest that is called by name. */
 function namesIn({ catalog }: LoadedManifests): ReadonlySet<string> {
   return new Set(MANIFEST_KINDS.flatMap((kind) => catalog.list(kind).map(({ name }) => `${kind}/${name}`)));
+}
+
+/** The plan with the issues of all given files: those of its own load, and those of files that it left out. */
+function reported(
+  plan: ChangePlan,
+  first: ChangePlan,
+  kept: ReadonlySet<string>,
+  more: readonly ManifestProblem[],
+): ChangePlan {
+  const merged = (before: readonly ManifestProblem[], now: readonly ManifestProblem[]): readonly ManifestProblem[] => [
+    ...before.filter(({ file }) => !kept.has(file)),
+    ...now.filter(({ file }) => kept.has(file)),
+  ];
+  const { report } = plan;
+  return {
+    ...plan,
+    report: {
+      problems: shown([...merged(first.allProblems, plan.allProblems), ...more]),
+      warnings: shown(merged(first.report.warnings, report.warnings)),
+      skipped: shown(merged(first.report.skipped, report.skipped)),
+    },
+  };
 }
 
 /** The first issues, and the number of the others. */
