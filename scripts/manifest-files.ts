@@ -122,7 +122,7 @@ export function projectFolders(written = settingsOf(ROOT, process.env).start.COR
  * @param settings of the Worker, to warn about missing models
  */
 export function checkManifests(folders: readonly string[], settings: Variables | null = null): LoadedManifests {
-  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings))), false);
+  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings))), folders);
 }
 
 /** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */
@@ -159,9 +159,20 @@ export function loadOwn(target: string): LoadedManifests {
   return { ...all, entries, catalog, problems, warnings, skipped: all.skipped.filter(isOurs), read };
 }
 
-function told(loaded: LoadedManifests, withSkipped = true): LoadedManifests {
-  for (const problem of loaded.problems) console.error(`error    ${formatProblem(problem)}`);
-  for (const warning of loaded.warnings) console.error(`warning  ${formatProblem(warning)}`);
-  if (withSkipped) for (const one of loaded.skipped) console.error(`note     ${formatProblem(one)}`);
+/** Warnings of a start; a folder of another system can have hundreds. */
+const STARTING_WARNINGS = 12;
+
+/** @param starting the folders of a start: prints the first warnings, and the command for the others */
+function told(loaded: LoadedManifests, starting: readonly string[] | null = null): LoadedManifests {
+  const { problems, warnings, skipped } = loaded;
+  const shown = starting === null ? warnings : warnings.slice(0, STARTING_WARNINGS);
+  for (const problem of problems) console.error(`error    ${formatProblem(problem)}`);
+  for (const warning of shown) console.error(`warning  ${formatProblem(warning)}`);
+  if (starting === null) for (const one of skipped) console.error(`note     ${formatProblem(one)}`);
+  else if (shown.length < warnings.length) {
+    const rest = warnings.length - shown.length;
+    const folder = starting.find((one) => warnings.at(-1)?.file.startsWith(one)) ?? PROJECT;
+    console.error(`warning  … and ${rest} more; \`npm run validate -- ${folder}\` prints all`);
+  }
   return loaded;
 }

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { readManifestFiles } from '../../scripts/manifest-files.ts';
+import { checkManifests, readManifestFiles } from '../../scripts/manifest-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -36,6 +36,22 @@ test('[M1] validate of the shipped folder exits with 0 and prints the counts; an
   expect(status).toBe(0);
   expect(stdout).toMatch(/^manifests: [1-9]\d* agents, [1-9]\d* tools(, \d+ \w+)* loaded, 0 errors, 0 warnings\n$/);
   expect(validate(join(folder, 'nowhere'))).toMatchObject({ status: 1 });
+});
+
+test('[M1] a start prints the first warnings of a folder, and the command for the others', () => {
+  const many = join(folder, 'many');
+  mkdirSync(many);
+  const fields = Array.from({ length: 20 }, (_, index) => `odd_${index}: 1\n`).join('');
+  const text = `kind: Tool\nversion: 1\nname: many\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n`;
+  writeFileSync(join(many, 'tool.yaml'), text + fields);
+  const print = vi.spyOn(console, 'error').mockReturnValue();
+  const { warnings } = checkManifests(['manifests', many]);
+  const lines = print.mock.calls.map(([line]: unknown[]) => line);
+  print.mockRestore();
+  expect(warnings).toHaveLength(20);
+  expect(lines).toHaveLength(13);
+  expect(lines.at(-1)).toBe(`warning  … and 8 more; \`npm run validate -- ${many}\` prints all`);
+  rmSync(many, { recursive: true });
 });
 
 test('[M1] validate reports binary files, and files that are not manifests', () => {
