@@ -49,7 +49,7 @@ export function relicTarget(
   const relic = relics?.get(name);
   const { endpoint } = declared;
   if (typeof endpoint === 'string') {
-    const parameters = unwrapped(without(values, 'endpoint'), relic?.endpoints[endpoint]);
+    const parameters = unwrapped(without(values, 'endpoint'), relic && endpointOf(relic, endpoint));
     return { relic: name, endpoint, parameters, note: null };
   }
   const unnamed = { relic: name, endpoint: null, parameters: values, note: null };
@@ -59,10 +59,15 @@ export function relicTarget(
     const value = declared[key];
     const isParameter = asked !== null && takes(relic.endpoints[asked], key);
     if (typeof value !== 'string' || (isParameter && !Object.hasOwn(relic.endpoints, value))) continue;
-    const parameters = unwrapped(without(values, key), relic.endpoints[value]);
+    const parameters = unwrapped(without(values, key), endpointOf(relic, value));
     return { relic: name, endpoint: value, parameters, note: `"${key}" names its endpoint` };
   }
   return asked === null ? unnamed : { ...unnamed, endpoint: asked, note: `it names no endpoint: "${asked}" is called` };
+}
+
+/** The name may come from a model and be `constructor`. */
+function endpointOf({ endpoints }: Pick<RelicDefinition, 'endpoints'>, name: string): RelicEndpoint | undefined {
+  return Object.hasOwn(endpoints, name) ? endpoints[name] : undefined;
 }
 
 /** The first endpoint, or, if it does not have these parameters, the first one that has them all; null if there is none. */

@@ -161,6 +161,17 @@ test.each<[string, JsonObject]>([
   });
 });
 
+test.each(['constructor', '__proto__', 'toString'])(
+  '[P6] the endpoint %s, which every object has, is unknown',
+  (name) => {
+    const endpoints = { get: { parameters: { type: 'object', properties: {}, additionalProperties: false } } };
+    const relics = new Map([['store', { endpoints }]]) as unknown as Parameters<typeof relicTarget>[1];
+    for (const key of ['endpoint', 'operation', 'action']) {
+      expect(relicTarget({ name: 'store', parameters: { [key]: name, body: {} } }, relics).endpoint).toBe(name);
+    }
+  },
+);
+
 describe('a relic action', () => {
   test('[R5] calls the service of its own session', async () => {
     asked.length = 0;

@@ -75,7 +75,7 @@ function shellScript(source: string, { path, files, argument, environment, bash 
     ...(argument === 'file' ? ['set -- "$CORTEX_INPUTS"'] : []),
     ...Object.entries(environment).map(([name, value]) => `export ${name}=${quoted(value)}`),
   ];
-  if (Object.keys(files).length === 0) return `${steps.join('; ')}; ${source}`;
+  if (Object.keys(files).length === 0) return steps.length === 0 ? source : `${steps.join('; ')}; ${source}`;
   const all = Object.entries({ ...files, [path]: source });
   for (const [file, text] of all) {
     const target = `${FOLDER}/${file}`;

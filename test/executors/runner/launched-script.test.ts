@@ -87,6 +87,10 @@ describe('[M3] a script that needs more than its input', () => {
     expect(run('shell', source, launch)).toBe(output);
   });
 
+  test('in the shell starts with nothing before it if only its argument is special', () => {
+    expect(run('shell', 'echo "$#"', { argument: { parameter: 'city' } })).toBe('1\n');
+  });
+
   test('in the shell keeps its line numbers', () => {
     expect(run('shell', 'echo\nno-such-command\n', { argument: 'file' })).toMatch(/\b2: .*no-such-command/);
   });
