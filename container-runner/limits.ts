@@ -139,6 +139,8 @@ export const limits = {
   imageArguments: 256,
   buildFiles: 256,
   buildRequirements: 64,
+  /** Maximum `RUN pip install` of a Dockerfile that are installed before the build; each has a container of its own. */
+  buildPackageSteps: 8,
   buildMs: 300_000,
   buildResources: { memoryMb: 1_024, cpus: 2, processes: 128, diskMb: 512 },
   /** Instructions of a Dockerfile; each one creates an intermediate image. */

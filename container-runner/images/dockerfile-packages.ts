@@ -3,6 +3,7 @@
  * of a tool: wheels only, as an unprivileged user. The instruction becomes an ADD of the result. Any other `pip` command
  * stays as it is.
  */
+import { limits } from '../limits.ts';
 import { requirement } from './image-build.ts';
 
 /** Packages that are installed before the build. */
@@ -40,7 +41,7 @@ export function withPackages(
       if (stage !== undefined) stages.set(stage.toLowerCase(), image);
     }
     const requirements = requirementsOf(INSTALL.exec(line)?.[1], files);
-    if (requirements === null || image === 'scratch') return [line];
+    if (requirements === null || image === 'scratch' || steps.length === limits.buildPackageSteps) return [line];
     const archive = `.cortex-packages-${steps.length}.tar`;
     const place = `${PLACE}/${steps.length}`;
     steps.push({ archive, requirements, image });
@@ -69,7 +70,8 @@ function requirementsOf(
       found.push(...lines);
     } else found.push(word);
   }
-  return found.length > 0 && found.every((one) => requirement.safeParse(one).success) ? found : null;
+  const isAllowed = found.length > 0 && found.length <= limits.buildRequirements;
+  return isAllowed && found.every((one) => requirement.safeParse(one).success) ? found : null;
 }
 
 function linesOf(path: string, files: Readonly<Record<string, string>>): string[] | null {

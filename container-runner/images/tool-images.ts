@@ -273,11 +273,15 @@ tar cf - -C /work packages`;
     const dockerfile = await sanitizeDockerfile(build.files[DOCKERFILE] ?? '', lookUp, `${BUILD_LABEL}=${mark}`);
     const prepared = withPackages(dockerfile, build.files);
     const files: Record<string, string | Buffer> = { ...build.files, [DOCKERFILE]: prepared.dockerfile };
+    let left = limits.buildResources.diskMb * MEBIBYTE;
     for (const { archive, requirements, image } of prepared.steps) {
       say(`installing ${requirements.join(', ')}\n`);
       // the base image has no pip of its own
       const own = image === (await this.#options.base.ensure('python3')) ? null : image;
-      files[archive] = await bufferOf(await this.#packages(requirements, say, stop.signal, own));
+      const packages = await bufferOf(await this.#packages(requirements, say, stop.signal, own));
+      left -= packages.length;
+      if (left < 0) throw new Error(`its packages have more than ${limits.buildResources.diskMb} MiB in total`);
+      files[archive] = packages;
     }
     const watch = await monitorBuild(docker, mark, (reason) => stop.abort(reason));
     try {

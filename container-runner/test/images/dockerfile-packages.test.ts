@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
+import { limits } from '../../limits.ts';
 import { withPackages } from '../../images/dockerfile-packages.ts';
 
 const FILES = {
@@ -35,6 +36,19 @@ CMD ["x"]`);
     ['apt-get install pip install flask'],
   ])('%s stays as it is', (run) => {
     expect(withPackages(of(run), FILES)).toEqual({ dockerfile: of(run), steps: [] });
+  });
+
+  test('more packages or more instructions than allowed stay as they are', () => {
+    const { buildPackageSteps: most, buildRequirements } = limits;
+    expect(withPackages(`FROM base\n${'RUN pip install a\n'.repeat(most + 2)}`, {}).steps).toHaveLength(most);
+    const many = Array.from({ length: buildRequirements + 1 }, (_, index) => `a${index}`).join(' ');
+    expect(withPackages(of(`pip install ${many}`), {}).steps).toEqual([]);
+  });
+
+  test('a line of many comments takes linear time', () => {
+    const begun = performance.now();
+    withPackages(of('pip install -r needs.txt'), { 'needs.txt': `${' #'.repeat(300_000)}\u2028x` });
+    expect(performance.now() - begun).toBeLessThan(5_000);
   });
 
   test('each stage has its own packages and image', () => {
