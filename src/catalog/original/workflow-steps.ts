@@ -17,6 +17,8 @@ export interface Conversion {
   readonly symbols: Symbols;
   /** Defaults of `configuration`. */
   readonly defaults: { readonly on_failure?: string; readonly retry_policy?: Json };
+  /** The workflow imports a tool of its own that is called `exec`: the name does not mean a command. */
+  readonly hasOwnExec: boolean;
   /** Set if a step runs a command. */
   usesShell: boolean;
   /** @param at the path of the step in the draft */
@@ -260,7 +262,7 @@ function action(written: JsonObject, type: string, { at, names, tolerant }: Plac
   const target = written['target'] ?? written[type];
   const failure = written['on_error'] ?? written['on_failure'] ?? conversion.defaults.on_failure;
   const isOptional = tolerant || failure === 'skip' || failure === 'continue';
-  if (type === 'tool' && typeof target === 'string' && COMMAND.test(target)) {
+  if (type === 'tool' && typeof target === 'string' && COMMAND.test(target) && !conversion.hasOwnExec) {
     const text = String(parameters['command'] ?? '');
     const command = translateCommand(text, names);
     conversion.usesShell = true;

@@ -13,6 +13,8 @@ const SIGNS = ['configuration', 'input_schema', 'output_schema', 'extends', 'aut
 const STEP_SIGNS = ['id', 'tool', 'agent', 'workflow', 'relic', 'params', 'on_error', 'if', 'parallel'];
 const STEP_TYPES = /^(?:condition|decision|map|human|emit|checkpoint|try_catch|parallel_race|parallel_join|feed)$/;
 const BUILTIN = /^builtin\//;
+/** The path of a tool that is called `exec`. */
+const OWN_EXEC = /(?:^|\/)exec(?:\/tool)?\.ya?ml$/i;
 
 export function understandWorkflow(draft: Draft): void {
   const isOriginal = isOriginalForm(draft);
@@ -142,6 +144,7 @@ function steps(draft: Draft, defaults: Conversion['defaults']): Conversion {
   const conversion: Conversion = {
     symbols,
     defaults,
+    hasOwnExec: [draft.get(['import', 'tools']) ?? []].flat().some((name) => OWN_EXEC.test(String(name))),
     usesShell: false,
     // once for each kind of step
     note: (at, message) => {

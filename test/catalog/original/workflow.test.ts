@@ -239,6 +239,13 @@ steps:
     ]);
   });
 
+  test('[X4] a tool of the project that is called exec grants no shell', () => {
+    const { workflow } = flow('import: { tools: [./tools/exec.yml] }\nsteps:\n  - { id: a, tool: exec }\n');
+    expect(workflow?.capabilities ?? []).toEqual([]);
+    const { errors } = flow('capabilities: []\nsteps:\n  - { id: a, tool: exec, params: { command: id } }\n');
+    expect(errors).toEqual([expect.stringContaining('shell needs "capabilities: [shell]"')]);
+  });
+
   test('[X4] [P14] exec becomes a shell step; its references are environment variables', () => {
     const { workflow, errors, warnings } = flow(`import: { tools: [builtin/exec, builtin/grep] }
 steps:
