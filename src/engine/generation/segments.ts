@@ -393,10 +393,8 @@ export class Segments {
 
 const SHELL_NAMES = new Set(['$HOME', '$PWD', '$USER']);
 
-function isForReader({ position, content }: Block, { raw }: Reference): boolean {
-  if (SHELL_NAMES.has(raw)) return true;
-  const line = content.slice(content.lastIndexOf('\n') + 1);
-  return position.isInFence || line.split('`').length % 2 === 0;
+function isForReader({ position }: Block, { raw }: Reference): boolean {
+  return SHELL_NAMES.has(raw) || position.isInFence || position.isInCode;
 }
 
 function spelledOf({ reference }: OpenReference): string {

@@ -5,6 +5,7 @@
 
 /** Characters of a line that are kept: enough for the indentation and a fence. */
 const KEPT_CHARS = 40;
+const BACKTICK = 0x60;
 
 /** As in responses: list and quotation marks may come before it (P9). */
 const FENCE = /^(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})/;
@@ -16,6 +17,8 @@ export class MarkdownPosition {
   #isLonger = false;
   #fence: string | null = null;
   #isAfterBlank = true;
+  /** The line has an odd number of backticks so far. */
+  #isInCode = false;
 
   write(text: string): void {
     let from = 0;
@@ -36,6 +39,11 @@ export class MarkdownPosition {
     return this.#fence !== null;
   }
 
+  /** Whether a code span may be open in the line: its number of backticks is odd. */
+  get isInCode(): boolean {
+    return this.#isInCode;
+  }
+
   /** Whether the previous line is blank, or there is none. */
   get isAfterBlank(): boolean {
     return this.#isAfterBlank;
@@ -44,6 +52,7 @@ export class MarkdownPosition {
   #extend(text: string, from: number, to: number): void {
     const room = KEPT_CHARS - this.#line.length;
     if (to - from > room) this.#isLonger = true;
+    for (let at = from; at < to; at += 1) if (text.charCodeAt(at) === BACKTICK) this.#isInCode = !this.#isInCode;
     if (room > 0 && to > from) this.#line += text.slice(from, Math.min(to, from + room));
   }
 
@@ -56,6 +65,7 @@ export class MarkdownPosition {
     this.#isAfterBlank = !this.#isLonger && this.#line.trim() === '';
     this.#line = '';
     this.#isLonger = false;
+    this.#isInCode = false;
   }
 
   /** A fence is closed by the same character, at least as often, with nothing behind it. */
