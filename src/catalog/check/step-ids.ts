@@ -32,7 +32,8 @@ export function checkIds(
     const id = `${prefix}${step.name}`;
     const group = isGroup(step);
     const gate = `${id}_${LISTS.has(step.type) ? 'items' : step.type === 'ask' ? 'ask' : 'gate'}`;
-    const longest = group ? gate : id;
+    const checks = step.type === 'loop' && step.until !== undefined ? roundsOf(step, gate) : [];
+    const longest = checks.at(-1) ?? (group ? gate : id);
     if (longest.length > limits.idChars) {
       const message = `the ids of its actions would have up to ${longest.length} characters with the names of the enclosing steps (allowed: ${limits.idChars})`;
       context.addIssue(at, message);
@@ -40,6 +41,7 @@ export function checkIds(
     }
     claim(id, step.name, at);
     if (group) claim(gate, step.name, at);
+    for (const check of checks) claim(check, step.name, at);
     for (const { name, list, isCompensation } of listsOf(step)) {
       const inner = [...field, place, ...name];
       if (isCompensation) checkIds(list, inner, `${id}_undo_`, new Map(), context);
@@ -65,9 +67,18 @@ export function checkIds(
   }
 }
 
+/** The ids of a loop's checks of its condition, one for each round. */
+function roundsOf({ max_rounds: most = limits.workflowRounds }: StepInput, gate: string): string[] {
+  return Array.from({ length: most }, (_, round) => `${gate}_${round}`);
+}
+
 function without(taken: ReadonlyMap<string, string>, steps: readonly StepInput[], prefix: string): Map<string, string> {
   const rest = new Map(taken);
-  for (const name of steps.flatMap((step) => namesOf(step))) {
+  const names = steps.flatMap((step) => namesOf(step));
+  const gates = new Set(names.map((name) => `${prefix}${name}_gate`));
+  // the checks of a loop
+  for (const id of rest.keys()) if (gates.has(id.replace(/_\d+$/, ''))) rest.delete(id);
+  for (const name of names) {
     for (const id of [name, `${name}_gate`, `${name}_items`, `${name}_ask`]) rest.delete(`${prefix}${id}`);
   }
   return rest;

@@ -69,7 +69,10 @@ class GenerationChunks {
         this.#hasActed = true;
         const { segment, content, completes } = event.data;
         const chunk = { type: 'content', data: content, segment } as const;
-        const earlier = this.#chunks.findIndex((one) => one.segment !== undefined && one.segment === completes);
+        const earlier =
+          completes === undefined || completes === null
+            ? -1
+            : this.#chunks.findIndex(({ segment: known }) => known === completes);
         // A response that was written again takes the place of the first one (P13).
         if (earlier === -1) this.#chunks.push(chunk);
         else this.#chunks[earlier] = chunk;

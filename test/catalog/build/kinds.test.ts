@@ -278,6 +278,10 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
       'steps[1].name: the step "g" would have the same id',
     ],
     [
+      'steps: [{name: l, type: loop, until: "true", steps: [{name: x, type: llm}]}, {name: l_gate_7, type: llm}]',
+      'steps[1].name: the step "l" would have the same id',
+    ],
+    [
       `steps: [{name: ${'e'.repeat(40)}, type: for_each, items: [1], steps: [{name: ${'i'.repeat(30)}, type: llm}]}]`,
       'the ids of its actions would have up to 76 characters with the names of the enclosing steps (allowed: 64)',
     ],
@@ -287,6 +291,12 @@ outputs: {text: steps.get.body, all: {source: $(steps.each)}}`),
     ],
   ])('[M1] %j is refused with a clear message', (rest, message) => {
     expect(problemsOf({ 'fetch.yaml': TOOL, 'w.yaml': workflow(rest) }).join('\n')).toContain(message);
+  });
+
+  test('[M6] two branches may contain loops with the same name', () => {
+    const loop = '[{name: l, type: loop, until: "true", steps: [{name: x, type: value, value: 1}]}]';
+    const rest = `steps: [{name: c, type: conditional, condition: "true", steps: ${loop}, else: ${loop}}]`;
+    expect(problemsOf({ 'w.yaml': workflow(rest) })).toEqual([]);
   });
 });
 
