@@ -204,7 +204,8 @@ const folders = projectFolders(settings.start.CORTEX_MANIFESTS).filter((folder) 
 const { problems } = checkManifests(folders, vars);
 if (problems.length > 0) {
   const what = `${folders.map((folder) => `${folder.replace(/\/$/, '')}/`).join(', ')} has errors`;
-  console.error(pc.red(`${what}: what has errors keeps its previous version; everything else is active.`));
+  const rule = 'what has errors keeps its previous version, if it has one; everything else is active';
+  console.error(pc.red(`${what}: ${rule}.`));
 }
 const external = ownRunner
   ? null
@@ -212,7 +213,8 @@ const external = ownRunner
       urls: parseRunnerUrls(vars['RUNNER_URLS']).map(({ url }) => url),
       hasSecret: vars['RUNNER_SECRET'] !== undefined,
     };
-console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, external }));
+const manifests = { folders, errors: problems.length };
+console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, manifests, external }));
 logLines.started();
 const watched = folders.map((folder, index) =>
   watchManifests(

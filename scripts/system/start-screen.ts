@@ -10,11 +10,13 @@ export interface StartScreen {
   /** What no key can see. */
   readonly hidden: readonly string[];
   readonly stateDir: string;
+  /** The folders with manifests, and how many errors they have. */
+  readonly manifests: { readonly folders: readonly string[]; readonly errors: number };
   /** The runners of RUNNER_URLS, and whether RUNNER_SECRET is set; null if this start has its own runner. */
   readonly external: { readonly urls: readonly string[]; readonly hasSecret: boolean } | null;
 }
 
-export function startScreen({ url, health, keys, hidden, stateDir, external }: StartScreen): string {
+export function startScreen({ url, health, keys, hidden, stateDir, manifests, external }: StartScreen): string {
   const hasSandbox = health.runner?.status === 'healthy';
   const hasKeys = keys.length > 0;
   return [
@@ -33,13 +35,18 @@ export function startScreen({ url, health, keys, hidden, stateDir, external }: S
     ].map(({ file, part }) =>
       pc.red(`            ${stateDir}/${part}/${file} could not be read; it was set aside and replaced with a new one`),
     ),
-    `  ${pc.dim('manifests')} manifests/ ${pc.dim('(a change counts from the next message on)')}`,
+    `  ${pc.dim('manifests')} ${describeFolders(manifests)} ${pc.dim('(a change counts from the next message on)')}`,
     '',
     ...(hasKeys ? ['  Set a key for this command and for npm run chat: export CORTEX_API_KEY=<key>'] : []),
     `  Try: ${exampleOf(url, hasKeys, hasSandbox)}`,
     `  ${pc.dim(external === null ? 'Ctrl-C stops both services.' : 'Ctrl-C stops the Worker.')}`,
     '',
   ].join('\n');
+}
+
+function describeFolders({ folders, errors }: StartScreen['manifests']): string {
+  const named = folders.map((folder) => `${folder.replace(/\/$/, '')}/`).join(', ');
+  return errors === 0 ? named : `${named}   ${pc.red(`${errors} ${errors === 1 ? 'error' : 'errors'}, see above`)}`;
 }
 
 /** A command that runs as it is printed. */

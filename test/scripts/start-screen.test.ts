@@ -20,6 +20,7 @@ const screen = (changed: Partial<StartScreen> = {}): string =>
     keys: [],
     hidden: [],
     stateDir: '.cortex',
+    manifests: { folders: ['manifests'], errors: 0 },
     external: null,
     ...changed,
   }).replaceAll(/\u001b\[[\d;]*m/g, ''); // oxlint-disable-line no-control-regex -- colours
@@ -84,4 +85,10 @@ describe('[H1] a runner that is not usable', () => {
     expect(screen()).toContain('Ctrl-C stops both services.');
     expect(screen({ external: { urls, hasSecret: true } })).toContain('Ctrl-C stops the Worker.');
   });
+});
+
+test('[H5] all folders with manifests are named, and how many errors they have', () => {
+  expect(screen()).toContain('manifests manifests/ (a change counts from the next message on)');
+  const manifests = { folders: ['manifests', '../old/'], errors: 2 };
+  expect(screen({ manifests })).toContain('manifests manifests/, ../old/   2 errors, see above (a change counts');
 });
