@@ -78,7 +78,7 @@ export function executeRoutes(gateway: Gateway, workflows: WorkflowHost, manifes
       .filter(({ from, to, how }) => to === `tool/${tool}` && how === 'import' && from.startsWith('agent/'))
       .map(({ from }) => from.slice('agent/'.length));
     const [first] = importers.toSorted();
-    if (first === undefined) throw unknownTool(agent, tool);
+    if (first === undefined) throw unknownTool(agent, tool, true);
     return first;
   };
 
@@ -90,12 +90,19 @@ export function executeRoutes(gateway: Gateway, workflows: WorkflowHost, manifes
   return app;
 }
 
-/** With the nearest names. */
-function unknownTool({ agent, tools }: ResolvedAgent, name: string): EngineError {
+/**
+ * With the nearest names.
+ *
+ * @param isForAll whether no other agent imports the tool either
+ */
+function unknownTool({ agent, tools }: ResolvedAgent, name: string, isForAll = false): EngineError {
   const known = [...tools.keys()];
   const near = nearestNames(name, known).map((one) => `"${one}"`);
   const hint = near.length === 0 ? '' : `did you mean ${near.join(' or ')}? `;
-  const message = `The agent "${agent.name}" imports no tool "${name.slice(0, limits.excerptChars)}" (${hint}known: ${known.join(', ') || 'none'}); "agent" names another agent`;
+  const advice = isForAll
+    ? 'no other agent imports it either: add it to import.tools of an agent'
+    : 'name another agent in "agent"';
+  const message = `The agent "${agent.name}" imports no tool "${name.slice(0, limits.excerptChars)}" (${hint}known: ${known.join(', ') || 'none'}); ${advice}`;
   return new EngineError('unknown_manifest', message, { known });
 }
 

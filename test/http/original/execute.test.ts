@@ -56,6 +56,16 @@ describe('[H1] POST /execute/tool', () => {
       404,
       { code: 'unknown_manifest', detail: expect.stringContaining('did you mean "calculator"?') as string },
     ]);
+    const details = await Promise.all(
+      [undefined, 'assistant'].map(async (agent) => {
+        const body = { tool_name: 'system_statuss', agent, parameters: {} };
+        return ((await (await ask('POST', '/execute/tool', body)).json()) as { detail: string }).detail;
+      }),
+    );
+    expect(details).toEqual([
+      expect.stringMatching(/no other agent imports it either: add it to import\.tools of an agent$/),
+      expect.stringMatching(/name another agent in "agent"$/),
+    ]);
     expect(created).toEqual([]);
   });
 
