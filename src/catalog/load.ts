@@ -19,7 +19,7 @@ import type { Deployment } from './check/deployment.ts';
 import { recursionOf } from './check/check-recursion.ts';
 import { TriggerCount } from './check/check-triggers.ts';
 import { ProblemLog } from './check/problem-log.ts';
-import { admitDocuments } from './read/admission.ts';
+import { admitDocuments, nameOthers } from './read/admission.ts';
 import type { AdmissionRules } from './read/admission.ts';
 import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
@@ -167,13 +167,14 @@ class Loader {
     const { found, replaced } = admitDocuments(documents, this.#index, this.#log, this.#rules);
     yield documents.length;
     for (const one of found) yield this.#take(one);
+    const given = nameOthers(found, this.#built, this.#log, this.#rules);
     const own = new Set([...this.#built.keys()].flatMap((one) => (one.scoped ? [] : [`${one.kind}/${one.name}`])));
     // what replaces a shipped definition must load
     for (const one of replaced) if (!own.has(`${one.kind}/${one.name}`)) yield this.#take(one);
     this.#countTriggers();
     yield* this.#checkAgents();
     yield* this.#warnOfRecursion();
-    this.#omitMissing();
+    this.#omitMissing(given);
     for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
     return {
       catalog: createCatalog(this.#data()),
@@ -201,11 +202,15 @@ class Loader {
     return reused ? chars / 8 : chars + (isScheduled(found) ? limits.cronChars : 0);
   }
 
-  /** Warns about imports that did not load. They are removed where their name would find another definition. */
-  #omitMissing(): void {
+  /**
+   * Warns about imports that did not load. They are removed where their name would find another definition.
+   *
+   * @param taken names that another definition than the imported one has
+   */
+  #omitMissing(taken: ReadonlySet<string>): void {
     const named = new Set([...this.#built].flatMap(([{ scoped, kind, name }]) => (scoped ? [] : [`${kind}/${name}`])));
     const isGiven = ({ kind, name, scoped }: Found): boolean =>
-      this.#index.isBundled(kind, name) || (!scoped && named.has(`${kind}/${name}`));
+      this.#index.isBundled(kind, name) || (!scoped && named.has(`${kind}/${name}`) && !taken.has(`${kind}/${name}`));
     for (const { importer, target } of this.#bindings.warnOfMissing(this.#built, isGiven)) {
       const definition = this.#built.get(importer);
       if (definition?.kind !== 'Agent' && definition?.kind !== 'Workflow') continue;
@@ -242,7 +247,7 @@ class Loader {
       workflows: all.filter((one) => one.kind === 'Workflow'),
       monuments: all.filter((one) => one.kind === 'Monument'),
       scoped: this.#bindings.scoped.flatMap(({ importer, target }) => {
-        const definition = this.#built.get(target);
+        const definition = target.scoped ? this.#built.get(target) : undefined;
         const by = this.#built.get(importer);
         return definition === undefined || by === undefined ? [] : [{ importer: importerId(by), definition }];
       }),

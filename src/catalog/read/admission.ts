@@ -4,13 +4,15 @@
  *
  * Invariants:
  * 1. Of the definitions with one kind and name, one is called by name: the one that already was, else the one nearest
- *    the root, first by path. The others are scoped: only the importers that resolve to them see them.
+ *    the root, first by path. The others are scoped: only the importers that resolve to them see them. If the first one
+ *    has errors, the next one without errors is called by name.
  * 2. The order of the given files does not matter.
  * 3. A document without a program of its own is not admitted.
  * 4. A reserved name is never admitted; a shipped one gives way to a definition of the project.
  */
 import type { ManifestKind } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
+import type { AnyDefinition } from '../catalog.ts';
 import type { ProblemLog } from '../check/problem-log.ts';
 import { skipReason } from '../original/skipped.ts';
 import type { ImportIndex } from './imports.ts';
@@ -64,6 +66,39 @@ export function admitDocuments(
     });
   }
   return { found, replaced: [...replaced.values()] };
+}
+
+/**
+ * Gives a name whose first definition did not load to the next one that did, with a warning. A definition that already
+ * has its name keeps it. Imports that refer to the first definition do not change.
+ *
+ * @param built the definitions without errors
+ * @returns the given names (`tool/echo`)
+ */
+export function nameOthers(
+  found: readonly Found[],
+  built: Map<Found, AnyDefinition>,
+  log: ProblemLog,
+  { isCurrent }: AdmissionRules,
+): ReadonlySet<string> {
+  const first = new Map(found.filter(({ scoped }) => !scoped).map((one) => [`${one.kind}/${one.name}`, one]));
+  const given = new Set<string>();
+  for (const one of found) {
+    const key = `${one.kind}/${one.name}`;
+    const broken = first.get(key);
+    const definition = built.get(one);
+    if (!one.scoped || broken === undefined || definition === undefined) continue;
+    if (built.has(broken) || isCurrent(one.kind, one.name, broken.file)) continue;
+    one.scoped = false;
+    if (definition.kind === 'Agent' || definition.kind === 'Workflow') {
+      const { scope: _scope, ...rest } = definition;
+      built.set(one, rest);
+    }
+    first.set(key, one);
+    given.add(key);
+    log.warn(one, { ...AT_NAME, message: `this one is called by name, because ${broken.file} has errors` });
+  }
+  return given;
 }
 
 /** Warns about a document that describes a part of the original's program, so that imports use its equal here. */

@@ -9,7 +9,7 @@ import type { ReadDocument } from './read-file.ts';
 export interface Found extends Omit<ReadDocument, 'built'> {
   readonly read: ReadDocument;
   /** Another folder has a definition with the same name that takes precedence for other importers (M2). */
-  readonly scoped: boolean;
+  scoped: boolean;
 }
 
 interface Binding {

@@ -130,6 +130,32 @@ describe('agents and workflows with one name in several folders', () => {
     'reader.yml': agent('reader', 'description: of all'),
   };
 
+  test('[M2] if the one that is called by name has errors, the next one is, and no importer gets another one', () => {
+    const broken = agent('reader', 'import: {tools: [nothing]}');
+    const { catalog, problems, warnings } = load({
+      ...files,
+      'reader.yml': broken,
+      'near.yml': agent('near', 'import: {agents: [reader]}'),
+    });
+    expect(problems).toHaveLength(1);
+    expect(warnings.map(formatProblem)).toContain(
+      'agents/one/agents/reader/agent.yml:3:7: name: this one is called by name, because reader.yml has errors',
+    );
+    expect(catalog.agent('reader')?.agent.description).toBe('of one');
+    expect(catalog.agent('reader')?.tools.get('look')?.implementation).toMatchObject({ entrypoint: 'calculator' });
+    expect(catalog.agent('near')?.agents.size).toBe(0);
+    const scope = catalog.agent('two')?.agents.get('reader')?.scope;
+    expect(catalog.agent('reader', scope)?.agent.description).toBe('of two');
+    expect(catalog.agent('one')?.agents.get('reader')?.summary).toBe('Something');
+  });
+
+  test('[M2] a definition with errors that already has its name keeps it', () => {
+    const broken = agent('reader', 'import: {tools: [nothing]}');
+    const isCurrent = (_kind: string, _name: string, file: string): boolean => file === 'reader.yml';
+    const { catalog } = load({ ...files, 'reader.yml': broken }, { isCurrent });
+    expect(catalog.agent('reader')).toBeNull();
+  });
+
   test('[M2] each importer has its own, with its own imports; the one nearest the root is called by name', () => {
     const { catalog, problems, warnings } = load(files);
     expect(problems).toEqual([]);
