@@ -34,6 +34,7 @@ export function symbolsIn(steps: Json | undefined, symbols: Symbols = new Map())
     const meaning: Meaning = {
       path: `steps.${name}`,
       isWhole: WHOLE.has(type) || COMMAND.test(String(step['tool'] ?? '')),
+      isText: type === 'agent' || type === 'human',
       member: type === 'map' ? 'items' : type === 'parallel_race' ? 'result' : null,
     };
     for (const key of [step['id'], step['name'], type === 'human' ? step['response_var'] : null]) {

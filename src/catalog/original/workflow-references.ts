@@ -12,6 +12,8 @@ export interface Meaning {
   readonly path: string;
   /** Whether `.output` and `.result` are the whole result. */
   readonly isWhole: boolean;
+  /** Whether the result is text, so that `.status` can only mean that of the step. */
+  readonly isText: boolean;
   /** Names of the step's results, for groups that hold a list. */
   readonly member: string | null;
 }
@@ -82,7 +84,7 @@ export function translateCondition(written: string, names: Names): string {
   const isSimple = comparison !== null && !/&&|\|\||[()?:]/.test(written.replaceAll(/\$\([^()]{0,256}\)/g, ''));
   if (isSimple) {
     const [left, operator, right] = comparison;
-    return `${operand(left, names)} ${operator} ${operand(right, names)}`;
+    return statusCheck(left, operator, right, names) ?? `${operand(left, names)} ${operator} ${operand(right, names)}`;
   }
   const known = written.trim();
   const path = /^[A-Za-z_][\w.-]*$/.test(known) ? pathOf(known, names) : null;
@@ -90,9 +92,28 @@ export function translateCondition(written: string, names: Names): string {
   return translateText(written, names).replaceAll(/\$\(([\w.[\]-]+)\)/g, '$1');
 }
 
-function operand(written: string, names: Names): string {
+/** `steps.ask.status == 'success'` of a step whose result is text; null for any other comparison. */
+function statusCheck(left: string, operator: string, right: string, names: Names): string | null {
+  const [, name = ''] = STEP_STATUS.exec(referenced(left)) ?? [];
+  const status = right.replaceAll(/["']/g, '').toLowerCase();
+  const meaning = names.get(name);
+  if (meaning?.isText !== true || (operator !== '==' && operator !== '!=')) return null;
+  if (!SUCCEEDED.has(status) && !FAILED.has(status)) return null;
+  return `${meaning.path} ${(operator === '==') === SUCCEEDED.has(status) ? '!=' : '=='} null`;
+}
+
+const STEP_STATUS = /^(?:steps\.)?([\w-]+)\.status$/;
+const SUCCEEDED: ReadonlySet<string> = new Set(['success', 'succeeded', 'successful', 'completed', 'complete', 'ok']);
+const FAILED: ReadonlySet<string> = new Set(['failed', 'failure', 'error']);
+
+/** The name in a reference, or the text itself. */
+function referenced(written: string): string {
   const inner = /^["']?(?:\$\{([^{}]+)\}|\{\{([^{}]+)\}\}|\$\(([^()]+)\))["']?$/.exec(written);
-  const name = (inner?.[1] ?? inner?.[2] ?? inner?.[3] ?? written).trim();
+  return (inner?.[1] ?? inner?.[2] ?? inner?.[3] ?? written).trim();
+}
+
+function operand(written: string, names: Names): string {
+  const name = referenced(written);
   const path = /^[A-Za-z_][\w.[\]-]*$/.test(name) ? pathOf(name, names) : null;
   if (path !== null) return path;
   if (/^(?:-?\d+(?:\.\d+)?|true|false|null)$/.test(written) || /^(["']).*\1$/s.test(written)) return written;

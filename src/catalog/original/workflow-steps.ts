@@ -111,9 +111,9 @@ function convert(written: JsonObject, place: Place, conversion: Conversion): Ste
       if (written['items'] !== undefined)
         return group({ type, items: value(written['items']), steps: inner(written['steps'], 'steps') });
       const within = new Map(names);
-      within.set(String(written['as'] ?? 'item'), { path: 'item', isWhole: false, member: null });
+      within.set(String(written['as'] ?? 'item'), { path: 'item', isWhole: false, isText: false, member: null });
       if (type === 'reduce')
-        within.set(String(written['acc_var'] ?? 'acc'), { path: 'acc', isWhole: true, member: null });
+        within.set(String(written['acc_var'] ?? 'acc'), { path: 'acc', isWhole: true, isText: false, member: null });
       const field = written['steps'] === undefined ? 'step' : 'steps';
       const first = Array.isArray(written[field]) ? written[field].slice(0, 1) : written[field];
       return group({

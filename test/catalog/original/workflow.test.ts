@@ -291,9 +291,9 @@ steps:
 });
 
 const NAMES = new Map<string, Meaning>([
-  ['a', { path: 'steps.a', isWhole: false, member: null }],
-  ['agent', { path: 'steps.agent', isWhole: true, member: null }],
-  ['list', { path: 'steps.list', isWhole: false, member: 'items' }],
+  ['a', { path: 'steps.a', isWhole: false, isText: false, member: null }],
+  ['agent', { path: 'steps.agent', isWhole: true, isText: true, member: null }],
+  ['list', { path: 'steps.list', isWhole: false, isText: false, member: 'items' }],
 ]);
 
 describe('[M1] references of the original', () => {
@@ -315,6 +315,11 @@ describe('[M1] references of the original', () => {
     ["agent.output != 'x'", "steps.agent != 'x'"],
     ['$(steps.a.ok) == true', 'steps.a.ok == true'],
     ['input.flag', 'trigger.flag == true'],
+    ["$(steps.agent.status) == 'success'", 'steps.agent != null'],
+    ['agent.status != completed', 'steps.agent == null'],
+    ['${agent.status} == "failed"', 'steps.agent == null'],
+    ["agent.status == 'late'", "steps.agent.status == 'late'"],
+    ["$(steps.a.status) == 'success'", "steps.a.status == 'success'"],
     ["$(steps.a.x) == 'y' && ${a.z} > 1", "steps.a.x == 'y' && steps.a.z > 1"],
   ])('the condition %j', (written, expected) => {
     expect(translateCondition(written, NAMES)).toBe(expected);
