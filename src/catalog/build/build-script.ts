@@ -69,8 +69,11 @@ function filesOf(
   const main = entrypoint ?? `tool.${EXTENSION[runtime]}`;
   const found = new Map<string, string>();
   for (const [index, path] of named.entries()) {
-    const text = context.readFile(path, [...AT, 'files', index]);
-    if (text !== null) found.set(path, text);
+    const inside = path.endsWith('/') ? context.listFiles(path).slice(0, limits.scriptFiles + 1) : null;
+    for (const one of inside?.map((name) => `${path}${name}`) ?? [path]) {
+      const text = context.readFile(one, [...AT, 'files', index]);
+      if (text !== null) found.set(one, text);
+    }
   }
   if (runtime === 'python3' && entrypoint !== undefined) {
     for (const [path, text] of pythonImports(entrypoint, source, findFile)) found.set(path, text);

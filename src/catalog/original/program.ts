@@ -15,6 +15,8 @@ const COMPILED: ReadonlySet<Json> = new Set(['process', 'binary', 'exec', 'direc
 const AT = ['implementation'] as const;
 const IMAGE_ADVICE =
   'use implementation: {type: container, build: {files: [Dockerfile, …]}} with a Dockerfile that compiles it; it gets its input as JSON in the first argument and on standard input';
+const COMPILER_ADVICE =
+  'with the files beside the manifest and the compiler of the sandbox; an image has its own compiler: implementation: {type: container, build: {files: [Dockerfile, …]}}';
 const PACKAGE_ADVICE = 'use implementation: {type: container, build: {files, entrypoint, requirements}}';
 
 export function understandProgram(draft: Draft): void {
@@ -43,14 +45,40 @@ function gatherProgram(draft: Draft): void {
   for (const name of moved) draft.move([name], [...AT, name]);
 }
 
-/** The schema rejects the type, and the note says what to do. */
+/**
+ * A program with a build command is built in the sandbox by a script, at each call. The schema rejects the type of any
+ * other, and the note says what to do.
+ */
 function compiledProgram(draft: Draft): void {
   const runtime = draft.get([...AT, 'runtime']);
   const isCompiled = runtime !== undefined && COMPILED.has(runtime);
   if (!isCompiled && draft.get([...AT, 'type']) !== 'binary') return;
   const path = isCompiled ? [...AT, 'runtime'] : [...AT, 'type'];
-  draft.note(path, `a compiled program runs only from an image: ${IMAGE_ADVICE}`);
-  draft.set([...AT, 'type'], draft.get(path) ?? 'binary', path);
+  const script = isCompiled ? buildScript(draft) : null;
+  if (script === null) {
+    draft.note(path, `a compiled program runs only from an image: ${IMAGE_ADVICE}`);
+    draft.set([...AT, 'type'], draft.get(path) ?? 'binary', path);
+    return;
+  }
+  draft.note(path, `understood as a script that builds and starts the program at each call, ${COMPILER_ADVICE}`);
+  draft.set([...AT, 'type'], 'script', path);
+  draft.set([...AT, 'runtime'], 'shell', path);
+  draft.set([...AT, 'script'], script, path);
+  draft.set([...AT, 'files'], ['./'], path);
+  for (const name of ['entrypoint', 'build']) draft.remove([...AT, name]);
+  draft.remove(['build']);
+}
+
+/** Source code that builds the program in the folder of the manifest; null if no command is given. */
+function buildScript(draft: Draft): string | null {
+  const written = draft.get([...AT, 'build']) ?? draft.get(['build']);
+  const entrypoint = draft.get([...AT, 'entrypoint']);
+  if (!isJsonObject(written) || typeof written['command'] !== 'string' || typeof entrypoint !== 'string') return null;
+  const { command, cwd = '.' } = written;
+  const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`;
+  const folder = typeof cwd === 'string' ? cwd : '.';
+  const program = entrypoint.includes('/') ? entrypoint : `./${entrypoint}`;
+  return `cd "\${0%/*}" || exit 1\n( cd ${quoted(folder)} && ${command}\n) >&2 || exit 1\nexec ${quoted(program)} "$@"\n`;
 }
 
 /** What the script gets as its first argument. */

@@ -56,7 +56,7 @@ const implementation = z.discriminatedUnion('type', [
         .max(limits.scriptFiles)
         .optional()
         .describe(
-          'Further files that the script reads at run time. Python modules that it imports are found without it.',
+          'Further files that the script reads at run time; a path that ends with "/" means all files in a folder. Python modules that it imports are found without it.',
         ),
       argument: z
         .union([z.enum(['json', 'file']), z.strictObject({ parameter: z.string().min(1).max(64) })], {

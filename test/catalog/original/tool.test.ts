@@ -110,15 +110,33 @@ describe('[M1] the program of a tool of the original system', () => {
     ]);
   });
 
-  test.each([
-    'implementation: { runtime: process, entrypoint: ./build/pulse, build: { command: make } }\n',
-    'runtime: cpp\nentrypoint: pulse\n',
-  ])('that is compiled gives an error, and a warning that says what to do: %j', (body) => {
-    const { tool, problems, warnings } = load(body);
-    expect(tool).toBeNull();
-    expect(problems).toEqual([expect.stringMatching(/runtime: "(process|cpp)" is not allowed/)]);
-    expect(warnings.join()).toMatch(
-      /a compiled program runs only from an image: use implementation: \{type: container/,
+  test.each(['implementation: { runtime: process, entrypoint: ./build/pulse }\n', 'runtime: cpp\nentrypoint: pulse\n'])(
+    'that is compiled gives an error, and a warning that says what to do: %j',
+    (body) => {
+      const { tool, problems, warnings } = load(body);
+      expect(tool).toBeNull();
+      expect(problems).toEqual([expect.stringMatching(/runtime: "(process|cpp)" is not allowed/)]);
+      expect(warnings.join()).toMatch(
+        /a compiled program runs only from an image: use implementation: \{type: container/,
+      );
+    },
+  );
+
+  test('that is compiled by a command is a script that builds and starts it, with the files beside the manifest', () => {
+    const body =
+      'implementation: { runtime: process, entrypoint: pulse, build: { command: make pulse, cwd: "it\'s" } }\n';
+    const { tool, problems, warnings } = load(body, [
+      { path: "m/pulse/it's/main.c", text: 'int main;' },
+      { path: 'm/pulse/Makefile', text: 'pulse:' },
+    ]);
+    expect(problems).toEqual([]);
+    expect(warnings.join()).toMatch(/understood as a script that builds and starts the program at each call/);
+    const implementation = tool?.implementation;
+    if (implementation?.type !== 'script') throw new Error('no script');
+    expect(implementation).toMatchObject({ runtime: 'shell', launch: { argument: 'file', path: 'tool.sh' } });
+    expect(implementation.launch?.files).toMatchObject({ Makefile: 'pulse:', "it's/main.c": 'int main;' });
+    expect(implementation.source).toBe(
+      `cd "\${0%/*}" || exit 1\n( cd 'it'\\''s' && make pulse\n) >&2 || exit 1\nexec './pulse' "$@"\n`,
     );
   });
 
