@@ -4,10 +4,10 @@
  */
 import type { ManifestKind } from '../../domain/catalog.ts';
 import type { Draft } from '../read/draft.ts';
-import { understandAgent } from './agent.ts';
-import { understandRelic } from './relic.ts';
-import { understandTool } from './tool.ts';
-import { understandWorkflow } from './workflow.ts';
+import { understandAgent } from './agent/agent.ts';
+import { understandRelic } from './relic/relic.ts';
+import { understandTool } from './tool/tool.ts';
+import { understandWorkflow } from './workflow/workflow.ts';
 
 export function understand(kind: ManifestKind, draft: Draft): void {
   switch (kind) {

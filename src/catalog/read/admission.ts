@@ -14,7 +14,7 @@ import type { ManifestKind } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { ProblemLog } from '../check/problem-log.ts';
-import { skipReason } from '../original/skipped.ts';
+import { skipReason } from '../original/tool/skipped.ts';
 import type { ImportIndex } from './imports.ts';
 import type { Found } from './import-bindings.ts';
 import type { ReadDocument } from './read-file.ts';

@@ -12,7 +12,7 @@ import type { Issue } from '../check/issues.ts';
 import { normalise, withBody } from './aliases.ts';
 import { splitFrontMatter } from './front-matter.ts';
 import type { Normalised } from './aliases.ts';
-import { FEED_DOCUMENT } from '../original/feed-document.ts';
+import { FEED_DOCUMENT } from '../original/tool/feed-document.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';

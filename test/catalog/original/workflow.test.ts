@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
-import { translateCommand } from '../../../src/catalog/original/workflow-commands.ts';
-import { translateCondition, translateText } from '../../../src/catalog/original/workflow-references.ts';
-import type { Meaning } from '../../../src/catalog/original/workflow-references.ts';
+import { translateCommand } from '../../../src/catalog/original/workflow/workflow-commands.ts';
+import { translateCondition, translateText } from '../../../src/catalog/original/workflow/workflow-references.ts';
+import type { Meaning } from '../../../src/catalog/original/workflow/workflow-references.ts';
 
 const RELIC = 'kind: Relic\nversion: "1"\nname: store\nsummary: s\nimplementation: {type: edge, store: kv}\n';
 const AGENT = 'kind: Agent\nversion: "1"\nname: planner\nsummary: s\npersona: p\n';

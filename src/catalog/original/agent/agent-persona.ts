@@ -1,11 +1,11 @@
 /** Where agents of the original have their prompts: `persona` with paths, `context`, modules and skills. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
-import type { FieldPath } from '../check/problem.ts';
-import { quoted } from '../check/problem.ts';
-import { splitFrontMatter } from '../read/front-matter.ts';
-import type { Draft, Tolerance } from '../read/draft.ts';
-import { words } from './values.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import { quoted } from '../../check/problem.ts';
+import { splitFrontMatter } from '../../read/front-matter.ts';
+import type { Draft, Tolerance } from '../../read/draft.ts';
+import { words } from '../values.ts';
 
 /** Most characters of a module or a skill that become part of the persona. */
 const PART_CHARS = 4_000;

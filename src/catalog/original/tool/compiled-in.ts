@@ -2,7 +2,7 @@
  * Tools and feeds that agent-lib compiles into its program, and what this system has instead of each (M1). An agent that
  * imports one by name gets the substitute; a manifest that only describes one is skipped.
  */
-import type { Capability } from '../../domain/action-types.ts';
+import type { Capability } from '../../../domain/action-types.ts';
 
 export interface CompiledTool {
   /** A bundled tool with the same purpose, a capability that grants the same, or null: it does not exist here. */

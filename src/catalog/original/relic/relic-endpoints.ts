@@ -1,7 +1,7 @@
 /** Endpoints of the original's relics: `interface.endpoints`, addresses as text, and parameters that are not declared. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import type { Draft } from '../read/draft.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import type { Draft } from '../../read/draft.ts';
 
 const LISTS = [['interface', 'endpoints'], ['interface', 'operations'], ['operations']];
 

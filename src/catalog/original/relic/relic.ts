@@ -3,10 +3,10 @@
  * `health_check`, `persistence`, `deployment` and `environment` (MK1), or by `mode`, `port` and `compose_file`
  * (agent-lib).
  */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import type { FieldPath } from '../check/problem.ts';
-import type { Draft } from '../read/draft.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import type { Draft } from '../../read/draft.ts';
 import { understandEndpoints } from './relic-endpoints.ts';
 
 /** Fields that only the original has. */

@@ -1,7 +1,7 @@
 /** Workflow manifests of the original system: MK1's, and agent-lib's with steps by id. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import type { Draft } from '../read/draft.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import type { Draft } from '../../read/draft.ts';
 import { symbolsIn } from './step-symbols.ts';
 import { convertSteps, retryOf } from './workflow-steps.ts';
 import type { Conversion } from './workflow-steps.ts';

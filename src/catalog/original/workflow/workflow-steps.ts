@@ -2,8 +2,8 @@
  * Steps of the original's workflows: `{id, tool: …, params, on_error}` (agent-lib) and `{name, type, target, if, then}`
  * (MK1) become steps of this system.
  */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
 import { COMMAND, nameOf } from './step-symbols.ts';
 import type { Symbols } from './step-symbols.ts';
 import { translateCommand } from './workflow-commands.ts';

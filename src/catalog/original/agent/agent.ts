@@ -1,11 +1,11 @@
 /** Agent manifests of the original system. */
-import type { Draft } from '../read/draft.ts';
+import type { Draft } from '../../read/draft.ts';
 import { understandEngine } from './agent-engine.ts';
 import { understandFeeds } from './agent-feeds.ts';
 import { understandImports } from './agent-imports.ts';
 import { defaultPersona, understandPersona } from './agent-persona.ts';
 import { understandRuntime } from './agent-runtime.ts';
-import { words } from './values.ts';
+import { words } from '../values.ts';
 
 export function understandAgent(draft: Draft): void {
   emptyFields(draft);

@@ -1,6 +1,6 @@
 /** The names that references in the original's workflows may use: ids of steps, and variables of answers. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { Meaning } from './workflow-references.ts';
 
 export type Symbols = Map<string, Meaning>;

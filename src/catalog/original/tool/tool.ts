@@ -1,7 +1,7 @@
 /** Tool manifests of the original system. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import type { Draft } from '../read/draft.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import type { Draft } from '../../read/draft.ts';
 import { isFeedDocument, understandFeedDocument } from './feed-document.ts';
 import { understandProgram } from './program.ts';
 

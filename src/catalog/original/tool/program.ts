@@ -2,9 +2,9 @@
  * The program of a tool or feed (M1). Cortex-MK1 calls a script with its input as JSON in the first argument; agent-lib
  * passes it on standard input, and the first argument is the path of a file with it.
  */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
-import type { Draft } from '../read/draft.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
+import type { Draft } from '../../read/draft.ts';
 
 /** Fields of the top level that belong to the implementation in agent-lib. */
 const PROGRAM = ['runtime', 'entrypoint', 'script', 'input_type', 'text_param'] as const;

@@ -10,8 +10,8 @@
  *
  * Its effects are `idempotent`: polling is what a Feed is for, so a periodic feed may have it as its source.
  */
-import type { JsonObject } from '../../domain/json.ts';
-import type { Draft } from '../read/draft.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import type { Draft } from '../../read/draft.ts';
 
 /** The kind, in lower case. */
 export const FEED_DOCUMENT = 'feed';

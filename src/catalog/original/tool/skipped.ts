@@ -1,7 +1,7 @@
 /** Documents of the original system that describe something without a program of their own (M1). */
-import type { ManifestKind } from '../../domain/catalog.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { quoted } from '../check/problem.ts';
+import type { ManifestKind } from '../../../domain/catalog.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import { quoted } from '../../check/problem.ts';
 import { compiledFeed, compiledTool } from './compiled-in.ts';
 import { isFeedDocument } from './feed-document.ts';
 

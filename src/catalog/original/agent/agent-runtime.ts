@@ -1,9 +1,9 @@
 /** Limits and settings of a run of the original: `iteration_cap`, `runtime`, `context`, `compaction`, `memory`, `sandbox`. */
-import { isJsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
-import type { FieldPath } from '../check/problem.ts';
-import type { Draft } from '../read/draft.ts';
-import { wholeOf, words } from './values.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import type { Draft } from '../../read/draft.ts';
+import { wholeOf, words } from '../values.ts';
 
 export function understandRuntime(draft: Draft): void {
   runtime(draft);

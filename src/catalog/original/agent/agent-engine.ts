@@ -1,12 +1,12 @@
 /** `cognitive_engine` of the original: other names of providers, and parameters of one model. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
-import { MODEL_PROVIDERS } from '../../domain/manifest.ts';
-import { nearestNames } from '../../domain/nearest.ts';
-import type { FieldPath } from '../check/problem.ts';
-import { quoted } from '../check/problem.ts';
-import type { Draft } from '../read/draft.ts';
-import { numberOf, words } from './values.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
+import { MODEL_PROVIDERS } from '../../../domain/manifest.ts';
+import { nearestNames } from '../../../domain/nearest.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import { quoted } from '../../check/problem.ts';
+import type { Draft } from '../../read/draft.ts';
+import { numberOf, words } from '../values.ts';
 
 const PROVIDERS: Readonly<Record<string, (typeof MODEL_PROVIDERS)[number]>> = {
   google: 'gemini',

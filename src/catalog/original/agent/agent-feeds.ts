@@ -1,12 +1,12 @@
 /** Feeds of the original: `context_feeds` with other sources, and `import.feeds`. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { quoted } from '../check/problem.ts';
-import type { FieldPath } from '../check/problem.ts';
-import type { Draft } from '../read/draft.ts';
-import { INTERNAL_SOURCES } from '../schema/feed.ts';
-import { compiledFeed } from './compiled-in.ts';
-import { words } from './values.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
+import { quoted } from '../../check/problem.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import type { Draft } from '../../read/draft.ts';
+import { INTERNAL_SOURCES } from '../../schema/feed.ts';
+import { compiledFeed } from '../tool/compiled-in.ts';
+import { words } from '../values.ts';
 
 /** Other names of internal sources. */
 const SOURCES: Readonly<Record<string, (typeof INTERNAL_SOURCES)[number]>> = {

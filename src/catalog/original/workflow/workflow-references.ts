@@ -2,9 +2,9 @@
  * References in texts of the original's workflows: `${step.field}`, `${input.x}` and `{{ step.field }}` become
  * `$(steps.step.field)` and `$(trigger.x)`. A name that the workflow does not have stays as it is.
  */
-import type { Json } from '../../domain/json.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
+import type { Json } from '../../../domain/json.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
 
 /** What a name in a reference means. */
 export interface Meaning {

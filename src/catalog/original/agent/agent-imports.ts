@@ -1,11 +1,11 @@
 /** `import` of the original: compiled tools, variables, feeds, and kinds that do not exist here. */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
-import { quoted } from '../check/problem.ts';
-import type { FieldPath } from '../check/problem.ts';
-import type { Draft } from '../read/draft.ts';
-import { compiledTool } from './compiled-in.ts';
-import { words } from './values.ts';
+import { isJsonObject } from '../../../domain/json.ts';
+import type { Json } from '../../../domain/json.ts';
+import { quoted } from '../../check/problem.ts';
+import type { FieldPath } from '../../check/problem.ts';
+import type { Draft } from '../../read/draft.ts';
+import { compiledTool } from '../tool/compiled-in.ts';
+import { words } from '../values.ts';
 
 /** Kinds of imports that have no counterpart. */
 const IGNORED = ['metadata', 'amulets', 'monuments', 'harness', 'prompts'] as const;
