@@ -6,6 +6,7 @@
  */
 import { statSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { isatty } from 'node:tty';
 import pc from 'picocolors';
 import { loadOwn, readManifestFiles } from './manifest-files.ts';
 import { renderReport } from './migration/render.ts';
@@ -29,7 +30,7 @@ function readArguments(): { readonly folder: string; readonly json: boolean } {
 
 const { folder, json } = readArguments();
 const report = migrationReport(folder, readManifestFiles(folder), loadOwn(folder));
-const isTerminal = process.stdout.isTTY;
+const isTerminal = isatty(1);
 process.stdout.write(
   json
     ? `${JSON.stringify(report, null, 2)}\n`
