@@ -12,7 +12,7 @@ export const execution = z.object({
   output: json.describe(
     'The result of the tool, the answer of the agent, or the outputs of the workflow; null without one',
   ),
-  error: z.string().nullable().describe('Why there is no output; null if nothing failed'),
+  error: z.string().nullable().describe('Reason of the failure; null if the action did not fail'),
   error_type: z.string().nullable().describe('The code of the error; null if nothing failed'),
   started_at: at,
   completed_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),

@@ -47,7 +47,7 @@ export const manifestReport = z.object({
   manifests: manifestList,
   problems: z.array(issue).describe('Issues of manifests that do not load'),
   warnings: manifestWarnings,
-  skipped: z.array(issue).describe('YAML in the folder that is no manifest, such as compose files and settings'),
+  skipped: z.array(issue).describe('YAML files that are not manifests, such as Compose files and settings'),
 });
 
 export const manifestCheck = manifestReport.extend({ valid: flag('True if no problems were found') });

@@ -41,6 +41,7 @@ function run(runtime: ScriptRuntime, source: string, launch: Partial<ScriptLaunc
   return `${stdout}${stderr}`.replaceAll(folder, '.');
 }
 
+// The programs run directly, and not every developer's machine has them; CI installs them, and skips no test.
 const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined;
 
 describe('[M3] a script that needs more than its input', () => {

@@ -149,7 +149,7 @@ describe('[H1] POST /execute/agent', () => {
 
   test('a run that fails has the status of its error', async () => {
     const { ask } = edgeSystem({
-      // oxlint-disable-next-line require-yield
+      // oxlint-disable-next-line require-yield -- a stream that fails before its first text
       async *stream() {
         throw new Error('broken');
       },

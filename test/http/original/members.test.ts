@@ -141,7 +141,7 @@ describe('[H1] a message', () => {
 
   test('that fails is answered with an error as the last chunk', async () => {
     const chunks = await chunksOf({
-      // oxlint-disable-next-line require-yield
+      // oxlint-disable-next-line require-yield -- a stream that fails before its first text
       async *stream() {
         throw new Error('broken');
       },
