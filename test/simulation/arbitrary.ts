@@ -1,0 +1,204 @@
+/** Generates histories. Frequent values are harmless, so that most histories get far. */
+import * as fc from 'fast-check';
+import { ATTEMPT_ENDS } from './history.ts';
+import type {
+  ActionScript,
+  AgentSettings,
+  AttemptScript,
+  DecisionScript,
+  Fault,
+  GenerationScript,
+  History,
+  Item,
+  MessageScript,
+  Request,
+} from './history.ts';
+
+/** The first value usually, otherwise one of the others. The first is also the simplest, for shrinking. */
+function mostly<T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
+}
+
+/** Small numbers are frequent, because things that happen together find more. */
+const moment = fc.oneof(
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 40 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 400 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 8_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(60_000, 120_000) },
+);
+
+const duration = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom(0, 1, 5, 10, 40) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
+);
+
+const attempt: fc.Arbitrary<AttemptScript> = fc.record({
+  ms: duration,
+  end: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('ok' as const) },
+    { weight: 3, arbitrary: fc.constantFrom(...ATTEMPT_ENDS) },
+  ),
+});
+
+const places = (min: number, max: number, maxLength: number): fc.Arbitrary<number[]> =>
+  fc.array(fc.integer({ min, max }), { maxLength });
+
+const action: fc.Arbitrary<ActionScript> = fc.record({
+  target: fc.constantFrom('pure', 'unsafe', 'idempotent', 'unsafe', 'python', 'child', 'variable', 'late'),
+  mode: fc.constantFrom('async', 'async', 'sync', 'fire_and_forget'),
+  dependsOn: fc.option(
+    fc.oneof({ weight: 5, arbitrary: places(-3, -1, 2) }, { weight: 1, arbitrary: places(-3, 3, 2) }),
+    { freq: 1 },
+  ),
+  refers: mostly<readonly number[]>([], [-1], [-2], [-1, -2], [1]),
+  when: mostly<boolean | null>(null, true, false),
+  onError: mostly<'skip' | 'retry' | null>(null, 'skip', 'retry'),
+  retries: mostly<number | null>(null, 1, 2, 4),
+  timeoutS: mostly<number | null>(null, 1, 3),
+  priority: mostly(0, 5, -5),
+  key: mostly<number | null>(null, null, 0, 1),
+  attempts: fc.array(attempt, { minLength: 1, maxLength: 3 }),
+});
+
+const response: fc.Arbitrary<Item> = fc.record({
+  type: fc.constant('response' as const),
+  final: fc.constantFrom(true, true, false, null),
+  refers: places(0, 3, 2),
+});
+
+const item: fc.Arbitrary<Item> = fc.oneof(
+  { weight: 7, arbitrary: fc.record({ type: fc.constant('action' as const), action }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constantFrom('thought' as const, 'bare' as const),
+      words: fc.integer({ min: 1, max: 60 }),
+    }),
+  },
+  { weight: 2, arbitrary: response },
+  { weight: 1, arbitrary: fc.constant({ type: 'broken' as const }) },
+);
+
+const generation: fc.Arbitrary<GenerationScript> = fc
+  .record({
+    items: fc.array(item, { maxLength: 6 }),
+    answer: fc.option(response, { freq: 2 }),
+    finish: mostly<GenerationScript['finish']>('stop', 'stop', 'length', 'content_filter', 'error', 'throws', 'silent'),
+    pieceChars: fc.constantFrom(1_000, 200, 40, 9),
+    gapMs: fc.constantFrom(0, 0, 1, 10, 200),
+    reportsUsage: fc.boolean(),
+  })
+  .map(({ answer, items, ...rest }) => ({ ...rest, items: answer === null ? items : [...items, answer] }));
+
+const message: fc.Arbitrary<MessageScript> = fc.record({
+  type: mostly<MessageScript['type']>('message', 'text'),
+  at: moment,
+  ifBusy: mostly<MessageScript['ifBusy']>('queue', 'reject'),
+  repeats: mostly(false, true),
+  generations: fc.array(generation, { minLength: 1, maxLength: 3 }),
+});
+
+const decision: fc.Arbitrary<DecisionScript> = fc.record({
+  afterMs: fc.oneof(
+    { weight: 4, arbitrary: fc.integer({ min: 0, max: 500 }) },
+    // Around and after the expiry.
+    { weight: 1, arbitrary: fc.constantFrom(29_999, 30_000, 30_001, 90_000) },
+  ),
+  approved: fc.boolean(),
+  times: mostly(1, 0, 2),
+});
+
+const request: fc.Arbitrary<Request> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('reader' as const),
+      at: moment,
+      fromEnd: fc.boolean(),
+      pauseMs: mostly(0, 20, 300),
+      reads: mostly<number | null>(null, 1, 3),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('cancel' as const), at: moment }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('delete' as const), at: moment }) },
+);
+
+const keeps = fc.constantFrom(0, 1, 0.5);
+const portCall = fc.oneof(
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 250 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 1_000 }) },
+);
+const life = fc.integer({ min: 1, max: 4 });
+
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ type: fc.constant('crash' as const), life, call: portCall, keeps }) },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('eviction' as const), at: moment, keeps }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('write' as const),
+      life,
+      statement: fc.integer({ min: 20, max: 160 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('sync' as const),
+      life,
+      sync: fc.integer({ min: 1, max: 40 }),
+      keeps,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('slow_disk' as const), at: moment, ms: fc.constantFrom(1, 20, 500) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('full_disk' as const),
+      at: moment,
+      forMs: fc.constantFrom(50, 1_000),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('clock' as const),
+      at: moment,
+      byMs: fc.constantFrom(-5_000, 5_000, 40_000, -600_000),
+    }),
+  },
+);
+
+const agent: fc.Arbitrary<AgentSettings> = fc.record({
+  maxParallelActions: fc.constantFrom(5, 2, 1),
+  maxIterations: fc.constantFrom(10, 3, 1),
+  maxActions: mostly(2_000, 3, 6),
+  modelCalls: mostly(100, 2, 4),
+  seconds: mostly(3_600, 2, 20),
+  failFast: mostly(false, true),
+  supervised: mostly(false, true),
+  feed: mostly(false, true),
+});
+
+export const histories: fc.Arbitrary<History> = fc.record({
+  order: fc.nat(),
+  agent,
+  messages: fc.array(message, { minLength: 1, maxLength: 3 }),
+  decisions: fc.array(decision, { maxLength: 3 }),
+  requests: fc.array(request, { maxLength: 4 }),
+  faults: fc.oneof(
+    { weight: 1, arbitrary: fc.constant([]) },
+    { weight: 4, arbitrary: fc.array(fault, { minLength: 1, maxLength: 4 }) },
+  ),
+});
+
+/** The history of a seed: always the same for the same generator. */
+export function historyOf(seed: number): History {
+  const [history] = fc.sample(histories, { seed, numRuns: 1 });
+  if (history === undefined) throw new Error('no history was generated');
+  return history;
+}

@@ -1,0 +1,139 @@
+/**
+ * A history: everything that happens to one session, as plain data. The world (world/world.ts) runs it, a failing one
+ * is shrunk (shrink.ts), printed (print.ts) and stored as a named test (histories/).
+ *
+ * Times are milliseconds of the world's clock since the beginning.
+ */
+import type { FinishReason } from '../../src/domain/ports.ts';
+
+/** Settings of the agent. */
+export interface AgentSettings {
+  readonly maxParallelActions: number;
+  readonly maxIterations: number;
+  readonly maxActions: number;
+  readonly modelCalls: number;
+  readonly seconds: number;
+  readonly failFast: boolean;
+  /** Unsafe actions need an approval. */
+  readonly supervised: boolean;
+  /** It has a periodic feed, whose source is a pure tool. */
+  readonly feed: boolean;
+}
+
+/** What an action calls. `python` runs on the runner, `child` in another session. */
+export const TARGETS = ['pure', 'idempotent', 'unsafe', 'late', 'python', 'child', 'variable'] as const;
+export type Target = (typeof TARGETS)[number];
+
+/**
+ * How an attempt ends.
+ *
+ *  - `fails`: retryable; the target may have done its work. `refuses`: not retryable.
+ *  - `unreached`: retryable; the target has done nothing.
+ *  - `silent`: no answer until it is aborted. `deaf`: as `ok`, and ignores an abort.
+ *  - `throws`: an exception of the executor, after the work was done.
+ *  - `lost`: the work is done, and its answer is lost.
+ */
+export const ATTEMPT_ENDS = ['ok', 'fails', 'refuses', 'unreached', 'silent', 'deaf', 'throws', 'lost'] as const;
+export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
+
+export interface AttemptScript {
+  readonly ms: number;
+  readonly end: AttemptEnd;
+}
+
+export interface ActionScript {
+  readonly target: Target;
+  readonly mode: 'sync' | 'async' | 'fire_and_forget';
+  /** Places of other actions, relative to this one; null: the field is absent. */
+  readonly dependsOn: readonly number[] | null;
+  /** Places of other actions whose results are parameters, relative to this one. */
+  readonly refers: readonly number[];
+  readonly when: boolean | null;
+  readonly onError: 'skip' | 'retry' | null;
+  readonly retries: number | null;
+  readonly timeoutS: number | null;
+  readonly priority: number;
+  /** Number of an idempotency key that actions share. */
+  readonly key: number | null;
+  /** The last one repeats. */
+  readonly attempts: readonly AttemptScript[];
+}
+
+export type Item =
+  | { readonly type: 'action'; readonly action: ActionScript }
+  | { readonly type: 'thought' | 'bare'; readonly words: number }
+  /** `refers`: places of actions, counted from the first of the generation. */
+  | { readonly type: 'response'; readonly final: boolean | null; readonly refers: readonly number[] }
+  /** An action whose body is no JSON. */
+  | { readonly type: 'broken' };
+
+/** One generation of the model. */
+export interface GenerationScript {
+  readonly items: readonly Item[];
+  /** `throws`: the provider gives up. `silent`: the stream stays open. */
+  readonly finish: FinishReason | 'throws' | 'silent';
+  readonly pieceChars: number;
+  readonly gapMs: number;
+  readonly reportsUsage: boolean;
+}
+
+/** A message, or posted protocol text: then the first generation is the text. */
+export interface MessageScript {
+  readonly type: 'message' | 'text';
+  readonly at: number;
+  readonly ifBusy: 'queue' | 'reject';
+  /** The client sends it again, with the same idempotency key, even if it was accepted. */
+  readonly repeats: boolean;
+  readonly generations: readonly GenerationScript[];
+}
+
+/** What a person does about the nth approval request. */
+export interface DecisionScript {
+  /** After the request was seen. */
+  readonly afterMs: number;
+  readonly approved: boolean;
+  readonly times: number;
+}
+
+/** Other requests of clients. */
+export type Request =
+  | { readonly type: 'cancel'; readonly at: number }
+  | { readonly type: 'delete'; readonly at: number }
+  /** An event stream of the session. */
+  | {
+      readonly type: 'reader';
+      readonly at: number;
+      /** It begins with the events that exist, rather than with the first. */
+      readonly fromEnd: boolean;
+      /** Pause after each read. */
+      readonly pauseMs: number;
+      /** It disconnects after this many reads, and reconnects. */
+      readonly reads: number | null;
+    };
+
+export type Fault =
+  /**
+   * A host ends at its nth call of a port, which is as good as any await: between two calls nothing of it is visible.
+   * `keeps`: the part of its unsynced writes that persists.
+   */
+  | { readonly type: 'crash'; readonly life: number; readonly call: number; readonly keeps: number }
+  /** The host ends at a time. */
+  | { readonly type: 'eviction'; readonly at: number; readonly keeps: number }
+  /** The nth statement of a host that writes fails, and the host continues. */
+  | { readonly type: 'write'; readonly life: number; readonly statement: number }
+  /** The nth sync of a host fails, and the platform resets the host. */
+  | { readonly type: 'sync'; readonly life: number; readonly sync: number; readonly keeps: number }
+  /** Syncs take this long from now on. */
+  | { readonly type: 'slow_disk'; readonly at: number; readonly ms: number }
+  | { readonly type: 'full_disk'; readonly at: number; readonly forMs: number }
+  | { readonly type: 'clock'; readonly at: number; readonly byMs: number };
+
+export interface History {
+  /** Decides what happens first among things that happen at the same time. */
+  readonly order: number;
+  readonly agent: AgentSettings;
+  readonly messages: readonly MessageScript[];
+  readonly decisions: readonly DecisionScript[];
+  readonly requests: readonly Request[];
+  readonly faults: readonly Fault[];
+}

@@ -1,0 +1,35 @@
+/** All invariants. */
+import type { Observation } from '../observation.ts';
+import { bounded } from './bounded.ts';
+import { everythingEnds } from './everything-ends.ts';
+import { foldedText } from './folded-text.ts';
+import type { Invariant, Violation } from './invariant.ts';
+import { nothingAfterEnd } from './nothing-after-end.ts';
+import { oneEnd } from './one-end.ts';
+import { order } from './order.ts';
+import { parkedIsFree } from './parked-is-free.ts';
+import { recordedFirst } from './recorded-first.ts';
+import { sameEvents } from './same-events.ts';
+import { sameReplay } from './same-replay.ts';
+import { unsafeOnce } from './unsafe-once.ts';
+import { withinLimits } from './within-limits.ts';
+
+export const INVARIANTS: readonly Invariant[] = [
+  oneEnd,
+  unsafeOnce,
+  recordedFirst,
+  sameEvents,
+  foldedText,
+  nothingAfterEnd,
+  order,
+  withinLimits,
+  parkedIsFree,
+  sameReplay,
+  everythingEnds,
+  bounded,
+];
+
+/** The violations of all invariants. */
+export function violationsOf(seen: Observation): Violation[] {
+  return INVARIANTS.flatMap(({ name, check }) => [...check(seen)].map((what) => ({ invariant: name, what })));
+}

@@ -1,0 +1,27 @@
+import type { Invariant } from './invariant.ts';
+import { actionsOf } from '../script.ts';
+
+/** Rows of the recovery notes: one for each run and feed. */
+const FEEDS = 1;
+
+export const bounded: Invariant = {
+  name: 'bounded',
+  holds: 'Rows and timers stay within what the history can need, and nothing is left at the end.',
+  *check({ history, sizes, runs, events }) {
+    if (sizes === null) return;
+    const { rows, mostTimers, timersLeft, holdsLeft } = sizes;
+    if (holdsLeft > 0) yield `the host is kept ${holdsLeft} times at the end`;
+    const actions = history.messages.flatMap(({ generations }) => generations.flatMap(actionsOf)).length;
+    // Each action has a timeout or a retry; each run its time budget and its stream; the rest is for readers and feeds.
+    const timers = actions * 2 + history.messages.length * 6 + history.requests.length * 3 + 20;
+    if (mostTimers > timers) yield `${mostTimers} timers at once (expected: at most ${timers})`;
+    if (timersLeft > timers) yield `${timersLeft} timers are left`;
+    const notes = rows['taken_up'] ?? 0;
+    if (notes > runs.length + FEEDS) yield `${notes} notes about recoveries of ${runs.length} runs`;
+    const perRun = 60 + actions * 12;
+    if (events.length > runs.length * perRun) yield `${events.length} events of ${runs.length} runs`;
+    if ((rows['inputs'] ?? 0) > events.length + runs.length * 40) yield `${rows['inputs']} rows of inputs`;
+    if ((rows['outcomes'] ?? 0) > actions) yield `${rows['outcomes']} stored outcomes of ${actions} actions`;
+    if ((rows['variables'] ?? 0) > actions) yield `${rows['variables']} variables of ${actions} actions`;
+  },
+};

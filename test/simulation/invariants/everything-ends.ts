@@ -1,0 +1,32 @@
+import { factsOf } from './invariant.ts';
+import type { Invariant } from './invariant.ts';
+
+export const everythingEnds: Invariant = {
+  name: 'everything ends',
+  holds: 'Every accepted message has one run, and every run ends, without a client that helps.',
+  *check(seen) {
+    if (seen.stuck !== null) yield seen.stuck;
+    if (seen.isDeleted || seen.stuck !== null) return;
+    for (const { run, status, isOpen } of seen.runs) {
+      if (isOpen || !['completed', 'failed', 'cancelled'].includes(status)) yield `run ${run} is ${status}`;
+    }
+    const answered = new Map<number, number>();
+    for (const { message, run } of factsOf(seen, 'message_answered')) {
+      if (run === null) continue;
+      const before = answered.get(message);
+      if (before !== undefined && before !== run)
+        yield `message ${message} was answered with the runs ${before} and ${run}`;
+      answered.set(message, run);
+      if (seen.messageOf.get(run) !== message) yield `message ${message} was accepted as run ${run}, which is lost`;
+    }
+    for (const [message, runs] of Map.groupBy(seen.messageOf, ([, message]) => message)) {
+      if (seen.history.messages[message]?.type !== 'message') continue;
+      if (runs.length > 1) yield `message ${message} has ${runs.length} runs`;
+    }
+    const ends = new Map<string, number>();
+    for (const { type, run_id: run } of seen.events) {
+      if (/^agent_(completed|failed|cancelled)$/.test(type)) ends.set(run, (ends.get(run) ?? 0) + 1);
+    }
+    for (const [run, count] of ends) if (count > 1) yield `${run} ended ${count} times`;
+  },
+};

@@ -1,0 +1,50 @@
+/** The form of an invariant, and what several of them read. */
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { Fact, Observation } from '../observation.ts';
+
+/** Something that holds in every history. */
+export interface Invariant {
+  readonly name: string;
+  /** What holds, as one sentence. */
+  readonly holds: string;
+  /** Yields a sentence for each violation. */
+  readonly check: (seen: Observation) => Iterable<string>;
+}
+
+export interface Violation {
+  readonly invariant: string;
+  readonly what: string;
+}
+
+type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
+
+export function factsOf<T extends Fact['type']>({ facts }: Observation, type: T): FactOf<T>[] {
+  return facts.filter((fact): fact is FactOf<T> => fact.type === type);
+}
+
+/** The run's number in its session, 1-based. */
+function runOf({ run_id: id }: Pick<SessionEvent, 'run_id'>): number {
+  return Number(id.slice(id.lastIndexOf('_') + 1));
+}
+
+const ACTION_ENDS: ReadonlySet<SessionEvent['type']> = new Set<SessionEvent['type']>([
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+  'action_rejected',
+]);
+
+export function endsAction(event: SessionEvent): boolean {
+  return ACTION_ENDS.has(event.type);
+}
+
+/** An action of a run. Its id is unique in the history, unless it is rejected. */
+export function actionOf(event: SessionEvent): string {
+  return `run ${runOf(event)}, iteration ${event.iteration}, ${event.action_id ?? ''}`;
+}
+
+/** The events of each run, in order. */
+export function byRun(events: readonly SessionEvent[]): Map<number, SessionEvent[]> {
+  return Map.groupBy(events, runOf);
+}

@@ -1,0 +1,19 @@
+import { actionOf, endsAction } from './invariant.ts';
+import type { Invariant } from './invariant.ts';
+
+export const oneEnd: Invariant = {
+  name: 'one end',
+  holds: 'Every accepted action ends exactly once.',
+  *check({ events, isDeleted, stuck }) {
+    const ends = new Map<string, number>();
+    for (const event of events) {
+      if (event.type === 'action_queued') ends.set(actionOf(event), 0);
+      else if (endsAction(event)) ends.set(actionOf(event), (ends.get(actionOf(event)) ?? 0) + 1);
+    }
+    for (const [action, count] of ends) {
+      if (count > 1) yield `${action} ended ${count} times`;
+      // A deletion ends the journal, and with it what was not finished.
+      if (count === 0 && !isDeleted && stuck === null) yield `${action} has no end`;
+    }
+  },
+};

@@ -1,0 +1,54 @@
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { scriptOf } from '../script.ts';
+import { actionOf, byRun, endsAction } from './invariant.ts';
+import type { Invariant } from './invariant.ts';
+
+export const order: Invariant = {
+  name: 'order',
+  holds: 'No action starts before what it depends on has succeeded, or before an earlier sync action has ended.',
+  *check({ events, history }) {
+    for (const ofRun of byRun(events).values()) {
+      const ends = new Map<string, SessionEvent>();
+      const queued: Extract<SessionEvent, { type: 'action_queued' }>[] = [];
+      for (const event of ofRun) {
+        if (event.type === 'action_queued') queued.push(event);
+        if (endsAction(event) && event.action_id !== undefined) ends.set(event.action_id, event);
+        if (event.type !== 'action_started' || event.data.attempt > 1) continue;
+        const own = queued.find(({ action_id: id }) => id === event.action_id);
+        if (own === undefined) {
+          yield `${actionOf(event)} started before it was accepted`;
+          continue;
+        }
+        for (const needed of own.data.depends_on) {
+          const end = ends.get(needed);
+          if (end === undefined) yield `${actionOf(event)} started before ${needed} had ended`;
+          else if (!satisfies(end, scriptOf(history.messages, needed)?.onError === 'skip')) {
+            yield `${actionOf(event)} started, and ${needed} is ${end.type}`;
+          }
+        }
+        if (scriptOf(history.messages, event.action_id)?.dependsOn !== null) continue;
+        for (const barrier of barriersOf(queued, own)) {
+          if (!ends.has(barrier.action_id))
+            yield `${actionOf(event)} started before the barrier ${barrier.action_id} ended`;
+        }
+      }
+    }
+  },
+};
+
+function satisfies(end: SessionEvent, mayFail: boolean): boolean {
+  if (end.type === 'action_completed') return true;
+  if (end.type === 'action_skipped') return end.data.reason === 'condition';
+  return end.type === 'action_failed' && mayFail;
+}
+
+type Queued = Extract<SessionEvent, { type: 'action_queued' }>;
+
+/** The sync actions before it. None in a generation where a sync action needs a later one: then some do not hold (S4). */
+function barriersOf(queued: readonly Queued[], own: Queued): Queued[] {
+  const all = queued.filter(({ iteration }) => iteration === own.iteration);
+  const placeOf = (id: string): number => all.findIndex(({ action_id }) => action_id === id);
+  const isForward = all.some(({ data }, at) => data.depends_on.some((id) => placeOf(id) > at));
+  if (isForward) return [];
+  return all.slice(0, all.indexOf(own)).filter(({ data }) => data.mode === 'sync');
+}

@@ -1,0 +1,57 @@
+import { limits } from '../../../src/domain/limits.ts';
+import { scriptOf } from '../script.ts';
+import { byRun, endsAction, factsOf } from './invariant.ts';
+import type { Invariant } from './invariant.ts';
+
+/** Actions that use no slot (S5). */
+const WITHOUT_SLOT: ReadonlySet<string> = new Set(['agent', 'workflow', 'internal']);
+/** The tool of which two may run at once. */
+const NARROW = { name: 'idempotent', concurrency: 2 };
+
+export const withinLimits: Invariant = {
+  name: 'within limits',
+  holds: 'No run has more running actions, attempts, actions, iterations or model calls than it may.',
+  *check(seen) {
+    const { agent, messages } = seen.history;
+    for (const [run, events] of byRun(seen.events)) {
+      const running = new Map<string, string>();
+      const types = new Map<string, string>();
+      let accepted = 0;
+      let iterations = 0;
+      for (const event of events) {
+        const id = event.action_id ?? '';
+        if (event.type === 'iteration_started') iterations += 1;
+        if (event.type === 'action_queued') {
+          accepted += 1;
+          types.set(id, event.data.type);
+        }
+        if (endsAction(event) || event.type === 'action_retrying') running.delete(id);
+        if (event.type !== 'action_started') continue;
+        running.set(id, event.action_name ?? '');
+        const most = mostAttempts(messages, id);
+        if (event.data.attempt > most) yield `run ${run}: attempt ${event.data.attempt} of ${id} (allowed: ${most})`;
+        const slots = [...running.keys()].filter((other) => !WITHOUT_SLOT.has(types.get(other) ?? '')).length;
+        if (slots > agent.maxParallelActions)
+          yield `run ${run}: ${slots} actions run in ${agent.maxParallelActions} slots`;
+        const narrow = [...running.values()].filter((name) => name === NARROW.name).length;
+        if (narrow > NARROW.concurrency) yield `run ${run}: ${narrow} of ${NARROW.name} run`;
+      }
+      if (accepted > agent.maxActions) yield `run ${run}: ${accepted} actions (allowed: ${agent.maxActions})`;
+      // One more is the last one, which only answers.
+      if (iterations > agent.maxIterations + 1)
+        yield `run ${run}: ${iterations} iterations (allowed: ${agent.maxIterations})`;
+    }
+    for (const [message, calls] of Map.groupBy(factsOf(seen, 'model_called'), (fact) => fact.message)) {
+      if (calls.length > agent.modelCalls + limits.cutGenerations) {
+        yield `message ${message}: ${calls.length} model calls (allowed: ${agent.modelCalls})`;
+      }
+    }
+    const waiting = seen.facts.filter((fact) => fact.type === 'message_answered' && fact.code === 'queue_full');
+    if (waiting.length > messages.length * 2) yield 'more messages were refused than were sent';
+  },
+};
+
+function mostAttempts(messages: Parameters<typeof scriptOf>[0], token: string): number {
+  const script = scriptOf(messages, token);
+  return script?.retries ?? limits.retryAttempts;
+}

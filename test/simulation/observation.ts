@@ -1,0 +1,88 @@
+/** What a world has seen of one history. The invariants read nothing else. */
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { History } from './history.ts';
+
+/** An observed fact, in order. `at`: milliseconds of the world's clock. */
+export type Fact = { readonly at: number } & (
+  | { readonly type: 'host_started'; readonly life: number }
+  | { readonly type: 'host_ended'; readonly life: number; readonly why: string }
+  /** The client got an answer: the run's number, or the error's code. */
+  | { readonly type: 'message_answered'; readonly message: number; readonly run: number | null; readonly code: string }
+  | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
+  | { readonly type: 'deleted' }
+  | { readonly type: 'approval_seen'; readonly approval: string }
+  | { readonly type: 'decision_answered'; readonly approval: string; readonly approved: boolean; readonly code: string }
+  /** An event reached readers. `isDurable`: it was on disk as it was sent. */
+  | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
+  /** A model call of a run: `call` counts those of the message, from 0. */
+  | { readonly type: 'model_called'; readonly message: number; readonly call: number }
+  /** The last part of a generation was handed over. */
+  | { readonly type: 'generation_delivered'; readonly message: number; readonly call: number; readonly finish: string }
+  /** A target did its work. `isRecorded`: the start of the attempt was on disk. */
+  | {
+      readonly type: 'effect';
+      readonly token: string;
+      readonly target: string;
+      readonly key: string;
+      readonly attempt: number;
+      readonly isRecorded: boolean;
+    }
+  | { readonly type: 'attempt_answered'; readonly token: string; readonly attempt: number; readonly end: string }
+  /** The session waits for people only. */
+  | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
+  | { readonly type: 'work_failed'; readonly message: string }
+);
+
+/** The frames that one reader got, over all of its connections. */
+export interface ReaderLog {
+  readonly name: string;
+  /** The seq that it had at its beginning. */
+  readonly from: number;
+  readonly frames: readonly ReaderFrame[];
+}
+
+export interface ReaderFrame {
+  readonly event: SessionEvent;
+  /** The event as it is sent. */
+  readonly text: string;
+  /** Number of the connection, from 0: a new one continues after the last journaled event. */
+  readonly connection: number;
+}
+
+export interface RunEnd {
+  readonly run: number;
+  readonly status: string;
+  readonly isOpen: boolean;
+}
+
+/** Sizes at the end. */
+export interface Sizes {
+  /** Rows, by table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly mostTimers: number;
+  readonly timersLeft: number;
+  readonly holdsLeft: number;
+}
+
+/** The state that a host shows, before and after it was replaced while nothing happened. */
+export interface Replacement {
+  readonly when: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface Observation {
+  readonly history: History;
+  readonly facts: readonly Fact[];
+  /** The journal at the end, or as far as it was published if the session was deleted. */
+  readonly events: readonly SessionEvent[];
+  readonly isDeleted: boolean;
+  readonly readers: readonly ReaderLog[];
+  readonly runs: readonly RunEnd[];
+  /** The message of each run, by run number. */
+  readonly messageOf: ReadonlyMap<number, number>;
+  readonly replacements: readonly Replacement[];
+  readonly sizes: Sizes | null;
+  /** Why the world ended before everything was over; null if everything was over. */
+  readonly stuck: string | null;
+}

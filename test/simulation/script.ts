@@ -1,0 +1,105 @@
+/** The protocol text of a generation, and the ids in it. */
+import type { ActionScript, GenerationScript, Item, MessageScript } from './history.ts';
+
+/** Which action of the history: of the nth message, its nth generation, and its nth action, all from 0. */
+export interface ActionPlace {
+  readonly message: number;
+  readonly generation: number;
+  readonly action: number;
+}
+
+/** The id of an action, which is also the token that its target sees. Unique in its history. */
+function tokenOf({ message, generation, action }: ActionPlace): string {
+  return `m${message}g${generation}a${action}`;
+}
+
+export function placeOf(token: string): ActionPlace | null {
+  const found = /^m(\d+)g(\d+)a(\d+)$/.exec(token);
+  if (found === null) return null;
+  return { message: Number(found[1]), generation: Number(found[2]), action: Number(found[3]) };
+}
+
+export function actionsOf({ items }: GenerationScript): ActionScript[] {
+  return items.flatMap((item) => (item.type === 'action' ? [item.action] : []));
+}
+
+export function scriptOf(messages: readonly MessageScript[], token: string): ActionScript | null {
+  const place = placeOf(token);
+  if (place === null) return null;
+  const generation = messages[place.message]?.generations[place.generation];
+  return generation === undefined ? null : (actionsOf(generation)[place.action] ?? null);
+}
+
+/** The text that the model, or the client, writes. */
+export function textOf(message: number, generation: number, script: GenerationScript): string {
+  const count = actionsOf(script).length;
+  let action = 0;
+  const idAt = (place: number): string | null =>
+    place >= 0 && place < count ? tokenOf({ message, generation, action: place }) : null;
+  return script.items
+    .map((item) => (item.type === 'action' ? actionText(item.action, action++, idAt) : textOfItem(item, idAt)))
+    .join('\n');
+}
+
+type IdAt = (place: number) => string | null;
+
+function textOfItem(item: Exclude<Item, { type: 'action' }>, idAt: IdAt): string {
+  switch (item.type) {
+    case 'thought':
+      return `<thought>${words(item.words)}</thought>`;
+    case 'bare':
+      return words(item.words);
+    case 'response': {
+      const final = item.final === null ? '' : ` final="${item.final}"`;
+      const values = item.refers.flatMap((place) => idAt(place) ?? []).map((id) => ` and $${id}`);
+      return `<response${final}>The values${values.join('')} are here.</response>`;
+    }
+    case 'broken':
+      return '<action type="tool" mode="async" id="broken">{"name": </action>';
+  }
+}
+
+function actionText(script: ActionScript, place: number, idAt: IdAt): string {
+  const { target, mode, dependsOn, refers, when, onError, retries, timeoutS, priority, key } = script;
+  const id = idAt(place) ?? '';
+  const near = (distances: readonly number[]): string[] =>
+    [...new Set(distances)].flatMap((distance) => (distance === 0 ? [] : (idAt(place + distance) ?? [])));
+  const fields = {
+    ...(dependsOn === null ? {} : { depends_on: near(dependsOn) }),
+    ...(when === null ? {} : { when: String(when) }),
+    ...(onError === null ? {} : { on_error: onError }),
+    ...(retries === null ? {} : { retry: { max_attempts: retries, delay: 0.05 } }),
+    ...(timeoutS === null ? {} : { timeout: timeoutS }),
+    ...(priority === 0 ? {} : { priority }),
+    ...(key === null ? {} : { idempotency_key: `key-${key}-${target}` }),
+  };
+  const values = near(refers).map((other) => `$${other}`);
+  const body = JSON.stringify({ ...callOf(target, id, values), ...fields });
+  return `<action type="${typeOf(target)}" mode="${mode}" id="${id}">${body}</action>`;
+}
+
+function typeOf(target: ActionScript['target']): string {
+  if (target === 'python') return 'python';
+  if (target === 'child') return 'agent';
+  return target === 'variable' ? 'internal' : 'tool';
+}
+
+function callOf(target: ActionScript['target'], token: string, values: readonly string[]): object {
+  switch (target) {
+    case 'python':
+      return { parameters: { code: `print("${token}")`, ...(values.length === 0 ? {} : { values }) } };
+    case 'child':
+      return {
+        name: 'helper',
+        parameters: { message: token, ...(values.length === 0 ? {} : { context: { values } }) },
+      };
+    case 'variable':
+      return { name: 'set_variable', parameters: { key: token, value: values } };
+    default:
+      return { name: target, parameters: { token, values } };
+  }
+}
+
+function words(count: number): string {
+  return Array.from({ length: count }, (_, at) => `word${at}`).join(' ');
+}

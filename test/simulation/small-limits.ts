@@ -1,0 +1,13 @@
+/** Limits that short histories reach. Imported before the engine, because some statements contain a limit. */
+import { limits } from '../../src/domain/limits.ts';
+
+Object.assign(limits, {
+  approvalExpiryMs: 30_000,
+  inlineBytes: 400,
+  pageRows: 7,
+  queuedMessages: 2,
+  readerPageBytes: 1_500,
+  readerQueueBytes: 4_000,
+  rowBytes: 1_200,
+  unsavedTextChars: 120,
+});

@@ -1,0 +1,137 @@
+/** Clients of the session: messages, cancels, decisions and the deletion. A request without an answer is repeated. */
+import { EngineError } from '../../../src/domain/errors.ts';
+import type { DecisionScript, MessageScript } from '../history.ts';
+import { textOf } from '../script.ts';
+import type { Host } from './host.ts';
+import { DiskFailure, HostGone } from './life.ts';
+import { markOf } from './model.ts';
+import type { Stage } from './stage.ts';
+
+const REPEAT_MS = 25;
+/** A client that gets no answer this often gives up. */
+const MOST_REPEATS = 20;
+const APPROVE: DecisionScript = { afterMs: 50, approved: true, times: 1 };
+
+/** The host was lost during the request. */
+const LOST = Symbol('lost');
+
+export class Clients {
+  readonly #stage: Stage;
+  readonly #host: () => Host | null;
+  readonly #seen = new Set<string>();
+  /** Requests without an answer. */
+  open = 0;
+
+  constructor(stage: Stage, host: () => Host | null) {
+    this.#stage = stage;
+    this.#host = host;
+  }
+
+  async message(index: number, script: MessageScript): Promise<void> {
+    await this.#post(index, script);
+    if (script.repeats && script.type === 'message') await this.#post(index, script);
+  }
+
+  async #post(index: number, { type, ifBusy, generations }: MessageScript): Promise<void> {
+    const answer = await this.#request(async ({ session }) => {
+      if (type === 'message') {
+        return await session.message({
+          content: `${markOf(index)} please`,
+          ifBusy,
+          tokens: false,
+          idempotencyKey: `key-${index}`,
+        });
+      }
+      const [script] = generations;
+      const text = `<thought>${markOf(index)}</thought>\n${script === undefined ? '' : textOf(index, 0, script)}`;
+      return await session.execute(pieces(text, script?.pieceChars ?? 1_000), text);
+    }, type === 'message');
+    if (answer === LOST) return;
+    const isError = answer instanceof EngineError;
+    this.#stage.note({
+      type: 'message_answered',
+      message: index,
+      run: isError ? null : answer.run,
+      code: isError ? answer.code : 'accepted',
+    });
+  }
+
+  async cancel(): Promise<void> {
+    let runs: readonly number[] = [];
+    const answer = await this.#request(async ({ session }) => {
+      await session.recover();
+      runs = session.runs().flatMap(({ run, status }) => (isOpen(status) ? [run] : []));
+      await session.cancel('a client cancelled');
+    }, true);
+    if (answer === undefined) this.#stage.note({ type: 'cancel_answered', runs });
+  }
+
+  /** Closes the session; the world deletes its storage. */
+  async close(): Promise<boolean> {
+    const answer = await this.#request(async ({ session }) => await session.close('the session was deleted'), true);
+    return answer === undefined;
+  }
+
+  /** A person sees the request and decides, now or later. */
+  seeApproval(approval: string): void {
+    if (this.#seen.has(approval)) return;
+    const decision = this.#stage.history.decisions[this.#seen.size] ?? APPROVE;
+    this.#seen.add(approval);
+    this.#stage.note({ type: 'approval_seen', approval });
+    for (let time = 0; time < decision.times; time += 1) {
+      this.#stage.time.after(decision.afterMs, () => void this.#decide(approval, decision.approved));
+    }
+  }
+
+  async #decide(approval: string, approved: boolean): Promise<void> {
+    const answer = await this.#request(async ({ session }) => {
+      await session.recover();
+      await session.resolveApproval(approval, approved, null);
+    }, true);
+    if (answer === LOST) return;
+    const code = answer instanceof EngineError ? answer.code : 'accepted';
+    this.#stage.note({ type: 'decision_answered', approval, approved, code });
+  }
+
+  /**
+   * Sends a request, again if it got no answer and may be repeated.
+   *
+   * @returns the answer, or the engine's error; LOST if there is no answer, or no session any more
+   */
+  async #request<T>(send: (host: Host) => Promise<T>, mayRepeat: boolean): Promise<T | EngineError | typeof LOST> {
+    this.open += 1;
+    try {
+      for (let attempt = 0; attempt < MOST_REPEATS; attempt += 1) {
+        const host = this.#host();
+        if (host === null) return LOST;
+        const answer = await Promise.race([ask(host, send), host.life.gone.promise.then((): typeof LOST => LOST)]);
+        if (answer !== LOST || !mayRepeat) return answer;
+        await new Promise<void>((resolve) => void this.#stage.time.after(REPEAT_MS, () => resolve()));
+      }
+      return LOST;
+    } finally {
+      this.open -= 1;
+    }
+  }
+}
+
+async function ask<T>(host: Host, send: (host: Host) => Promise<T>): Promise<T | EngineError | typeof LOST> {
+  try {
+    await host.ensure();
+    return await send(host);
+  } catch (fault) {
+    if (fault instanceof EngineError) return fault;
+    // The client gets status 500, or no answer.
+    if (fault instanceof HostGone || fault instanceof DiskFailure) return LOST;
+    throw fault;
+  }
+}
+
+async function* pieces(text: string, chars: number): AsyncGenerator<string> {
+  for (let at = 0; at < text.length; at += chars) {
+    yield text.slice(at, at + chars);
+    await Promise.resolve();
+  }
+}
+
+const isOpen = (status: string): boolean => status === 'queued' || status === 'running' || status === 'waiting';

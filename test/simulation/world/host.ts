@@ -1,0 +1,183 @@
+/** One host: the real session over the world's ports, and its alarm. */
+import { bundled } from '../../../src/catalog/bundled.ts';
+// Loaded now: the engine imports it when a feed is added, which takes real time.
+import '../../../src/catalog/schema/feed.ts';
+import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
+import type { FeedDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { SessionRecord } from '../../../src/domain/session.ts';
+import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
+import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
+import { redactor } from '../../../src/engine/session/redact.ts';
+import { Session } from '../../../src/engine/session/session.ts';
+import { createExecutors } from '../../../src/executors/registry.ts';
+import { eventSource } from '../../../src/http/session-app.ts';
+import type { EventSource } from '../../../src/http/sse.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { toolOf } from '../../support/definitions.ts';
+import type { AgentSettings } from '../history.ts';
+import { DiskFailure, HostGone, Life } from './life.ts';
+import type { ScriptedModel } from './model.ts';
+import { EPOCH_MS } from './stage.ts';
+import type { Stage } from './stage.ts';
+import { SESSION_ID } from './targets.ts';
+import type { Targets } from './targets.ts';
+
+const RECORD: SessionRecord = {
+  session_id: SESSION_ID,
+  agent: 'assistant',
+  user_id: null,
+  owner: null,
+  kind: 'chat',
+  metadata: {},
+  created_at: EPOCH_MS,
+};
+
+const noRedaction = redactor([]);
+
+export class Host {
+  readonly life: Life;
+  readonly session: Session;
+  readonly events: EventSource;
+  holds = 0;
+  readonly #stage: Stage;
+
+  constructor(stage: Stage, number: number, model: ScriptedModel, targets: Targets) {
+    this.#stage = stage;
+    const life = new Life(stage, number);
+    this.life = life;
+    const resolved = agentOf(stage.history.agent);
+    const { clock, sql } = life;
+    this.session = new Session({
+      journal: new Journal(sql),
+      recoveryQueue: new RecoveryQueue(sql, { life: number, frozen: [] }, clock, new QuarantineSlots()),
+      clock,
+      share: new ThreadShare(new FairQueue(clock), () => null),
+      random: () => 0.5,
+      newApprovalId: () => `apr_${String(stage.nextApproval++).padStart(32, '0')}`,
+      executors: { ...createExecutors(), tool: { execute: targets.execute(life) } },
+      fetch: () => Promise.reject(new Error('this world has no network')),
+      readHtml: () => Promise.reject(new Error('this world has no pages')),
+      runner: targets.runner(life),
+      children: targets.children(life),
+      sharedFeeds: null,
+      pin: () => Promise.resolve(null),
+      resolve: () => resolved,
+      workflow: () => null,
+      modelFor: () => model.provider(life),
+      hold: (work) => this.#hold(work),
+      runEnded: () => undefined,
+      redact: noRedaction,
+      log: (event, { message, fault }) => {
+        if (event === 'run_failed') return;
+        this.#report(fault ?? message ?? event);
+      },
+    });
+    this.events = eventSource(this.session, clock);
+    this.session.listen((batch) => {
+      for (const event of batch ?? []) {
+        if (event.seq === null) continue;
+        stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });
+      }
+    });
+  }
+
+  /** Creates the session, if it does not exist. */
+  async ensure(): Promise<void> {
+    if (this.session.exists) return;
+    await Promise.all([this.session.create(RECORD, {}), this.#arm()]);
+  }
+
+  /** The alarm has fired. */
+  async alarm(): Promise<void> {
+    await this.#arm();
+    void this.#wake();
+  }
+
+  async #wake(): Promise<void> {
+    try {
+      if (this.session.exists) await this.session.wake();
+      await this.#arm();
+    } catch (fault) {
+      this.#report(fault);
+    }
+  }
+
+  #arm(): Promise<void> {
+    if (this.life.isOver) return Promise.resolve();
+    const at = this.session.nextWake();
+    if (at !== null) this.#stage.setAlarm(at);
+    return Promise.resolve();
+  }
+
+  #hold(work: Promise<unknown>): void {
+    this.holds += 1;
+    work
+      .catch((fault: unknown) => this.#report(fault))
+      .finally(() => {
+        this.holds -= 1;
+        this.#arm().catch((fault: unknown) => this.#report(fault));
+      });
+    this.#arm().catch((fault: unknown) => this.#report(fault));
+  }
+
+  /** An error of the engine; none is expected while the disk works. */
+  #report(fault: unknown): void {
+    if (this.life.isOver || this.life.hasFailed || fault instanceof HostGone || fault instanceof DiskFailure) return;
+    this.#stage.note({ type: 'work_failed', message: fault instanceof Error ? (fault.stack ?? '') : String(fault) });
+  }
+}
+
+function tool(name: string, effects: ToolDefinition['effects'], changes: Partial<ToolDefinition> = {}): ToolDefinition {
+  return toolOf(
+    { type: 'http', url: 'https://tool.example', method: 'POST', headers: {} },
+    { name, effects, ...changes },
+  );
+}
+
+const TOOLS = [
+  tool('pure', 'pure'),
+  tool('idempotent', 'idempotent', { concurrency: 2 }),
+  tool('unsafe', 'unsafe'),
+  tool('late', 'unsafe', { dispatch: 'after_generation' }),
+];
+
+const FEED: FeedDefinition = {
+  id: 'news',
+  when: 'periodic',
+  intervalMs: 5_000,
+  cacheTtlMs: 1_000,
+  maxTokens: 100,
+  enabled: true,
+  source: { type: 'tool', name: 'pure', action: null, params: { token: 'feed' } },
+  onError: 'use_cached',
+  defaultValue: null,
+};
+
+function agentOf(settings: AgentSettings): ResolvedAgent {
+  const found = bundled.agent('assistant');
+  if (found === null) throw new Error('the bundled catalogue has no assistant');
+  const { agent } = found;
+  return {
+    ...found,
+    tools: new Map(TOOLS.map((definition) => [definition.name, definition])),
+    agent: {
+      ...agent,
+      imports: { ...agent.imports, tools: TOOLS.map(({ name }) => name), agents: ['helper'] },
+      capabilities: ['python'],
+      loop: {
+        ...agent.loop,
+        mode: settings.supervised ? 'supervised' : 'autonomous',
+        maxIterations: settings.maxIterations,
+        maxParallelActions: settings.maxParallelActions,
+        failFast: settings.failFast,
+      },
+      budgets: {
+        ...agent.budgets,
+        actions: settings.maxActions,
+        modelCalls: settings.modelCalls,
+        seconds: settings.seconds,
+      },
+      feeds: settings.feed ? [FEED] : [],
+    },
+  };
+}

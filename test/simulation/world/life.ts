@@ -1,0 +1,138 @@
+/**
+ * The life of one host: every call of a port goes through it, so that the host can end at any of them. A host that has
+ * ended does and sees nothing more.
+ *
+ * Invariants:
+ *  1. After the end, no call of a port has an effect, no timer fires, and no promise of a port settles.
+ *  2. The history's crash happens at exactly its call.
+ */
+import type { Clock, SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports.ts';
+import type { Fault } from '../history.ts';
+import type { Stage } from './stage.ts';
+
+/** Thrown by every port of a host that has ended. */
+export class HostGone extends Error {
+  override readonly name = 'HostGone';
+}
+
+/** A failure of the disk that the history wants. */
+export class DiskFailure extends Error {
+  override readonly name = 'DiskFailure';
+}
+
+const READS = /^\s*SELECT/i;
+
+export class Life {
+  readonly number: number;
+  readonly gone = Promise.withResolvers<void>();
+  isOver = false;
+  /** Whether the disk has failed in it: then errors of the engine are expected. */
+  hasFailed = false;
+  mostTimers = 0;
+  readonly #stage: Stage;
+  readonly #faults: readonly Fault[];
+  readonly #timers = new Set<() => void>();
+  #calls = 0;
+  #writes = 0;
+  #syncs = 0;
+
+  constructor(stage: Stage, number: number) {
+    this.#stage = stage;
+    this.number = number;
+    this.#faults = stage.isCalm ? [] : stage.history.faults.filter((fault) => 'life' in fault && fault.life === number);
+    stage.note({ type: 'host_started', life: number });
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Called at each call of a port. @throws HostGone if the host ends here, or has ended */
+  enter(): void {
+    if (this.isOver) throw new HostGone();
+    this.#calls += 1;
+    for (const fault of this.#faults) {
+      if (fault.type === 'crash' && fault.call === this.#calls) {
+        this.end(`crashed at call ${fault.call}`, fault.keeps);
+        throw new HostGone();
+      }
+    }
+  }
+
+  /** @param keeps the part of its unsynced writes that persists, 0 to 1 */
+  end(why: string, keeps: number): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+    this.#stage.disk.lose(keeps);
+    this.#stage.note({ type: 'host_ended', life: this.number, why });
+    this.gone.resolve();
+  }
+
+  readonly clock: Clock = {
+    now: () => this.#stage.hostNow,
+    schedule: (delayMs, callback) => {
+      this.enter();
+      const cancel = this.#stage.time.after(delayMs, () => {
+        this.#timers.delete(cancel);
+        callback();
+      });
+      this.#timers.add(cancel);
+      this.mostTimers = Math.max(this.mostTimers, this.#timers.size);
+      return () => {
+        this.#timers.delete(cancel);
+        cancel();
+      };
+    },
+  };
+
+  readonly sql: SqlDatabase = {
+    exec: (text: string, ...parameters: SqlValue[]): SqlRow[] => {
+      this.enter();
+      const writes = !READS.test(text);
+      if (writes) this.#failWrite();
+      return this.#stage.disk.exec(text, parameters, writes);
+    },
+    transaction: (body) => {
+      this.enter();
+      return this.#stage.disk.transaction(body);
+    },
+    sync: async () => {
+      this.enter();
+      this.#syncs += 1;
+      const failing = this.#faults.find((fault) => fault.type === 'sync' && fault.sync === this.#syncs);
+      if (failing?.type === 'sync') return await this.#failSync(failing.keeps);
+      const { disk, syncMs } = this.#stage;
+      // The turn ends first: what it writes is durable together. Then durable before the host knows it, or only then.
+      await this.wait(0);
+      const isEarly = this.#syncs % 2 === 0;
+      if (isEarly) disk.commit();
+      await this.wait(syncMs);
+      if (!isEarly) disk.commit();
+    },
+    sizeBytes: () => (this.#stage.isDiskFull ? Number.MAX_SAFE_INTEGER : 0),
+  };
+
+  /** Resolves after this time, unless the host ends first; then never. */
+  async wait(ms: number): Promise<void> {
+    if (ms <= 0) await Promise.resolve();
+    else await new Promise<void>((resolve) => void this.#stage.time.after(ms, () => resolve()));
+    if (this.isOver) await new Promise(() => undefined);
+  }
+
+  #failWrite(): void {
+    this.#writes += 1;
+    if (!this.#faults.some((fault) => fault.type === 'write' && fault.statement === this.#writes)) return;
+    this.hasFailed = true;
+    throw new DiskFailure('a write failed');
+  }
+
+  async #failSync(keeps: number): Promise<void> {
+    this.hasFailed = true;
+    // The platform resets an object whose storage has failed, soon.
+    this.#stage.time.after(1, () => this.end('reset after a failed sync', keeps));
+    await Promise.resolve();
+    throw new DiskFailure('a sync failed');
+  }
+}

@@ -1,0 +1,69 @@
+/** Readers of the session's event stream: they connect, read at their own pace, disconnect and reconnect. */
+import { encodeEvent } from '../../../src/domain/event.ts';
+import { batchStream } from '../../../src/http/sse.ts';
+import type { ReaderFrame, ReaderLog } from '../observation.ts';
+import type { Request } from '../history.ts';
+import type { Host } from './host.ts';
+import type { Stage } from './stage.ts';
+
+/** Pause before a new connection; doubled as long as there is nothing to read. */
+const RECONNECT_MS = 15;
+const RECONNECT_MOST_MS = 10_000;
+
+export class Reader implements ReaderLog {
+  readonly name: string;
+  from = 0;
+  readonly frames: ReaderFrame[] = [];
+  #cursor = 0;
+  #connection = -1;
+  readonly #stage: Stage;
+  readonly #script: Extract<Request, { type: 'reader' }>;
+  readonly #connect: () => Host | null;
+
+  /** @param connect the current host, after it has started; null if the session was deleted */
+  constructor(stage: Stage, name: string, script: Extract<Request, { type: 'reader' }>, connect: () => Host | null) {
+    this.#stage = stage;
+    this.name = name;
+    this.#script = script;
+    this.#connect = connect;
+  }
+
+  /** Reads until the session is deleted. */
+  async follow(): Promise<void> {
+    for (let waitMs = RECONNECT_MS; ; waitMs = Math.min(waitMs * 2, RECONNECT_MOST_MS)) {
+      const had = this.frames.length;
+      const host = this.#connect();
+      if (host === null) return;
+      const isOver = await Promise.race([this.#read(host), host.life.gone.promise.then(() => false)]);
+      if (isOver) return;
+      if (this.frames.length > had) waitMs = RECONNECT_MS;
+      await this.#pause(waitMs);
+    }
+  }
+
+  /** One connection. @returns whether the session's stream has ended, because the session was deleted */
+  async #read({ session, events }: Host): Promise<boolean> {
+    if (!session.exists) return false;
+    await session.recover('read');
+    if (this.#connection < 0 && this.#script.fromEnd) this.#cursor = this.from = session.lastSeq;
+    this.#connection += 1;
+    const { slices } = session.read();
+    const after = Math.min(this.#cursor, session.lastSeq);
+    const stream = batchStream(events, { after, runId: null, slices }).getReader();
+    for (let reads = 0; reads !== this.#script.reads; reads += 1) {
+      const { done, value } = await stream.read();
+      if (done) return true;
+      for (const event of value) {
+        this.frames.push({ event, text: encodeEvent(event), connection: this.#connection });
+        if (event.seq !== null) this.#cursor = event.seq;
+      }
+      if (this.#script.pauseMs > 0) await this.#pause(this.#script.pauseMs);
+    }
+    await stream.cancel();
+    return false;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.#stage.time.after(ms, () => resolve()));
+  }
+}

@@ -1,0 +1,52 @@
+/** What all parts of a world share: its time, its disk, and the record of what happened. */
+import type { Fact } from '../observation.ts';
+import type { History } from '../history.ts';
+import { Disk } from './disk.ts';
+import { TimeQueue } from './queue.ts';
+
+type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
+
+/** Epoch milliseconds at the beginning. */
+export const EPOCH_MS = 1_000_000_000_000;
+
+export class Stage {
+  readonly history: History;
+  readonly time: TimeQueue;
+  readonly disk = new Disk();
+  readonly facts: Fact[] = [];
+  /** How far the hosts' clocks are wrong, in milliseconds. */
+  clockErrorMs = 0;
+  /** How long a sync takes. */
+  syncMs = 0;
+  isDiskFull = false;
+  /** The history is over: no fault happens any more. */
+  isCalm = false;
+  nextApproval = 1;
+  /** Called when the alarm was set or lost. */
+  alarmChanged = (): void => undefined;
+
+  constructor(history: History) {
+    this.history = history;
+    this.time = new TimeQueue(history.order);
+  }
+
+  note(fact: FactWithoutTime): void {
+    this.facts.push({ at: this.time.now, ...fact } as Fact);
+  }
+
+  /** The time that hosts see, epoch milliseconds. */
+  get hostNow(): number {
+    return EPOCH_MS + this.time.now + this.clockErrorMs;
+  }
+
+  /** From now until the hosts' clock shows this time. */
+  untilHostTime(at: number): number {
+    return at - this.hostNow;
+  }
+
+  /** @param at epoch milliseconds on the hosts' clock */
+  setAlarm(at: number | null): void {
+    this.disk.alarm = at;
+    this.alarmChanged();
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * What actions call: tools, the runner's jobs and child sessions. They outlive the hosts, count what they do, and
+ * remember it where the real ones do.
+ */
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { ChildEnd, ChildSessions, JobResult, RunnerClient } from '../../../src/domain/ports.ts';
+import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { RunnerError } from '../../../src/executors/runner/error.ts';
+import type { AttemptScript } from '../history.ts';
+import { placeOf, scriptOf } from '../script.ts';
+import type { Life } from './life.ts';
+import type { Stage } from './stage.ts';
+
+/** The session's id in every history. */
+export const SESSION_ID = `ses_${'a'.repeat(32)}`;
+
+const FEED_ATTEMPT: AttemptScript = { ms: 5, end: 'ok' };
+
+/** A job of the runner, or a child session: it ends by itself, whatever happens to its caller. */
+interface Work<Result> {
+  readonly ended: Promise<Result>;
+  stop: () => void;
+}
+
+export class Targets {
+  readonly #stage: Stage;
+  readonly #jobs = new Map<string, Work<JobResult>>();
+  readonly #children = new Map<string, Work<ChildEnd>>();
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  /** The executor of tools. */
+  readonly execute =
+    (life: Life) =>
+    async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
+      life.enter();
+      const token = String(call.parameters['token']);
+      const { ms, end } = this.#attemptOf(token, call.attempt);
+      if (end !== 'unreached') {
+        this.#effect(token, call.action.name, call.runtimeKey, call.attempt);
+      }
+      const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end, (how) => {
+        if (how === 'ok') return { ok: true, output: { token, value: `value of ${token}` } };
+        const error = { code: how, message: `the target ${how}`, retryable: how !== 'refuses' };
+        return { ok: false, error: how === 'unreached' ? { ...error, beforeDispatch: true } : error };
+      });
+      this.#stage.note({ type: 'attempt_answered', token, attempt: call.attempt, end: outcome.ok ? 'ok' : 'failed' });
+      return outcome;
+    };
+
+  /** The runner: a job runs once, also if it is submitted or looked up again. */
+  runner(life: Life): RunnerClient {
+    const observe = async (work: Work<JobResult>, signal: AbortSignal): Promise<JobResult> => {
+      const onAbort = (): void => work.stop();
+      signal.addEventListener('abort', onAbort, { once: true });
+      const result = await work.ended;
+      await life.wait(0);
+      signal.removeEventListener('abort', onAbort);
+      return result;
+    };
+    return {
+      run: async ({ id, code }, { signal }) => {
+        life.enter();
+        const token = /"(\w+)"/.exec(code)?.[1] ?? '';
+        const attempt = Number(id.split('/').at(-1));
+        const { ms, end } = this.#attemptOf(token, attempt);
+        if (end === 'unreached') {
+          await life.wait(ms);
+          throw new RunnerError('runner_unavailable', 'no runner can be reached', { beforeDispatch: true });
+        }
+        let job = this.#jobs.get(id);
+        if (job === undefined) {
+          this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt);
+          job = this.#startJob(token, ms, end);
+          this.#jobs.set(id, job);
+        }
+        return await observe(job, signal);
+      },
+      lookup: async ({ id }, { signal }) => {
+        life.enter();
+        const job = this.#jobs.get(id);
+        await life.wait(1);
+        return job === undefined ? null : await observe(job, signal);
+      },
+      callRelic: () => Promise.reject(new Error('this world has no relics')),
+      stopRelics: () => Promise.resolve(),
+      prewarm: () => undefined,
+      health: () => Promise.resolve({}),
+    };
+  }
+
+  /** Child sessions: the same key is the same child. */
+  children(life: Life): ChildSessions {
+    return {
+      run: async ({ key, message }, { signal, event }) => {
+        life.enter();
+        const cut = key.lastIndexOf('/');
+        let child = this.#children.get(key);
+        if (child === undefined) {
+          const attempt = Number(key.slice(cut + 1));
+          this.#effect(message, 'child', key.slice(0, cut), attempt);
+          child = this.#startChild(message, this.#attemptOf(message, attempt));
+          this.#children.set(key, child);
+        }
+        const onAbort = (): void => child.stop();
+        signal.addEventListener('abort', onAbort, { once: true });
+        event({ type: 'agent_started', seq: 1 });
+        const end = await child.ended;
+        await life.wait(0);
+        signal.removeEventListener('abort', onAbort);
+        return end;
+      },
+    };
+  }
+
+  #startJob(token: string, ms: number, end: AttemptScript['end']): Work<JobResult> {
+    const result = (how: JobResult['end'], exitCode: number | null): JobResult => ({
+      end: how,
+      exitCode,
+      stdout: `output of ${token}`,
+      stderr: '',
+      truncated: false,
+    });
+    if (end === 'lost') return this.#work(ms, result('lost', null), result('killed', null));
+    if (end === 'silent') return this.#work(null, result('lost', null), result('killed', null));
+    return this.#work(ms, result('exited', end === 'ok' || end === 'deaf' ? 0 : 1), result('killed', null));
+  }
+
+  #startChild(token: string, { ms, end }: AttemptScript): Work<ChildEnd> {
+    const isGood = end === 'ok' || end === 'deaf' || end === 'lost';
+    const child: ChildEnd = {
+      sessionId: `ses_${'b'.repeat(32)}`,
+      status: isGood ? 'completed' : 'failed',
+      output: `answer of ${token}`,
+      error: isGood ? null : { code: 'internal', message: 'the child failed' },
+      spent: { modelCalls: 1, tokens: 10, cost: 0, actions: 1, children: 1 },
+    };
+    return this.#work(end === 'silent' ? null : ms, child, { ...child, status: 'cancelled' });
+  }
+
+  /** @param ms null: it ends only when it is stopped */
+  #work<Result>(ms: number | null, result: Result, stopped: Result): Work<Result> {
+    const { promise, resolve } = Promise.withResolvers<Result>();
+    if (ms !== null) this.#stage.time.after(ms, () => resolve(result));
+    return { ended: promise, stop: () => resolve(stopped) };
+  }
+
+  /** Answers after a time, as the attempt ends. An abort is answered at once, except by a deaf target. */
+  async #answer<Outcome>(
+    life: Life,
+    signal: AbortSignal,
+    ms: number,
+    end: AttemptScript['end'],
+    outcome: (how: AttemptScript['end'] | 'aborted') => Outcome,
+  ): Promise<Outcome> {
+    const { promise, resolve } = Promise.withResolvers<'time' | 'aborted'>();
+    if (end !== 'silent') this.#stage.time.after(ms, () => resolve('time'));
+    if (end !== 'deaf') signal.addEventListener('abort', () => resolve('aborted'), { once: true });
+    const how = await promise;
+    await life.wait(0);
+    if (how === 'aborted') return outcome('aborted');
+    if (end === 'throws') throw new Error('the executor threw');
+    return outcome(end === 'deaf' ? 'ok' : end === 'lost' ? 'fails' : end);
+  }
+
+  #effect(token: string, target: string, key: string, attempt: number): void {
+    this.#stage.note({ type: 'effect', token, target, key, attempt, isRecorded: this.#isStartRecorded(key, attempt) });
+  }
+
+  /** Whether the start of this attempt is on disk. */
+  #isStartRecorded(runtimeKey: string, attempt: number): boolean {
+    const [run, iteration, ordinal] = runtimeKey.split('/').slice(-3);
+    const rows = this.#stage.disk.exec(
+      `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ?
+         AND json_extract(state, '$.key') = ? AND json_extract(data, '$.attempt') = ?`,
+      [Number(run), `${iteration}/${ordinal}`, attempt],
+      false,
+    );
+    const seq = rows[0]?.['seq'];
+    return typeof seq === 'number' && seq <= this.#stage.disk.durableSeq;
+  }
+
+  #attemptOf(token: string, attempt: number): AttemptScript {
+    if (placeOf(token) === null) return FEED_ATTEMPT;
+    const attempts = scriptOf(this.#stage.history.messages, token)?.attempts ?? [];
+    return attempts[Math.min(attempt, attempts.length) - 1] ?? FEED_ATTEMPT;
+  }
+}

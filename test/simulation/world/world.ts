@@ -1,0 +1,338 @@
+/**
+ * Runs one history against the real session, and observes it. The result depends on the history only.
+ *
+ * Invariants:
+ *  1. At most one host lives at a time, as the platform guarantees.
+ *  2. A host starts when a client or a reader asks for the session, or when the alarm fires; never by itself.
+ *  3. The alarm fires until it was handled: a host that ends during it is followed by another one.
+ */
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { History } from '../history.ts';
+import type { Observation, Replacement, RunEnd, Sizes } from '../observation.ts';
+import { Clients } from './clients.ts';
+import { Host } from './host.ts';
+import { markedIn, ScriptedModel } from './model.ts';
+import { Reader } from './readers.ts';
+import { Stage } from './stage.ts';
+import { Targets } from './targets.ts';
+
+/** More steps mean that the world never comes to rest. */
+const MOST_STEPS = 20_000;
+/** After this time without a plan, only the session's expiry and idle feeds are left. */
+const MOST_MS = 12 * 3_600_000;
+const ALARM_RETRY_MS = 100;
+/** A quiet session has nothing due for this time. */
+const QUIET_MS = 500;
+
+export async function runHistory(history: History): Promise<Observation> {
+  const world = new World(history);
+  try {
+    return await world.run();
+  } finally {
+    world.close();
+  }
+}
+
+class World {
+  readonly #stage: Stage;
+  readonly #model: ScriptedModel;
+  readonly #targets: Targets;
+  readonly #clients: Clients;
+  readonly #readers: Reader[] = [];
+  readonly #replacements: Replacement[] = [];
+  #host: Host | null = null;
+  #lives = 0;
+  #mostTimers = 0;
+  #isDeleted = false;
+  #isClosed = false;
+  #cancelAlarm = (): void => undefined;
+
+  constructor(history: History) {
+    this.#stage = new Stage(history);
+    this.#model = new ScriptedModel(this.#stage);
+    this.#targets = new Targets(this.#stage);
+    this.#clients = new Clients(this.#stage, () => this.#live());
+    this.#stage.alarmChanged = () => this.#watchAlarm();
+  }
+
+  async run(): Promise<Observation> {
+    this.#plan();
+    const stuck = await this.#rest();
+    return await this.#observe(stuck);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#host?.life.end('the world ends', 1);
+    this.#stage.disk.close();
+  }
+
+  /** The current host; starts one if there is none. Null if the session was deleted. */
+  #live(): Host | null {
+    if (this.#isDeleted) return null;
+    while (this.#host === null || this.#host.life.isOver) {
+      this.#lives += 1;
+      try {
+        this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets);
+        void this.#host.life.gone.promise.then(() => this.#watchAlarm());
+      } catch {
+        // It ended while it read its storage; the next one starts at once.
+        this.#host = null;
+      }
+    }
+    return this.#host;
+  }
+
+  #plan(): void {
+    const { time, history } = this.#stage;
+    for (const [index, script] of history.messages.entries()) {
+      time.after(script.at, () => void this.#clients.message(index, script));
+    }
+    for (const [index, request] of history.requests.entries()) {
+      time.after(request.at, () => {
+        switch (request.type) {
+          case 'cancel':
+            return void this.#clients.cancel();
+          case 'delete':
+            return void this.#delete();
+          case 'reader': {
+            const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
+            this.#readers.push(reader);
+            return void reader.follow();
+          }
+        }
+      });
+    }
+    for (const fault of history.faults) {
+      switch (fault.type) {
+        case 'eviction':
+          time.after(fault.at, () => this.#host?.life.end('evicted', fault.keeps));
+          break;
+        case 'slow_disk':
+          time.after(fault.at, () => (this.#stage.syncMs = fault.ms));
+          break;
+        case 'full_disk':
+          time.after(fault.at, () => (this.#stage.isDiskFull = true));
+          time.after(fault.at + fault.forMs, () => (this.#stage.isDiskFull = false));
+          break;
+        case 'clock':
+          time.after(fault.at, () => {
+            this.#stage.clockErrorMs += fault.byMs;
+            this.#watchAlarm();
+          });
+          break;
+        case 'crash':
+        case 'write':
+        case 'sync':
+      }
+    }
+  }
+
+  /** Runs the world until everything is over. @returns why it never is; null if it is */
+  async #rest(): Promise<string | null> {
+    const { time } = this.#stage;
+    for (let steps = 0; steps < MOST_STEPS; steps += 1) {
+      await turn();
+      this.#mostTimers = Math.max(this.#mostTimers, this.#host?.life.mostTimers ?? 0);
+      const isQuiet = time.next === null || time.next > time.now + QUIET_MS;
+      if (isQuiet) {
+        this.#seeApprovals();
+        this.#lookParked();
+        if (this.#isOver()) return null;
+      }
+      if (time.now > MOST_MS) return `after ${MOST_MS} ms: ${this.#openWork()}`;
+      if (!time.step()) return `nothing will happen any more: ${this.#openWork()}`;
+    }
+    return `after ${MOST_STEPS} steps: ${this.#openWork()}`;
+  }
+
+  /** Whether every plan was carried out and nothing is running. */
+  #isOver(): boolean {
+    const { history, time } = this.#stage;
+    const latest = Math.max(
+      ...history.messages.map(({ at }) => at),
+      ...history.requests.map(({ at }) => at),
+      ...history.faults.map((fault) => ('at' in fault ? fault.at : 0)),
+    );
+    if (time.now < latest || this.#clients.open > 0) return false;
+    if (this.#isDeleted) return true;
+    const host = this.#host;
+    const isBusy = host !== null && !host.life.isOver && host.session.busy;
+    return this.#openRuns().length === 0 && !isBusy;
+  }
+
+  #openRuns(): number[] {
+    return this.#query('runs', `SELECT run FROM runs WHERE open = 1`).map(({ run }) => Number(run));
+  }
+
+  #openWork(): string {
+    const runs = this.#query('runs', `SELECT run, status FROM runs WHERE open = 1`);
+    const list = runs.map(({ run, status }) => `run ${String(run)} is ${String(status)}`).join(', ');
+    return `${list === '' ? 'no run is open' : list}; ${this.#clients.open} requests have no answer`;
+  }
+
+  #query(table: string, sql: string): Record<string, unknown>[] {
+    const { disk } = this.#stage;
+    const exists = disk.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
+    return exists ? disk.exec(sql, [], false) : [];
+  }
+
+  /** People look at the list of requests from time to time. */
+  #seeApprovals(): void {
+    if (!this.#stage.history.agent.supervised) return;
+    const rows = this.#query(
+      'events',
+      `SELECT json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ${this.#stage.disk.durableSeq}`,
+    );
+    for (const { id } of rows) this.#clients.seeApproval(String(id));
+  }
+
+  #lookParked(): void {
+    const host = this.#host;
+    if (host === null || host.life.isOver || !host.session.exists || host.session.status !== 'waiting') return;
+    this.#stage.note({ type: 'parked', timers: host.life.timers, holds: host.holds });
+  }
+
+  async #delete(): Promise<void> {
+    if (!(await this.#clients.close()) || this.#isDeleted) return;
+    this.#isDeleted = true;
+    this.#stage.note({ type: 'deleted' });
+    this.#host?.life.end('deleted', 1);
+    this.#cancelAlarm();
+    this.#stage.disk.clear();
+  }
+
+  #watchAlarm(): void {
+    this.#cancelAlarm();
+    const { alarm } = this.#stage.disk;
+    if (alarm === null || this.#isDeleted) return;
+    const waitMs = this.#stage.untilHostTime(alarm);
+    this.#cancelAlarm = this.#stage.time.after(waitMs, () => void this.#fire(alarm));
+  }
+
+  async #fire(alarm: number): Promise<void> {
+    const host = this.#live();
+    if (host === null) return;
+    const isHandled = await Promise.race([
+      host.alarm().then(
+        () => true,
+        () => false,
+      ),
+      host.life.gone.promise.then(() => false),
+    ]);
+    if (!isHandled) {
+      this.#cancelAlarm();
+      this.#cancelAlarm = this.#stage.time.after(ALARM_RETRY_MS, () => void this.#fire(alarm));
+    } else if (!this.#isClosed && this.#stage.disk.alarm === alarm) this.#stage.disk.alarm = null;
+  }
+
+  async #observe(stuck: string | null): Promise<Observation> {
+    const { facts } = this.#stage;
+    const published = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
+    if (this.#isDeleted || stuck !== null) {
+      return this.#seen({ stuck, events: published, runs: [], sizes: null, messageOf: new Map() });
+    }
+    this.#stage.isCalm = true;
+    const sizes = this.#sizes();
+    this.#host?.life.end('replaced', 1);
+    await this.#replace('at the end');
+    await this.#replayEnded();
+    const host = this.#live();
+    const events = host === null ? [] : allEvents(host);
+    const messageOf = new Map(
+      (host?.session.runs(1_000) ?? []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
+    );
+    return this.#seen({ stuck, events, runs: this.#runs(), sizes, messageOf });
+  }
+
+  #seen(rest: Pick<Observation, 'stuck' | 'events' | 'runs' | 'sizes' | 'messageOf'>): Observation {
+    return {
+      history: this.#stage.history,
+      facts: this.#stage.facts,
+      isDeleted: this.#isDeleted,
+      readers: this.#readers,
+      replacements: this.#replacements,
+      ...rest,
+    };
+  }
+
+  #runs(): RunEnd[] {
+    return this.#query('runs', `SELECT run, status, open FROM runs ORDER BY run`).map(({ run, status, open }) => ({
+      run: Number(run),
+      status: String(status),
+      isOpen: Number(open) === 1,
+    }));
+  }
+
+  #sizes(): Sizes {
+    return {
+      rows: this.#stage.disk.rows(),
+      mostTimers: this.#mostTimers,
+      timersLeft: this.#host?.life.timers ?? 0,
+      holdsLeft: this.#host?.holds ?? 0,
+    };
+  }
+
+  /** Replaces the host while nothing happens: the next one must show the same state. */
+  async #replace(when: string): Promise<void> {
+    const before = this.#shown();
+    this.#host?.life.end('replaced', 1);
+    await this.#recovered();
+    this.#replacements.push({ when, before, after: this.#shown() });
+  }
+
+  /** Replays the record of every ended run: it must lead to the recorded end, and write nothing. */
+  async #replayEnded(): Promise<void> {
+    const ended = this.#query(
+      'runs',
+      // Others were ended from outside: their record has no end.
+      `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
+         AND json_extract(data, '$.usage') IS NOT NULL`,
+    );
+    const before = this.#shown();
+    this.#host?.life.end('replaced', 1);
+    for (const { run } of ended) {
+      this.#stage.disk.exec(`UPDATE runs SET open = 1 WHERE run = ?`, [Number(run)], true);
+    }
+    this.#stage.disk.commit();
+    await this.#recovered();
+    this.#replacements.push({ when: 'replayed', before, after: this.#shown() });
+  }
+
+  /** Recovery may have to wait for its slot. */
+  async #recovered(): Promise<void> {
+    let isOver = false;
+    const recovery = this.#live()?.session.recover();
+    if (recovery === undefined) return;
+    recovery.catch(() => undefined).finally(() => (isOver = true));
+    for (let steps = 0; steps < MOST_STEPS; steps += 1) {
+      await turn();
+      if ((isOver && this.#host?.session.busy !== true) || !this.#stage.time.step()) break;
+    }
+  }
+
+  #shown(): unknown {
+    const session = this.#live()?.session;
+    if (session === undefined || !session.exists) return null;
+    return {
+      lastSeq: session.lastSeq,
+      status: session.status,
+      runs: session.runs(1_000).map(({ run, status, firstSeq, lastSeq }) => ({ run, status, firstSeq, lastSeq })),
+      approvals: session.openApprovalIds,
+      rows: this.#query('runs', `SELECT run, open FROM runs WHERE open = 1`),
+    };
+  }
+}
+
+function allEvents({ session }: Host): SessionEvent[] {
+  const events: SessionEvent[] = [];
+  for (let page = session.events(0); page.length > 0; page = session.events(events.at(-1)?.seq ?? 0)) {
+    events.push(...page);
+  }
+  return events;
+}
+
+/** Everything that needs no time has happened. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
