@@ -84,6 +84,8 @@ export interface KitOptions {
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
   readonly expiryMs?: number;
+  /** Also receives the work that keeps the host alive. */
+  readonly hold?: (work: Promise<unknown>) => void;
   /** The host's description from its starter; default: its first life. */
   readonly host?: HostLife;
   readonly slots?: QuarantineSlots;
@@ -142,7 +144,10 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       },
     }),
     ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
-    hold: (work) => void held.push(work),
+    hold: (work) => {
+      held.push(work);
+      options.hold?.(work);
+    },
     runEnded: () => undefined,
     ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),
     redact: redactor(options.secrets ?? []),

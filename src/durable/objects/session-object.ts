@@ -1,13 +1,10 @@
 /**
  * One Durable Object per session: gives the engine its storage, clock and alarm, and serves the session's HTTP surface.
- * Contains the platform code only and makes no decisions.
+ * Contains the platform code only. engine/session/session-alarm.ts decides when the object is woken and what follows.
  */
 import { DurableObject } from 'cloudflare:workers';
 import { EngineError } from '../../domain/errors.ts';
-import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
-import type { EventType } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
 import type { LogEvent, LogFields } from '../../domain/log.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
@@ -16,6 +13,7 @@ import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
+import { SessionAlarm } from '../../engine/session/session-alarm.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
@@ -46,15 +44,6 @@ import { replyOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
-/** Events after which other approvals may be open (J8). */
-const CHANGES_APPROVALS: ReadonlySet<EventType> = new Set<EventType>([
-  'approval_requested',
-  'approval_resolved',
-  'action_failed',
-  'action_cancelled',
-  ...RUN_TERMINAL_EVENTS,
-]);
-
 /** @returns an error if newer code has written the storage; then nothing is read or written (J9) */
 function openJournal(storage: DurableObjectStorage): Journal | EngineError {
   try {
@@ -69,6 +58,17 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   readonly #log = loggerOf(this.env);
   /** Child sessions whose end is awaited. */
   readonly #children = new Set<string>();
+  readonly #alarm = new SessionAlarm({
+    session: () => (this.#opened instanceof EngineError ? null : this.#opened),
+    clock: platformClock,
+    setAlarm: (at) => this.ctx.storage.setAlarm(at),
+    keepAlive: (work) => this.ctx.waitUntil(work),
+    isServed: (owner) => isOwner(apiKeysOf(this.env), owner),
+    approvals: () => this.#outbox,
+    forgetRelics: () => this.#forgetRelics(),
+    destroy: () => this.#destroy(),
+    log: (event, fields) => this.#logHere(event, fields),
+  });
   #opened: Session | EngineError;
   #outbox: ApprovalsOutbox;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
@@ -124,10 +124,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
-      hold: (work) => {
-        ctx.waitUntil(work.finally(() => this.#onIdle()));
-        ctx.waitUntil(this.#arm());
-      },
+      hold: (work) => this.#alarm.hold(work),
       runEnded: (run) => {
         const { record } = this.#session;
         // The runs of sub-agents belong to those of their parents.
@@ -137,9 +134,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       },
       log: (event, fields) => this.#logHere(event, fields),
     });
-    session.listen((batch) => {
-      if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.#listApprovals();
-    });
+    session.listen((batch) => this.#alarm.published(batch));
     return session;
   }
 
@@ -151,17 +146,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       ids: () => this.#session.openApprovalIds,
       open: (page) => this.#session.openApprovals(page),
     });
-  }
-
-  /** Writes the open approvals to the list of all sessions, if they have changed (J8). */
-  #listApprovals(): void {
-    if (this.#opened instanceof EngineError || !this.#opened.exists || this.#opened.isRecovering) return;
-    if (!this.#outbox.isBehind) return;
-    const listed = this.#outbox.sync().then(
-      () => this.#arm(),
-      (fault: unknown) => this.#logHere('internal_error', { fault }),
-    );
-    this.ctx.waitUntil(listed);
   }
 
   /** Adds the session to an entry of the log. */
@@ -198,24 +182,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return retryAfterMs === null ? null : rateLimited(agent, rateLimit, retryAfterMs);
   }
 
-  /** Called when nothing is running. */
-  async #onIdle(): Promise<void> {
-    try {
-      await this.#arm();
-      await this.#cleanUp();
-    } catch (fault) {
-      this.#logHere('internal_error', { fault });
-    }
-  }
-
-  /** Deletes the relics of an execution or a child after its only run: nothing can call them any more (R5, R6). */
-  async #cleanUp(): Promise<void> {
-    if (!this.#session.exists || this.#session.record.kind === 'chat') return;
-    const [run] = this.#session.runs(1);
-    if (run === undefined || !this.#session.hasEnded(run.runId)) return;
-    if (await this.#session.read().calledRelic(run)) await this.#forgetRelics();
-  }
-
   async #forgetRelics(): Promise<void> {
     const { session_id: space } = this.#session.record;
     this.ctx.waitUntil(
@@ -247,13 +213,13 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   override async fetch(request: Request): Promise<Response> {
     const response = await this.#app.fetch(request);
     // Only once the request has recovered the session. Usually nothing has changed.
-    this.#listApprovals();
+    this.#alarm.listApprovals();
     return response;
   }
 
   async create(record: SessionRecord, state: JsonObject): Promise<void> {
     // Both in one turn, so that they become durable together.
-    await Promise.all([this.#session.create(record, state), this.#arm()]);
+    await Promise.all([this.#session.create(record, state), this.#alarm.arm()]);
   }
 
   async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {
@@ -316,44 +282,8 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return runId;
   }
 
-  /**
-   * The session's only alarm: for runs without a live host, expiring approvals, periodic feeds, and the session's
-   * expiry (J2, J8, F3). Sets the next alarm first, starts the work without awaiting it, and never throws.
-   */
+  /** The session's only alarm. */
   override async alarm(): Promise<void> {
-    // Newer code must find the alarm still set when it is deployed again (J9).
-    if (this.#opened instanceof EngineError) {
-      return await this.ctx.storage.setAlarm(platformClock.now() + limits.watchdogMs);
-    }
-    await this.#arm();
-    this.ctx.waitUntil(this.#wake());
-  }
-
-  async #wake(): Promise<void> {
-    try {
-      if (this.#session.exists && this.#session.expiresAt <= platformClock.now() && !this.#session.busy) {
-        await this.#session.dispose('the session has expired');
-        await this.#destroy();
-        return;
-      }
-      if (this.#isServed()) await this.#session.wake();
-      this.#listApprovals();
-      await this.#arm();
-    } catch (fault) {
-      this.#logHere('internal_error', { fault });
-    }
-  }
-
-  /** Background work pauses while its namespace has no API key (H5). */
-  #isServed(): boolean {
-    return !this.#session.exists || isOwner(apiKeysOf(this.env), this.#session.record.owner);
-  }
-
-  async #arm(): Promise<void> {
-    const isServed = this.#isServed();
-    const at = isServed ? this.#session.nextWake() : this.#session.expiresAt;
-    if (at === null) return;
-    const isBehind = isServed && this.#outbox.isBehind;
-    await this.ctx.storage.setAlarm(isBehind ? Math.min(at, platformClock.now() + limits.watchdogMs) : at);
+    await this.#alarm.fire();
   }
 }

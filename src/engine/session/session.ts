@@ -8,8 +8,8 @@
  *  - session-reading.ts: exports and documents
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
- * Owns the checks before a run is created, and the session's end. Does not own the flow of a run (run/run.ts), the wire
- * (http/) or the platform (durable/).
+ * Owns the checks before a run is created, and the session's end. Does not own the flow of a run (run/run.ts), the alarm
+ * of its host (session-alarm.ts), the wire (http/) or the platform (durable/).
  *
  * Invariants:
  *  1. A run that is unfinished in the journal has an owner here, or is ended by `recover` (J3).
@@ -325,7 +325,7 @@ export class Session {
     return Math.min(...times);
   }
 
-  /** Handles the alarm: runs continue, approvals expire, periodic feeds are refreshed. */
+  /** Does the work that is due: runs continue, approvals expire, periodic feeds are refreshed. */
   async wake(): Promise<void> {
     await this.recover();
     const now = this.#scope.clock.now();

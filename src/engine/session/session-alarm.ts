@@ -1,0 +1,168 @@
+/**
+ * The alarm of a session's host: when it is set, what it does, and what follows when nothing is running any more.
+ *
+ * Owns the decisions: supervision, expiry, pauses of a namespace without keys, repeats of an approvals list that could
+ * not be written, deletion of relics that nothing can call. Does not own the work itself (session.ts) or the platform's
+ * alarm and storage (durable/), which are ports.
+ *
+ * Invariants:
+ *  1. An alarm is set before work starts, or in the same turn: a host that ends during the work is woken again (J2).
+ *  2. A session whose namespace has no key does no work, but expires (H5).
+ *  3. The session of the port is replaced by its deletion, so it is read again after every wait.
+ */
+import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import type { EventType } from '../../domain/event.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Logger } from '../../domain/log.ts';
+import type { Clock } from '../../domain/ports.ts';
+import type { EventBatch } from './broadcaster.ts';
+import type { Session } from './session.ts';
+
+/** Events after which other approvals may be open (J8). */
+const CHANGES_APPROVALS: ReadonlySet<EventType> = new Set<EventType>([
+  'approval_requested',
+  'approval_resolved',
+  'action_failed',
+  'action_cancelled',
+  ...RUN_TERMINAL_EVENTS,
+]);
+
+type AlarmSession = Pick<
+  Session,
+  | 'exists'
+  | 'record'
+  | 'expiresAt'
+  | 'busy'
+  | 'isRecovering'
+  | 'nextWake'
+  | 'wake'
+  | 'dispose'
+  | 'runs'
+  | 'hasEnded'
+  | 'read'
+>;
+
+/** Writes the session's open approvals to the list of all sessions (J8). */
+interface ApprovalsList {
+  /** Whether the list does not have the current requests yet. */
+  readonly isBehind: boolean;
+  /** Rejects if the list could not be written; it is then still behind. */
+  readonly sync: () => Promise<void>;
+}
+
+export interface AlarmPorts {
+  /** The current session; null if newer code has written its storage (J9). */
+  readonly session: () => AlarmSession | null;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Sets the host's only alarm, epoch milliseconds; replaces the one that was set. */
+  readonly setAlarm: (at: number) => Promise<void>;
+  /** Keeps the host alive while the promise is pending. */
+  readonly keepAlive: (work: Promise<unknown>) => void;
+  /** Whether any caller has access to the things of this owner (H5). */
+  readonly isServed: (owner: string | null) => boolean;
+  readonly approvals: () => ApprovalsList;
+  /** Stops and deletes the session's own relics (R5, R6). */
+  readonly forgetRelics: () => Promise<void>;
+  /** Deletes the session with all its data; `session` then returns an empty one. */
+  readonly destroy: () => Promise<void>;
+  /** The operator's log; it adds the session to each entry. */
+  readonly log: Logger;
+}
+
+export class SessionAlarm {
+  readonly #ports: AlarmPorts;
+
+  constructor(ports: AlarmPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Sets the alarm for the session's next due time; without a session, leaves it as it is. Calls `setAlarm`
+   * synchronously, so that what was written in the same turn becomes durable with it.
+   */
+  async arm(): Promise<void> {
+    const { session: current, clock, setAlarm, approvals } = this.#ports;
+    const session = current();
+    // Newer code must find the alarm still set when it is deployed again (J9).
+    if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
+    const isServed = this.#isServed(session);
+    const at = isServed ? session.nextWake() : session.expiresAt;
+    if (at === null) return;
+    const isBehind = isServed && approvals().isBehind;
+    await setAlarm(isBehind ? Math.min(at, clock.now() + limits.watchdogMs) : at);
+  }
+
+  /**
+   * Handles the alarm: for runs without a live host, expiring approvals, periodic feeds, and the session's expiry
+   * (J2, J8, F3, H1). Resolves when the next alarm is set; the work goes to `keepAlive`. Rejects only if `setAlarm` does.
+   */
+  async fire(): Promise<void> {
+    await this.arm();
+    const session = this.#ports.session();
+    if (session !== null) this.#ports.keepAlive(this.#wake(session));
+  }
+
+  /** Keeps the host alive for a session's work and supervises it (J2): the `hold` port of the session. */
+  hold(work: Promise<unknown>): void {
+    this.#ports.keepAlive(work.finally(() => this.#idle()));
+    this.#ports.keepAlive(this.arm());
+  }
+
+  /** Listens to the session's events. */
+  published(batch: EventBatch | null): void {
+    if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.listApprovals();
+  }
+
+  /** Writes the open approvals to the list of all sessions, if they have changed and are known (J8). */
+  listApprovals(): void {
+    const session = this.#ports.session();
+    if (session?.exists !== true || session.isRecovering) return;
+    const approvals = this.#ports.approvals();
+    if (!approvals.isBehind) return;
+    const listed = approvals.sync().then(
+      () => this.arm(),
+      (fault: unknown) => this.#ports.log('internal_error', { fault }),
+    );
+    this.#ports.keepAlive(listed);
+  }
+
+  /** Never rejects: a failure is logged, and the alarm is already set. */
+  async #wake(session: AlarmSession): Promise<void> {
+    const { clock, destroy, log } = this.#ports;
+    try {
+      if (session.exists && session.expiresAt <= clock.now() && !session.busy) {
+        await session.dispose('the session has expired');
+        return await destroy();
+      }
+      if (this.#isServed(session)) await session.wake();
+      this.listApprovals();
+      await this.arm();
+    } catch (fault) {
+      log('internal_error', { fault });
+    }
+  }
+
+  /** Called at the end of each piece of work. */
+  async #idle(): Promise<void> {
+    try {
+      await this.arm();
+      await this.#cleanUp();
+    } catch (fault) {
+      this.#ports.log('internal_error', { fault });
+    }
+  }
+
+  /** Deletes the relics of an execution or a child after its only run: nothing can call them any more (R5, R6). */
+  async #cleanUp(): Promise<void> {
+    const session = this.#ports.session();
+    if (session?.exists !== true || session.record.kind === 'chat') return;
+    const [run] = session.runs(1);
+    if (run === undefined || !session.hasEnded(run.runId)) return;
+    if (await session.read().calledRelic(run)) await this.#ports.forgetRelics();
+  }
+
+  /** Background work pauses while its namespace has no API key (H5). */
+  #isServed(session: AlarmSession): boolean {
+    return !session.exists || this.#ports.isServed(session.record.owner);
+  }
+}
