@@ -98,6 +98,32 @@ export function isTextPatch(event: SessionEvent): event is TextPatch {
   return event.type === 'text' || event.type === 'response' || event.type === 'thought';
 }
 
+/** An event that closes a block, with its whole text. */
+export type BlockEnd = EventOf<'thought_completed' | 'text_completed' | 'response_completed'>;
+
+/** The type of a block's patches, by its closing event. */
+const PATCH_OF = {
+  thought_completed: 'thought',
+  text_completed: 'text',
+  response_completed: 'response',
+} as const satisfies Record<BlockEnd['type'], TextPatch['type']>;
+
+export function isBlockEnd(event: SessionEvent): event is BlockEnd {
+  return Object.hasOwn(PATCH_OF, event.type);
+}
+
+/** The whole text of a block as one patch, for a reader that may have missed patches (J4). */
+export function wholePatch(end: BlockEnd): TextPatch {
+  const { session_id, run_id, iteration, timestamp, data } = end;
+  const patch = { segment: data.segment, offset: 0, delta: data.content };
+  return { seq: null, type: PATCH_OF[end.type], session_id, run_id, iteration, timestamp, data: patch };
+}
+
+/** Events whose patches were not sent: the whole text of each block precedes its end. */
+export function withWholeTexts(events: readonly SessionEvent[]): SessionEvent[] {
+  return events.flatMap((event): SessionEvent[] => (isBlockEnd(event) ? [wholePatch(event), event] : [event]));
+}
+
 /** Joins two patches if the second continues exactly where the first ends; else null. */
 export function joinPatches(first: SessionEvent, second: SessionEvent): TextPatch | null {
   if (!isTextPatch(first) || !isTextPatch(second) || first.type !== second.type) return null;

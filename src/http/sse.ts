@@ -14,8 +14,16 @@
  *  5. A stream opened with a session token ends when the token expires, after a comment that explains it.
  *  6. The output of one turn is one chunk, encoded once for all readers with the same filter.
  */
-import { encodeEvent, isTextPatch, RUN_END_EVENTS, RUN_TERMINAL_EVENTS, withoutActionName } from '../domain/event.ts';
-import type { EventOf, EventType, SessionEvent, TextPatch } from '../domain/event.ts';
+import {
+  encodeEvent,
+  isBlockEnd,
+  isTextPatch,
+  RUN_END_EVENTS,
+  RUN_TERMINAL_EVENTS,
+  wholePatch,
+  withoutActionName,
+} from '../domain/event.ts';
+import type { SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import { isHelperEvent } from '../domain/workflow-actions.ts';
@@ -38,17 +46,6 @@ export interface EventSource {
 const encoder = new TextEncoder();
 const HEARTBEAT = encoder.encode(': heartbeat\n\n');
 const EXPIRED = encoder.encode(': the session token has expired; the run continues\n\n');
-
-/** The patch type of a block, by its closing event. */
-const PATCH_OF = {
-  thought_completed: 'thought',
-  text_completed: 'text',
-  response_completed: 'response',
-} as const satisfies Partial<Record<EventType, TextPatch['type']>>;
-
-function closesBlock(event: SessionEvent): event is EventOf<keyof typeof PATCH_OF> {
-  return Object.hasOwn(PATCH_OF, event.type);
-}
 
 /** One frame; `event_type` is another name of `type`. Only journaled events have an `id`, so that a client resumes at a journaled position. */
 export function sseFrame(event: SessionEvent): string {
@@ -239,7 +236,7 @@ class Reader<Chunk> {
 
   /** Whether this event belongs to a block of which this reader has missed earlier patches. */
   #lacks(event: SessionEvent): boolean {
-    if (!closesBlock(event) && !(this.#live && isTextPatch(event))) return false;
+    if (!isBlockEnd(event) && !(this.#live && isTextPatch(event))) return false;
     const { segment } = event.data;
     return this.#live ? segment <= this.#liveAt && !this.#caughtUp.has(segment) : segment <= this.#cutAt;
   }
@@ -247,12 +244,7 @@ class Reader<Chunk> {
   /** The event itself. For a block with missed patches: only its closing event, preceded by the whole text. */
   #whole(event: SessionEvent): readonly SessionEvent[] {
     if (!this.#lacks(event)) return [event];
-    if (!closesBlock(event)) return [];
-    const { segment, content } = event.data;
-    const { session_id, run_id, iteration, timestamp } = event;
-    const head = { session_id, run_id, iteration, timestamp };
-    const data = { segment, offset: 0, delta: content };
-    return [{ seq: null, type: PATCH_OF[event.type], ...head, data }, event];
+    return isBlockEnd(event) ? [wholePatch(event), event] : [];
   }
 
   /** The chunks in the reader's queue were sent in time; nothing more is sent. */

@@ -145,17 +145,35 @@ export class JournalDatabase {
     this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }
 
-  /** Returns the text for its column, or writes it to chunk rows and returns null. */
+  /**
+   * Returns the text for its column, or writes it to chunk rows and returns null. A row that is written at once uses
+   * `storeWith`: otherwise a failed write would leave chunk rows without their row, in the way of the next one.
+   */
   store(seq: number, field: string, text: string): string | null {
-    // A UTF-16 code unit has at most 3 bytes in UTF-8: short texts need no exact count.
-    if (text.length * 3 <= limits.rowBytes) return text;
+    if (fitsInRow(text)) return text;
+    this.#write();
+    this.#db.transaction(() => this.#storeChunks(seq, field, text));
+    return null;
+  }
+
+  /** Writes a row and its text, completely or not at all. @param write gets the column; empty if the text is in chunk rows */
+  storeWith(seq: number, field: string, text: string, write: (column: string) => void): void {
+    if (fitsInRow(text)) return write(text);
+    this.#write();
+    this.#db.transaction(() => {
+      this.#storeChunks(seq, field, text);
+      write('');
+    });
+  }
+
+  #storeChunks(seq: number, field: string, text: string): void {
     const chars = Math.floor(limits.rowBytes / 3);
     let part = 0;
     let start = 0;
     while (start < text.length) {
       let end = Math.min(text.length, start + chars);
       if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
-      this.exec(
+      this.#db.exec(
         `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`,
         seq,
         field,
@@ -165,7 +183,6 @@ export class JournalDatabase {
       part += 1;
       start = end;
     }
-    return null;
   }
 
   /** The text of a column, or of its chunk rows. */
@@ -183,6 +200,11 @@ export class JournalDatabase {
     const event = eventOf(this.requireRecord().session_id, row, this.load(seq, 'data', row['data']));
     return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
   }
+}
+
+/** A UTF-16 code unit has at most 3 bytes in UTF-8: short texts need no exact count. */
+function fitsInRow(text: string): boolean {
+  return text.length * 3 <= limits.rowBytes;
 }
 
 function isHighSurrogate(unit: number): boolean {

@@ -128,6 +128,18 @@ export class Journal {
     return this.#within(rows, limits.readerPageBytes).events;
   }
 
+  /** All events between two others, without the state for recovery. For the few that were not published in their turn. */
+  between(after: number, before: number): SessionEvent[] {
+    const events: SessionEvent[] = [];
+    for (let last = after; last + 1 < before;) {
+      const page = this.page(last, before - 1);
+      if (page.length === 0) break;
+      events.push(...page);
+      last = page.at(-1)?.seq ?? before;
+    }
+    return events;
+  }
+
   /**
    * A slice of a run's events above `after` up to `until`, oldest first, without the state for recovery and without
    * outputs of actions (see `outputs`). Ends after `limits.passedEvents` events of other runs.

@@ -61,18 +61,21 @@ export class Prompts {
       else parts.push([from, 1]);
     }
     const text = JSON.stringify({ ...request, parts });
-    tail.lastId += 1;
+    const id = tail.lastId + 1;
+    this.#db.storeWith(id, 'prompt', text, (column) => {
+      this.#db.exec(
+        `INSERT INTO prompts (id, run, iteration, at, chars, data) VALUES (?, ?, ?, ?, ?, ?)`,
+        id,
+        run,
+        iteration,
+        at,
+        text.length,
+        column,
+      );
+    });
+    tail.lastId = id;
     tail.chars += text.length;
     tail.digests = digests;
-    this.#db.exec(
-      `INSERT INTO prompts (id, run, iteration, at, chars, data) VALUES (?, ?, ?, ?, ?, ?)`,
-      tail.lastId,
-      run,
-      iteration,
-      at,
-      text.length,
-      this.#db.store(tail.lastId, 'prompt', text) ?? '',
-    );
     if (tail.chars > limits.promptsChars) this.#dropOldest(tail);
   }
 
@@ -121,8 +124,9 @@ export class Prompts {
       this.#db.exec(`DELETE FROM prompts WHERE id < ?`, id);
       this.#db.exec(`DELETE FROM chunks WHERE seq BETWEEN 1 AND ? AND field = 'prompt'`, id);
       const text = JSON.stringify({ ...request, parts: messages });
-      const data = this.#db.store(id, 'prompt', text) ?? '';
-      this.#db.exec(`UPDATE prompts SET chars = ?, data = ? WHERE id = ?`, text.length, data, id);
+      this.#db.storeWith(id, 'prompt', text, (column) => {
+        this.#db.exec(`UPDATE prompts SET chars = ?, data = ? WHERE id = ?`, text.length, column, id);
+      });
       tail.chars = left - chars + text.length;
       return;
     }

@@ -20,15 +20,17 @@ export class RunTable {
   /** Registers the next run of the session. */
   create(input: JsonObject, at: number, status: 'queued' | 'running', idempotencyKey: string | null = null): RunRecord {
     const run = this.count + 1;
-    this.#db.exec(
-      `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
-      run,
-      status,
-      this.#db.lastSeq + 1,
-      at,
-      this.#db.store(-run, 'input', JSON.stringify(input)) ?? '',
-      idempotencyKey,
-    );
+    this.#db.storeWith(-run, 'input', JSON.stringify(input), (column) => {
+      this.#db.exec(
+        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
+        run,
+        status,
+        this.#db.lastSeq + 1,
+        at,
+        column,
+        idempotencyKey,
+      );
+    });
     this.#db.changed();
     return this.require(run);
   }

@@ -49,6 +49,16 @@ export function isBlockedOnApproval({ phase, generation, active, asking }: RunSt
   return phase === 'live' && generation?.streaming === true && active === 0 && asking > 0;
 }
 
+/**
+ * Whether the run waits for people only: nothing of it is running, not even a fire_and_forget action (J8, S4). Otherwise
+ * its host is still needed.
+ */
+export function isAtRest({ phase, nodes }: RunState): boolean {
+  return phase === 'parked' && nodes.every(({ stage }) => RESTING.has(stage));
+}
+
+const RESTING: ReadonlySet<ActionNode['stage']> = new Set<ActionNode['stage']>(['waiting', 'approval', 'settled']);
+
 /** Number of actions by status. */
 export function counts(state: RunState): Readonly<Record<ActionStatus, number>> {
   const found: Record<ActionStatus, number> = {

@@ -84,6 +84,7 @@ export {
   dependenciesOf,
   generationTokens,
   isFireAndForget,
+  isAtRest,
   isBlockedOnApproval,
   lookup,
   statusOf,

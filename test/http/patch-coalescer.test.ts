@@ -19,7 +19,7 @@ function journaled(seq: number): SessionEvent {
 
 function fixture() {
   const clock = new FakeClock();
-  const broadcaster = new Broadcaster();
+  const broadcaster = new Broadcaster(0, () => []);
   const coalescer = new PatchCoalescer(clock, (listener) => broadcaster.listen(listener));
   const batches: (EventBatch | null)[] = [];
   const leave = coalescer.listen((batch) => batches.push(batch));

@@ -29,7 +29,7 @@ function textPatch(
 
 /** A session with `stored` in its journal. */
 function source(stored: SessionEvent[], open: TextPatch[] = [], ended = false) {
-  const broadcaster = new Broadcaster();
+  const broadcaster = new Broadcaster(0, () => []);
   return {
     broadcaster,
     events: (after: number) => stored.filter(({ seq }) => (seq ?? 0) > after).slice(0, limits.pageRows),

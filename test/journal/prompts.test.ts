@@ -5,7 +5,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { newJournal } from './journal-kit.ts';
+import { newJournal, withStatements } from './journal-kit.ts';
 
 const message = (content: string): JsonObject => ({ role: 'user', content });
 
@@ -76,4 +76,32 @@ test('[J6] one prompt beyond the limit is kept', () => {
   add(journal, 1, ['small']);
   add(journal, 2, [huge]);
   expect(contents(journal)).toEqual([[huge]]);
+});
+
+test('[J6] a long prompt whose row cannot be written leaves nothing behind, and the next one is stored', () => {
+  const sql = openNodeSql();
+  newJournal(sql);
+  let isFull = true;
+  const failing = withStatements(sql, (statement) => {
+    if (isFull && statement.startsWith('INSERT INTO prompts')) throw new Error('disk full');
+  });
+  const long = 'x'.repeat(limits.rowBytes);
+  expect(() => add(new Journal(failing), 1, [long])).toThrow('disk full');
+  isFull = false;
+  add(new Journal(failing), 1, [`${long}y`]);
+  expect(contents(new Journal(sql))).toEqual([[`${long}y`]]);
+});
+
+test('[J6] a long message whose run cannot be written leaves nothing behind, and the next one is stored', () => {
+  const sql = openNodeSql();
+  newJournal(sql);
+  let isFull = true;
+  const failing = withStatements(sql, (statement) => {
+    if (isFull && statement.startsWith('INSERT INTO runs')) throw new Error('disk full');
+  });
+  const long = 'x'.repeat(limits.rowBytes);
+  expect(() => new Journal(failing).runs.create({ content: long }, 1, 'running')).toThrow('disk full');
+  isFull = false;
+  const run = new Journal(failing).runs.create({ content: `${long}y` }, 1, 'running');
+  expect(run.input).toEqual({ content: `${long}y` });
 });

@@ -23,7 +23,7 @@ export class BurstObject extends DurableObject {
       const record = { agent: 'bench', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
       journal.create({ session_id: SESSION, created_at: at, ...record });
     }
-    const broadcaster = new Broadcaster();
+    const broadcaster = new Broadcaster(0, () => []);
     const runId = runIdOf(SESSION, 1);
     const after = journal.lastSeq;
     const source = {

@@ -1,9 +1,10 @@
 /**
- * Ends a run without an owner: its object was lost, or an internal error occurred. Every accepted action gets its
- * terminal event (S10), then the run gets its own (J3).
+ * Ends a run without an owner: its object was lost, or an internal error occurred. Every open block is closed as cut
+ * (J4), every accepted action gets its terminal event (S10), then the run gets its own (J3).
  */
 import type { RunError } from '../../domain/errors.ts';
-import type { EventData, EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import { withWholeTexts } from '../../domain/event.ts';
+import type { EventData, EventOf, EventType, JournaledEventType, SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RunRecord, RunStatus } from '../../domain/session.ts';
@@ -22,14 +23,27 @@ const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
   agent_cancelled: 'cancelled',
 };
 
-/** @returns the appended events, for connected readers */
-export function endAbandonedRun(journal: Journal, run: RunRecord, at: number, error: RunError): SessionEvent[] {
+type Opening = EventOf<'thought_started' | 'text_started' | 'response_started'>;
+
+/**
+ * @param texts the known texts of open blocks; an unknown one is empty
+ * @returns the appended events, for connected readers, and the text of each block before its end
+ */
+export function endAbandonedRun(
+  journal: Journal,
+  run: RunRecord,
+  at: number,
+  error: RunError,
+  texts: readonly TextPatch[] = [],
+): SessionEvent[] {
+  const blocks = new Map<number, Opening>();
   const open = new Map<string, { readonly event: SessionEvent; started: boolean }>();
   let iteration = 0;
   let over: RunStatus | null = null;
   for (const { event, state } of journal.eventsOf(run)) {
     iteration = Math.max(iteration, event.iteration);
     over = RUN_ENDS[event.type] ?? over;
+    followBlock(blocks, event);
     const key = state?.['key'];
     if (typeof key !== 'string') continue;
     const action = open.get(key);
@@ -57,6 +71,20 @@ export function endAbandonedRun(journal: Journal, run: RunRecord, at: number, er
       }),
     );
   };
+  for (const [segment, opening] of blocks) {
+    const content = texts.find(({ data }) => data.segment === segment)?.data.delta ?? '';
+    const end = { segment, content, cut: true as const };
+    switch (opening.type) {
+      case 'thought_started':
+        append('thought_completed', end, opening);
+        break;
+      case 'text_started':
+        append('text_completed', end, opening);
+        break;
+      case 'response_started':
+        append('response_completed', { ...end, final: opening.data.final }, opening);
+    }
+  }
   for (const [key, { event, started }] of open) {
     if (started) {
       const message = 'The action had started, and its outcome is unknown';
@@ -70,5 +98,19 @@ export function endAbandonedRun(journal: Journal, run: RunRecord, at: number, er
   }
   // The events are authoritative; the row may lag behind them.
   journal.runs.end(run.run, over ?? 'failed', at, false);
-  return appended;
+  return withWholeTexts(appended);
+}
+
+function followBlock(blocks: Map<number, Opening>, event: SessionEvent): void {
+  switch (event.type) {
+    case 'thought_started':
+    case 'text_started':
+    case 'response_started':
+      blocks.set(event.seq, event);
+      return;
+    case 'thought_completed':
+    case 'text_completed':
+    case 'response_completed':
+      blocks.delete(event.data.segment);
+  }
 }

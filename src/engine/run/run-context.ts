@@ -88,4 +88,6 @@ export interface RunContext {
   readonly record: SessionRecord;
   /** Called when a run that waited for a person continues (J8). */
   readonly resumed: () => void;
+  /** Called when nothing of a run that waits for a person is running: its host is not needed until then (J8). */
+  readonly rested: () => void;
 }

@@ -10,7 +10,14 @@
 import type { ActionKey } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
-import { action as declarationOf, initialState, isBlockedOnApproval, lookup, step } from '../../scheduler/step.ts';
+import {
+  action as declarationOf,
+  initialState,
+  isAtRest,
+  isBlockedOnApproval,
+  lookup,
+  step,
+} from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import type { OpenRequest } from '../actions/approval-list.ts';
@@ -36,6 +43,8 @@ export interface LiveRun {
   catchUp(): ReturnType<Segments['catchUp']>;
   /** Whether it waits for approvals only (J8). */
   isParked(): boolean;
+  /** Whether, in addition, nothing of it is running in the background (S4). */
+  isAtRest(): boolean;
   /** When an approval that the run waits for expires, epoch milliseconds; null if none is open (J8). */
   wakeAt(): number | null;
   /** The host is no longer kept in memory for this run: it must be woken at `wakeAt` (J8). */
@@ -266,8 +275,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     if (progress.end !== null && state.phase !== 'live' && status !== progress.end.status) end(progress.end);
     if (progress.drained) return context.journal.runs.close(context.runNumber);
     actions.resume();
-    // A run that waited for a person had no running work to interrupt (J8).
-    if (state.phase === 'parked') {
+    // The crash interrupted nothing of it (J8).
+    if (isAtRest(state)) {
       // A workflow's program is at the end of its record, and continues when it has its answer.
       if (state.generation?.streaming === true) generations.resume();
       return;
@@ -289,6 +298,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     await log.commit();
     notifyResumed();
     reportIdle();
+    if (isAtRest(state)) context.rested();
     while (!progress.drained) {
       for (const input of await inputQueue.take(turn)) {
         // The run ends with the cancel, so the usage of its model call is reported first (L6).
@@ -308,6 +318,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       charge();
       await log.commit();
       reportIdle();
+      if (isAtRest(state)) context.rested();
     }
   };
 
@@ -337,16 +348,27 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   };
 
   /** Text that is not part of an event is written when there is enough of it, or after some time (J6). */
-  let saving = false;
+  let stopSaving: (() => void) | null = null;
   const scheduleSave = (): void => {
-    const waitMs = log.saveBy === null ? null : log.saveBy - clock.now();
-    if (waitMs !== null && waitMs <= 0) return log.save();
-    if (waitMs === null || saving) return;
-    saving = true;
-    clock.schedule(waitMs, () => {
-      saving = false;
+    const { saveBy } = log;
+    if (saveBy === null) return;
+    const waitMs = saveBy - clock.now();
+    if (waitMs <= 0 || state.phase === 'parked') return log.save();
+    if (stopSaving !== null) return;
+    stopSaving = clock.schedule(waitMs, () => {
+      stopSaving = null;
       inputQueue.put({ type: 'save' });
     });
+  };
+  /** A run that waits for a person holds no timer. All of its text is in events. */
+  const suspend = (): void => {
+    stopSaving?.();
+    stopSaving = null;
+    actions.timers.suspend();
+  };
+  const dispose = (): void => {
+    stopSaving?.();
+    actions.dispose();
   };
 
   if (replay !== null) recover(replay);
@@ -354,11 +376,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   return {
     catchUp: () => segments.catchUp(),
     isParked: () => state.phase === 'parked',
+    isAtRest: () => isAtRest(state),
     wakeAt: () => actions.timers.approvalExpiry(),
-    suspend: () => actions.timers.suspend(),
+    suspend,
     resume: () => actions.timers.restart(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     openApprovals: () => actions.openApprovals(),
-    drained: live().finally(() => actions.dispose()),
+    drained: live().finally(dispose),
   };
 }

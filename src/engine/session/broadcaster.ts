@@ -1,7 +1,12 @@
 /**
- * Fan-out of a session's events to its readers. Readers keep their own position; the broadcaster keeps nothing, so a
- * slow reader costs nothing here (it reads from the journal instead, J4).
+ * Fan-out of a session's events to its readers. Readers keep their own position, so a slow reader costs nothing here (it
+ * reads from the journal instead, J4).
+ *
+ * Invariant: journaled events are published in order, without a gap and each once. If the turn that wrote an event could
+ * not publish it, because its sync failed, the next batch does. Its live events are lost: the whole text of a block
+ * precedes the block's end.
  */
+import { withWholeTexts } from '../../domain/event.ts';
 import type { SessionEvent } from '../../domain/event.ts';
 
 /** One turn's events, in order. All readers get the same array, so that it can be encoded once. */
@@ -9,8 +14,19 @@ export type EventBatch = readonly SessionEvent[];
 /** Called with null when there will be no more events. */
 export type EventListener = (batch: EventBatch | null) => void;
 
+/** The durable events with a seq above `after` and below `before`, in order. */
+export type ReadEvents = (after: number, before: number) => SessionEvent[];
+
 export class Broadcaster {
   readonly #listeners = new Set<EventListener>();
+  readonly #read: ReadEvents;
+  #lastSeq: number;
+
+  /** @param lastSeq the last event that was published, or could be read before anyone listened */
+  constructor(lastSeq: number, read: ReadEvents) {
+    this.#lastSeq = lastSeq;
+    this.#read = read;
+  }
 
   /** Calls `listener` with every batch from now on, until the returned function is called. */
   listen(listener: EventListener): () => void {
@@ -18,8 +34,26 @@ export class Broadcaster {
     return () => this.#listeners.delete(listener);
   }
 
+  /** @param batch durable events, and live ones */
   publish(batch: EventBatch): void {
-    for (const listener of this.#listeners) listener(batch);
+    const complete = this.#complete(batch);
+    for (const listener of this.#listeners) listener(complete);
+  }
+
+  /** Publishes the durable events up to this one that were not published in their turn. */
+  flush(lastSeq: number): void {
+    if (lastSeq > this.#lastSeq) this.publish(withWholeTexts(this.#read(this.#lastSeq, lastSeq + 1)));
+  }
+
+  #complete(batch: EventBatch): EventBatch {
+    const first = batch.find(({ seq }) => seq !== null)?.seq ?? null;
+    if (first === null) return batch;
+    const missed = first > this.#lastSeq + 1 ? this.#read(this.#lastSeq, first) : [];
+    const isLate = first <= this.#lastSeq;
+    const rest = isLate ? batch.filter(({ seq }) => seq === null || seq > this.#lastSeq) : batch;
+    this.#lastSeq = Math.max(this.#lastSeq, batch.findLast(({ seq }) => seq !== null)?.seq ?? 0);
+    if (missed.length === 0) return rest;
+    return [...withWholeTexts(missed), ...rest];
   }
 
   /** The session has ended: closes all readers' streams. */

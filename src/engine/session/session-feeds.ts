@@ -49,7 +49,9 @@ export class SessionFeeds {
     if (agent === null) return;
     await Promise.all(
       this.#memory.feeds.due(agent).now.map(async (feed) => {
-        if (await this.#recovery.admitFeed(feed)) await this.#memory.feeds.refresh(feed, this.#fetch(agent));
+        if (!(await this.#recovery.admitFeed(feed))) return;
+        await this.#memory.feeds.refresh(feed, this.#fetch(agent));
+        this.#recovery.endFeed(feed);
       }),
     );
     await this.#scope.journal.sync();

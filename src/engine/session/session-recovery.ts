@@ -75,6 +75,11 @@ export class SessionRecovery {
     return true;
   }
 
+  /** The feed's refresh has ended: its note is no longer needed. */
+  endFeed(feed: FeedDefinition): void {
+    this.#scope.recoveryQueue.end(`${FEED_WORK}${feed.id}`);
+  }
+
   /** A message has arrived: quarantined feeds are tried again. */
   forgiveFeeds(): void {
     this.#scope.recoveryQueue.forgive(FEED_WORK);
@@ -105,8 +110,6 @@ export class SessionRecovery {
         const message = `The run failed because the host was restarted ${replay.recoveries} times during it`;
         await this.#runs.fail(record, { code: 'recovery_exhausted', message });
       } else this.#runs.start(record.run, source(), replay.empty ? null : replay);
-      // Waiting for a person is not work that could freeze the host.
-      if (this.#runs.get(record.run)?.end === 'waiting') this.#scope.recoveryQueue.end(workOf(record.run));
     } catch (fault) {
       this.#scope.log('internal_error', { fault });
       await this.#runs.fail(record, {

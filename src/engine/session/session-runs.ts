@@ -12,7 +12,7 @@
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { RunError } from '../../domain/errors.ts';
-import type { EventData, SessionEvent } from '../../domain/event.ts';
+import type { EventData, SessionEvent, TextPatch } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
@@ -177,13 +177,7 @@ export class SessionRuns {
         publish: (batch) => this.#readers.publish(batch),
         ended: ({ status: end }) => {
           const active = this.#active.get(run);
-          if (active !== undefined) {
-            active.end = end;
-            if (end === 'waiting') {
-              active.release();
-              active.live.suspend();
-            }
-          }
+          if (active !== undefined) active.end = end;
           this.#resolveEnd(run);
           this.#learn(resultShapes);
           this.next();
@@ -196,6 +190,7 @@ export class SessionRuns {
         feeds,
         record,
         resumed: () => this.resume(run),
+        rested: () => this.#rest(run),
       },
       inputQueue,
       replay,
@@ -204,7 +199,7 @@ export class SessionRuns {
     const isAtWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
     const active = new ActiveRun(live, inputQueue, isAtWork ? null : status, this.#scope.hold);
     this.#active.set(run, active);
-    if (active.end === 'waiting') live.suspend();
+    if (active.end === 'waiting' && live.isAtRest()) live.suspend();
     else active.hold();
     if (active.end !== null) this.#ends.get(run)?.resolve();
     const followed = this.#follow(run, active);
@@ -229,6 +224,16 @@ export class SessionRuns {
     active.hold();
   }
 
+  /** A run only waits for a person: it keeps neither its host nor a timer. */
+  #rest(run: number): void {
+    const active = this.#active.get(run);
+    if (active?.end !== 'waiting') return;
+    active.release();
+    active.live.suspend();
+    // It did not freeze its host; the note's timer would keep the host.
+    this.#scope.recoveryQueue.end(workOf(run));
+  }
+
   /** Begins the next queued run, if none is active. */
   next(): void {
     if (this.answering !== null) return;
@@ -244,9 +249,13 @@ export class SessionRuns {
     this.#begin(next.run, next.source);
   }
 
-  /** Ends a run that cannot continue: first its actions, then the run itself (S10). */
-  async fail(record: RunRecord, error: RunError): Promise<void> {
-    await this.publish([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error));
+  /**
+   * Ends a run that cannot continue: first its blocks and actions, then the run itself (S10).
+   *
+   * @param texts the texts of its open blocks, if they are known
+   */
+  async fail(record: RunRecord, error: RunError, texts: readonly TextPatch[] = []): Promise<void> {
+    await this.publish([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error, texts));
   }
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
@@ -261,6 +270,7 @@ export class SessionRuns {
   async publish(runs: readonly number[], batch: readonly SessionEvent[]): Promise<void> {
     await this.#journal.sync();
     if (batch.length > 0) this.#readers.publish(batch);
+    else this.#readers.flush(this.#journal.syncedSeq);
     for (const run of runs) this.#resolveEnd(run);
   }
 
@@ -299,7 +309,8 @@ export class SessionRuns {
       this.#scope.log('internal_error', { fault });
       this.#active.delete(run);
       try {
-        await this.fail(this.#journal.runs.require(run), { code: 'internal', message: messageOf(fault) });
+        const error = { code: 'internal' as const, message: messageOf(fault) };
+        await this.fail(this.#journal.runs.require(run), error, active.live.catchUp());
       } catch (again) {
         this.#ends.get(run)?.reject(again);
         this.#scope.log('internal_error', { fault: again });

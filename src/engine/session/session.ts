@@ -54,7 +54,7 @@ export interface MessageRequest {
 export class Session {
   readonly #scope: SessionScope;
   readonly #journal: Journal;
-  readonly #readers = new Broadcaster();
+  readonly #readers: Broadcaster;
   readonly #memory: SessionMemory;
   readonly #runs: SessionRuns;
   readonly #recovery: SessionRecovery;
@@ -67,6 +67,7 @@ export class Session {
     const executors = redactingExecutors(ports.executors, ports.redact);
     this.#scope = { ...ports, executors, pacer: new Pacer(ports.share) };
     this.#journal = ports.journal;
+    this.#readers = new Broadcaster(ports.journal.lastSeq, (after, before) => ports.journal.between(after, before));
     this.#memory = new SessionMemory(ports, (data) => this.#feeds.changed(data));
     this.#runs = new SessionRuns(
       this.#scope,

@@ -1,6 +1,6 @@
 /** A run that cannot continue ends with all its actions (S10, J3). */
 import { expect, test } from 'vitest';
-import type { EventData, JournaledEventType, SessionEvent } from '../../../src/domain/event.ts';
+import type { EventData, JournaledEventType, SessionEvent, TextPatch } from '../../../src/domain/event.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
 import { endAbandonedRun } from '../../../src/engine/replay/abandoned-run.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
@@ -148,4 +148,25 @@ test('[J3] events of actions that were never accepted are ignored, and so are ev
     state: { key: '4/0' },
   });
   expect(shown(endAbandonedRun(journal, run, 9, ERROR))).toMatchObject([{ type: 'agent_failed', iteration: 1 }]);
+});
+
+test('[J4] open blocks are closed as cut, with their text if it is known, and readers get that text', () => {
+  const { journal, run, write } = running();
+  write('thought_started', {}, 1);
+  write('thought_completed', { segment: 1, content: 'hm' }, 1);
+  write('text_started', {}, 1);
+  write('thought_started', { reasoning: true }, 1);
+  write('response_started', { final: true }, 2);
+  const head = { seq: null, session_id: 's', run_id: run.runId, iteration: 2, timestamp: 8 };
+  const known: TextPatch = { ...head, type: 'response', data: { segment: 5, offset: 0, delta: 'the answer so' } };
+  const events = endAbandonedRun(journal, run, 9, ERROR, [known]);
+  expect(events.map(({ seq, type, iteration, data }) => ({ seq, type, iteration, data }))).toMatchObject([
+    { seq: null, type: 'text', iteration: 1, data: { segment: 3, offset: 0, delta: '' } },
+    { seq: 6, type: 'text_completed', iteration: 1, data: { segment: 3, content: '', cut: true } },
+    { seq: null, type: 'thought', iteration: 1, data: { segment: 4, offset: 0, delta: '' } },
+    { seq: 7, type: 'thought_completed', iteration: 1, data: { segment: 4, content: '', cut: true } },
+    { seq: null, type: 'response', iteration: 2, data: { segment: 5, offset: 0, delta: 'the answer so' } },
+    { seq: 8, type: 'response_completed', data: { segment: 5, content: 'the answer so', cut: true, final: true } },
+    { seq: 9, type: 'agent_failed', data: { error: ERROR } },
+  ]);
 });

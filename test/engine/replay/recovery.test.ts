@@ -672,6 +672,45 @@ describe('[J8] approvals', () => {
     expect([(await lastResult(one)).status, world.clock.next]).toEqual(['waiting', null]);
   });
 
+  test('a run that was recovered and then waits keeps no timer of its recovery', async () => {
+    const { world, first, next } = await hostsOf({
+      agent: supervised,
+      ...speaking(['<thought>hm', null], [ACTION('risky', {}, {}, 'python')]),
+    });
+    await send(first, 'do it');
+    const one = await next();
+    await settle();
+    expect((await lastResult(one)).status).toBe('waiting');
+    // The only timer left is that of the lost host's run.
+    expect((world.clock.next ?? 0) - world.clock.now()).toBe(limits.runSeconds * 1_000);
+  });
+
+  test.each(['the same host', 'the next host'])(
+    '[S4] background work of a waiting run goes on and keeps its host until it ends (%s)',
+    async (which) => {
+      const background = `<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"ms":5000,"fail_times":1},"retry":{"max_attempts":2,"delay":1}}</action>`;
+      const { world, first, next } = await hostsOf({
+        agent: supervised,
+        ...speaking([`${background}${ACTION('risky', {}, {}, 'python')}`], ['<response final="true">done</response>']),
+      });
+      await send(first, 'do it');
+      await settle();
+      expect((await lastResult(first)).status).toBe('waiting');
+      expect(first.kit.session.busy).toBe(true);
+      const last = which === 'the same host' ? first : await next();
+      for (let step = 0; step < 20 && last.kit.session.busy; step += 1) {
+        world.clock.advance(1_000);
+        await settle();
+      }
+      expect((await lastResult(last)).actions).toMatchObject([{ id: 'bg', status: 'completed', attempts: 2 }, {}]);
+      expect([(await lastResult(last)).status, last.kit.session.busy]).toEqual(['waiting', false]);
+      expect(last.kit.session.nextWake()).toBeGreaterThan(world.clock.now() + limits.provenMs);
+      await last.kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, true, null);
+      await live(world, last);
+      expect(await lastResult(last)).toMatchObject({ status: 'completed', response: 'done' });
+    },
+  );
+
   test('[J1] a decision is on disk before it is answered, and the first one counts', async () => {
     const { world, first } = await hostsOf({
       agent: supervised,

@@ -99,6 +99,22 @@ describe('[J1] append, act, emit', () => {
     },
   );
 
+  test('[J4] if a sync fails once, readers get the events of that turn with the next ones', async () => {
+    const gate = Promise.withResolvers<ActionOutcome>();
+    const kit = await sessionKit({ executors: { tool: () => gate.promise } });
+    const ended = runText(kit, `${echo('a')}<response final="true">ready: $a</response>`);
+    await settle();
+    kit.sql.onSync = () => {
+      kit.sql.onSync = () => Promise.resolve();
+      return Promise.reject(new Error('disk full'));
+    };
+    gate.resolve({ ok: true, output: 'x' });
+    expect(await ended).toMatchObject({ status: 'completed', response: 'ready: x' });
+    const seqs = kit.events.flatMap(({ seq }) => seq ?? []);
+    expect(seqs).toEqual(seqs.map((_, at) => at + 1));
+    expect(seqs.length).toBe(kit.session.lastSeq);
+  });
+
   test('if the disk fails, no action starts and the error is reported', async () => {
     const { started, note } = notes();
     const kit = await sessionKit({ executors: { tool: note } });
