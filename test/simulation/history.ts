@@ -70,7 +70,7 @@ export type Item =
 /** One generation of the model. */
 export interface GenerationScript {
   readonly items: readonly Item[];
-  /** `throws`: the provider gives up. `silent`: the stream stays open. */
+  /** `throws`: the provider gives up. `silent`: it gives up after a minute of silence. */
   readonly finish: FinishReason | 'throws' | 'silent';
   readonly pieceChars: number;
   readonly gapMs: number;

@@ -14,12 +14,8 @@ export const foldedText: Invariant = {
     'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end, and marks it.',
   *check({ readers, events, isDeleted, stuck, facts }) {
     for (const { name, frames } of readers) {
-      let texts = new Map<number, string>();
-      let connection = 0;
-      for (const { event, connection: own } of frames) {
-        // Patches are not repeated: a new connection begins with the whole text of open blocks.
-        if (own !== connection) texts = new Map();
-        connection = own;
+      const texts = new Map<number, string>();
+      for (const { event } of frames) {
         if (isTextPatch(event)) {
           const { segment, offset, delta } = event.data;
           const text = texts.get(segment) ?? '';
@@ -28,7 +24,8 @@ export const foldedText: Invariant = {
           texts.set(segment, text.slice(0, offset) + delta);
         } else if (closes(event)) {
           const { segment, content } = event.data;
-          const text = texts.get(segment) ?? '';
+          // A reader without a patch of the block takes its text from the closing event.
+          const text = texts.get(segment) ?? content;
           if (text !== content)
             yield `${name}: block ${segment} was read as ${quote(text)} and is stored as ${quote(content)}`;
         }

@@ -8,7 +8,9 @@ export const oneEnd: Invariant = {
     const ends = new Map<string, number>();
     for (const event of events) {
       if (event.type === 'action_queued') ends.set(actionOf(event), 0);
-      else if (endsAction(event)) ends.set(actionOf(event), (ends.get(actionOf(event)) ?? 0) + 1);
+      // Something that was never accepted may have the id of another action.
+      else if (endsAction(event) && event.type !== 'action_rejected')
+        ends.set(actionOf(event), (ends.get(actionOf(event)) ?? 0) + 1);
     }
     for (const [action, count] of ends) {
       if (count > 1) yield `${action} ended ${count} times`;

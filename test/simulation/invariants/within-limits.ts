@@ -37,8 +37,11 @@ export const withinLimits: Invariant = {
         if (narrow > NARROW.concurrency) yield `run ${run}: ${narrow} of ${NARROW.name} run`;
       }
       if (accepted > agent.maxActions) yield `run ${run}: ${accepted} actions (allowed: ${agent.maxActions})`;
-      // One more is the last one, which only answers.
-      if (iterations > agent.maxIterations + 1)
+      // One more is the last one, which only answers; it is repeated if a crash interrupts it.
+      const recoveries = events.filter(
+        (event) => event.type === 'warning' && event.data.code === 'run_recovered',
+      ).length;
+      if (iterations > agent.maxIterations + 1 + recoveries)
         yield `run ${run}: ${iterations} iterations (allowed: ${agent.maxIterations})`;
     }
     for (const [message, calls] of Map.groupBy(factsOf(seen, 'model_called'), (fact) => fact.message)) {

@@ -74,7 +74,11 @@ export class Disk {
     return last === undefined ? this.#durableAlarm : last.at;
   }
 
+  /** How often the alarm was set: one that is set again for the same time fires again. */
+  alarmsSet = 0;
+
   set alarm(at: number | null) {
+    this.alarmsSet += 1;
     this.#openTurn();
     this.#alarms.push({ turn: this.#turns, at });
   }

@@ -3,11 +3,13 @@ import { bundled } from '../../../src/catalog/bundled.ts';
 // Loaded now: the engine imports it when a feed is added, which takes real time.
 import '../../../src/catalog/schema/feed.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
+import type { Logger } from '../../../src/domain/log.ts';
 import type { FeedDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import { redactor } from '../../../src/engine/session/redact.ts';
+import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import { Session } from '../../../src/engine/session/session.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
 import { eventSource } from '../../../src/http/session-app.ts';
@@ -32,6 +34,9 @@ const RECORD: SessionRecord = {
   created_at: EPOCH_MS,
 };
 
+/** Nothing is listed outside of the session. */
+const NO_LIST = { isBehind: false, sync: (): Promise<void> => Promise.resolve() };
+
 const noRedaction = redactor([]);
 
 export class Host {
@@ -40,13 +45,18 @@ export class Host {
   readonly events: EventSource;
   holds = 0;
   readonly #stage: Stage;
+  readonly #alarm: SessionAlarm;
 
-  constructor(stage: Stage, number: number, model: ScriptedModel, targets: Targets) {
+  /** @param destroy deletes the session's storage */
+  constructor(stage: Stage, number: number, model: ScriptedModel, targets: Targets, destroy: () => Promise<void>) {
     this.#stage = stage;
     const life = new Life(stage, number);
     this.life = life;
     const resolved = agentOf(stage.history.agent);
     const { clock, sql } = life;
+    const report: Logger = (event, { message, fault }) => {
+      if (event !== 'run_failed') this.#report(fault ?? message ?? event);
+    };
     this.session = new Session({
       journal: new Journal(sql),
       recoveryQueue: new RecoveryQueue(sql, { life: number, frozen: [] }, clock, new QuarantineSlots()),
@@ -64,13 +74,25 @@ export class Host {
       resolve: () => resolved,
       workflow: () => null,
       modelFor: () => model.provider(life),
-      hold: (work) => this.#hold(work),
+      hold: (work) => this.#alarm.hold(work),
       runEnded: () => undefined,
       redact: noRedaction,
-      log: (event, { message, fault }) => {
-        if (event === 'run_failed') return;
-        this.#report(fault ?? message ?? event);
+      log: report,
+    });
+    this.#alarm = new SessionAlarm({
+      session: () => this.session,
+      clock,
+      setAlarm: (at) => {
+        life.enter();
+        stage.setAlarm(at);
+        return Promise.resolve();
       },
+      keepAlive: (work) => this.#keepAlive(work),
+      isServed: () => true,
+      approvals: () => NO_LIST,
+      forgetRelics: () => Promise.resolve(),
+      destroy: () => destroy(),
+      log: report,
     });
     this.events = eventSource(this.session, clock);
     this.session.listen((batch) => {
@@ -84,40 +106,17 @@ export class Host {
   /** Creates the session, if it does not exist. */
   async ensure(): Promise<void> {
     if (this.session.exists) return;
-    await Promise.all([this.session.create(RECORD, {}), this.#arm()]);
+    await Promise.all([this.session.create(RECORD, {}), this.#alarm.arm()]);
   }
 
-  /** The alarm has fired. */
-  async alarm(): Promise<void> {
-    await this.#arm();
-    void this.#wake();
+  /** The alarm has fired. @throws if it could not be handled, so that it fires again */
+  async fire(): Promise<void> {
+    await this.#alarm.fire();
   }
 
-  async #wake(): Promise<void> {
-    try {
-      if (this.session.exists) await this.session.wake();
-      await this.#arm();
-    } catch (fault) {
-      this.#report(fault);
-    }
-  }
-
-  #arm(): Promise<void> {
-    if (this.life.isOver) return Promise.resolve();
-    const at = this.session.nextWake();
-    if (at !== null) this.#stage.setAlarm(at);
-    return Promise.resolve();
-  }
-
-  #hold(work: Promise<unknown>): void {
+  #keepAlive(work: Promise<unknown>): void {
     this.holds += 1;
-    work
-      .catch((fault: unknown) => this.#report(fault))
-      .finally(() => {
-        this.holds -= 1;
-        this.#arm().catch((fault: unknown) => this.#report(fault));
-      });
-    this.#arm().catch((fault: unknown) => this.#report(fault));
+    work.catch((fault: unknown) => this.#report(fault)).finally(() => (this.holds -= 1));
   }
 
   /** An error of the engine; none is expected while the disk works. */

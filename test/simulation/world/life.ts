@@ -76,7 +76,11 @@ export class Life {
       this.enter();
       const cancel = this.#stage.time.after(delayMs, () => {
         this.#timers.delete(cancel);
-        callback();
+        try {
+          callback();
+        } catch (fault) {
+          if (!(fault instanceof HostGone)) throw fault;
+        }
       });
       this.#timers.add(cancel);
       this.mostTimers = Math.max(this.mostTimers, this.#timers.size);

@@ -1,5 +1,6 @@
 /** The model: writes the generations of the history, one per call, and outlives the hosts. */
 import { EngineError } from '../../../src/domain/errors.ts';
+import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
 import { textOf } from '../script.ts';
@@ -48,22 +49,22 @@ export class ScriptedModel {
       await this.#pause(life, script.gapMs, signal);
       yield { type: 'text', text: text.slice(at, at + script.pieceChars) };
     }
-    await this.#pause(life, script.finish === 'silent' ? null : script.gapMs, signal);
     const { finish } = script;
+    await this.#pause(life, finish === 'silent' ? limits.betweenTokensMs : script.gapMs, signal);
     this.#stage.note({ type: 'generation_delivered', message, call, finish });
-    if (finish === 'throws') throw new EngineError('model_unavailable', 'the model gives up');
+    if (finish === 'throws' || finish === 'silent') throw new EngineError('model_unavailable', 'the model gives up');
     if (script.reportsUsage) {
       const usage = { promptTokens: 100, completionTokens: text.length, cachedTokens: 0, estimated: false };
       yield { type: 'usage', usage };
     }
-    if (finish !== 'silent') yield { type: 'finish', reason: finish };
+    yield { type: 'finish', reason: finish };
   }
 
-  /** @param ms null: until the abort. @throws the signal's reason */
-  async #pause(life: Life, ms: number | null, signal: AbortSignal): Promise<void> {
+  /** @throws the signal's reason */
+  async #pause(life: Life, ms: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const cancel = ms === null ? (): void => undefined : this.#stage.time.after(ms, () => resolve());
+    const cancel = this.#stage.time.after(ms, () => resolve());
     const onAbort = (): void => {
       cancel();
       reject(signal.reason as Error);

@@ -42,16 +42,18 @@ export class Reader implements ReaderLog {
   }
 
   /** One connection. @returns whether the session's stream has ended, because the session was deleted */
-  async #read({ session, events }: Host): Promise<boolean> {
+  async #read({ session, events, life }: Host): Promise<boolean> {
     if (!session.exists) return false;
     await session.recover('read');
-    if (this.#connection < 0 && this.#script.fromEnd) this.#cursor = this.from = session.lastSeq;
+    if (this.#connection < 0 && this.#script.fromEnd) this.#cursor = this.from = this.#stage.disk.durableSeq;
     this.#connection += 1;
     const { slices } = session.read();
     const after = Math.min(this.#cursor, session.lastSeq);
     const stream = batchStream(events, { after, runId: null, slices }).getReader();
     for (let reads = 0; reads !== this.#script.reads; reads += 1) {
       const { done, value } = await stream.read();
+      // The connection was lost, with everything in it.
+      if (life.isOver) return false;
       if (done) return true;
       for (const event of value) {
         this.frames.push({ event, text: encodeEvent(event), connection: this.#connection });

@@ -17,7 +17,7 @@ import { Stage } from './stage.ts';
 import { Targets } from './targets.ts';
 
 /** More steps mean that the world never comes to rest. */
-const MOST_STEPS = 20_000;
+const MOST_STEPS = 50_000;
 /** After this time without a plan, only the session's expiry and idle feeds are left. */
 const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
@@ -73,7 +73,7 @@ class World {
     while (this.#host === null || this.#host.life.isOver) {
       this.#lives += 1;
       try {
-        this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets);
+        this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets, () => this.#destroy());
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
       } catch {
         // It ended while it read its storage; the next one starts at once.
@@ -194,7 +194,12 @@ class World {
   }
 
   async #delete(): Promise<void> {
-    if (!(await this.#clients.close()) || this.#isDeleted) return;
+    if (await this.#clients.close()) await this.#destroy();
+  }
+
+  /** Deletes the storage, after a client's request or because the session has expired. */
+  async #destroy(): Promise<void> {
+    if (this.#isDeleted) return;
     this.#isDeleted = true;
     this.#stage.note({ type: 'deleted' });
     this.#host?.life.end('deleted', 1);
@@ -213,8 +218,9 @@ class World {
   async #fire(alarm: number): Promise<void> {
     const host = this.#live();
     if (host === null) return;
+    const alarmsSet = this.#stage.disk.alarmsSet;
     const isHandled = await Promise.race([
-      host.alarm().then(
+      host.fire().then(
         () => true,
         () => false,
       ),
@@ -223,7 +229,7 @@ class World {
     if (!isHandled) {
       this.#cancelAlarm();
       this.#cancelAlarm = this.#stage.time.after(ALARM_RETRY_MS, () => void this.#fire(alarm));
-    } else if (!this.#isClosed && this.#stage.disk.alarm === alarm) this.#stage.disk.alarm = null;
+    } else if (!this.#isClosed && this.#stage.disk.alarmsSet === alarmsSet) this.#stage.disk.alarm = null;
   }
 
   async #observe(stuck: string | null): Promise<Observation> {
@@ -269,7 +275,7 @@ class World {
       rows: this.#stage.disk.rows(),
       mostTimers: this.#mostTimers,
       timersLeft: this.#host?.life.timers ?? 0,
-      holdsLeft: this.#host?.holds ?? 0,
+      holdsLeft: this.#host?.life.isOver === false ? this.#host.holds : 0,
     };
   }
 
