@@ -8,7 +8,7 @@ import type { TestSpecification } from 'vitest/node';
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
-/** Tests that start processes or stop the process's clock: each file gets its own process. */
+/** Tests that start processes, or change the process's clock or limits: each file gets its own process. */
 const PROCESSES = [
   'container-runner/test/{main,prewarm,startup,state}.test.ts',
   'container-runner/test/images/images.test.ts',
@@ -17,6 +17,7 @@ const PROCESSES = [
   'container-runner/test/sandbox/**/*.test.ts',
   'test/scripts/{arguments,connection,migrate,orphans,wrangler}.test.ts',
   'test/packaging.test.ts',
+  'test/simulation/**/*.test.ts',
 ];
 
 /**

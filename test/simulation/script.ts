@@ -9,7 +9,7 @@ export interface ActionPlace {
 }
 
 /** The id of an action, which is also the token that its target sees. Unique in its history. */
-function tokenOf({ message, generation, action }: ActionPlace): string {
+export function tokenOf({ message, generation, action }: ActionPlace): string {
   return `m${message}g${generation}a${action}`;
 }
 

@@ -1,0 +1,122 @@
+/**
+ * Runs histories on worker threads, which are processes of the simulation of their own: small limits and deterministic
+ * digests do not leak into the caller.
+ *
+ * Invariants of a thread:
+ *  1. It runs one history at a time, and answers each exactly once.
+ *  2. A history without an answer in time, or one that ends the thread, is a violation; a new thread replaces it.
+ */
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { History } from './history.ts';
+import type { Violation } from './invariants/invariant.ts';
+import type { Answer, Task } from './worker.ts';
+
+/** A history takes some milliseconds, and the first one of a thread a second. */
+const MOST_SILENCE_MS = 60_000;
+const MOST_HEAP_MB = 1_024;
+
+/** The invariant of histories that block their thread. */
+export const NEVER_BLOCKS = 'never blocks';
+/** The invariant of histories that end their thread, for example because they use up its memory. */
+const THREAD_SURVIVES = 'the thread survives';
+
+export class Thread implements AsyncDisposable {
+  #worker: Worker | null = null;
+  #answer: (answer: Answer) => void = () => undefined;
+  readonly #silenceMs: number;
+
+  constructor(silenceMs: number = MOST_SILENCE_MS) {
+    this.#silenceMs = silenceMs;
+  }
+
+  /** @param history a history, or the seed of one */
+  async run(history: number | History, { isDetailed = false } = {}): Promise<Answer> {
+    this.#worker ??= this.#start();
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    this.#answer = resolve;
+    const timer = setTimeout(() => this.#fail(NEVER_BLOCKS, `no end after ${this.#silenceMs} ms`), this.#silenceMs);
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
+    this.#worker.postMessage({ history, isDetailed } satisfies Task);
+    const answer = await promise;
+    clearTimeout(timer);
+    if (answer.digest === null) await this[Symbol.asyncDispose]();
+    return answer;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#answer = () => undefined;
+    const worker = this.#worker;
+    this.#worker = null;
+    await worker?.terminate();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('worker.ts', import.meta.url), {
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+    worker.on('message', (answer: Answer) => this.#answer(answer));
+    worker.on('error', (fault) => this.#fail(THREAD_SURVIVES, String(fault)));
+    worker.on('exit', (code) => this.#fail(THREAD_SURVIVES, `the thread ended with code ${code}`));
+    return worker;
+  }
+
+  #fail(invariant: string, what: string): void {
+    this.#answer({ violations: [{ invariant, what }], digest: null, seen: null });
+  }
+}
+
+export interface Failure extends Violation {
+  /** The lowest failing seed. */
+  readonly seed: number;
+  /** Failing seeds. */
+  readonly count: number;
+}
+
+export interface Report {
+  readonly done: number;
+  /** Histories with at least one violation. */
+  readonly failed: number;
+  /** By invariant, in the order of their seeds. */
+  readonly failures: readonly Failure[];
+}
+
+export interface SeedsOptions {
+  readonly first: number;
+  readonly count: number;
+  /** Stops when this many different invariants have failed. Default: never. */
+  readonly mostInvariants?: number;
+  /** Default: the number of cores. */
+  readonly threads?: number;
+  readonly onDone?: (done: number, failed: number) => void;
+  readonly onDigest?: (seed: number, digest: string | null) => void;
+}
+
+/** Runs the histories of consecutive seeds on all cores. */
+export async function checkSeeds(options: SeedsOptions): Promise<Report> {
+  const { first, count, mostInvariants = Infinity, threads = availableParallelism() } = options;
+  const failures = new Map<string, Failure>();
+  let next = first;
+  let done = 0;
+  let failed = 0;
+  const follow = async (): Promise<void> => {
+    await using thread = new Thread();
+    while (next < first + count && failures.size < mostInvariants) {
+      const seed = next++;
+      const { violations, digest } = await thread.run(seed);
+      done += 1;
+      if (violations.length > 0) failed += 1;
+      for (const [invariant, [violation]] of Map.groupBy(violations, ({ invariant }) => invariant)) {
+        if (violation === undefined) continue;
+        const before = failures.get(invariant);
+        const lowest = before === undefined || seed < before.seed ? { ...violation, seed } : before;
+        failures.set(invariant, { ...lowest, count: (before?.count ?? 0) + 1 });
+      }
+      options.onDigest?.(seed, digest);
+      options.onDone?.(done, failed);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(threads, count) }, follow));
+  return { done, failed, failures: [...failures.values()].sort((a, b) => a.seed - b.seed) };
+}

@@ -1,0 +1,81 @@
+/** What clients, people and faults do in a history, as sentences. */
+import type { DecisionScript, Fault, History, Request } from '../history.ts';
+
+/** Something that the history plans. */
+export interface Planned {
+  /** Milliseconds; null if it depends on what a host does. */
+  readonly at: number | null;
+  readonly text: string;
+}
+
+export function plannedOf({ messages, requests, faults }: History): Planned[] {
+  return [
+    ...messages.map(({ at, type }, index) => ({
+      at,
+      text: type === 'message' ? `a client sends message ${index}` : `a client posts the text of message ${index}`,
+    })),
+    ...requests.map((request, index) => ({ at: request.at, text: requestText(request, index) })),
+    ...faults.flatMap(faultTexts),
+  ];
+}
+
+function requestText(request: Request, index: number): string {
+  switch (request.type) {
+    case 'cancel':
+      return 'a client cancels the open runs';
+    case 'delete':
+      return 'a client deletes the session';
+    case 'reader': {
+      const { fromEnd, pauseMs, reads } = request;
+      const pause = pauseMs === 0 ? '' : `, pauses ${pauseMs} ms after each read`;
+      const end = reads === null ? '' : `, and reconnects after ${counted(reads, 'read')}`;
+      return `reader ${index} connects ${fromEnd ? 'at the newest event' : 'at the first event'}${pause}${end}`;
+    }
+  }
+}
+
+function faultTexts(fault: Fault): Planned[] {
+  switch (fault.type) {
+    case 'crash':
+      return [
+        { at: null, text: `host ${fault.life} crashes at its call ${fault.call} of a port; ${kept(fault.keeps)}` },
+      ];
+    case 'eviction':
+      return [{ at: fault.at, text: `the host is evicted; ${kept(fault.keeps)}` }];
+    case 'write':
+      return [{ at: null, text: `the write ${fault.statement} of host ${fault.life} fails` }];
+    case 'sync':
+      return [
+        { at: null, text: `the sync ${fault.sync} of host ${fault.life} fails, and resets it; ${kept(fault.keeps)}` },
+      ];
+    case 'slow_disk':
+      return [{ at: fault.at, text: `syncs take ${fault.ms} ms from now on` }];
+    case 'full_disk':
+      return [
+        { at: fault.at, text: 'the disk is full' },
+        { at: fault.at + fault.forMs, text: 'the disk has space again' },
+      ];
+    case 'clock':
+      return [
+        {
+          at: fault.at,
+          text: `the clock of the hosts jumps ${fault.byMs < 0 ? 'back' : 'forward'} ${Math.abs(fault.byMs)} ms`,
+        },
+      ];
+  }
+}
+
+export function decisionText({ afterMs, approved, times }: DecisionScript): string {
+  if (times === 0) return 'no decision';
+  const what = approved ? 'approved' : 'denied';
+  return `${what} ${afterMs} ms after it was seen${times === 1 ? '' : `, ${times} times`}`;
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function kept(keeps: number): string {
+  if (keeps === 0) return 'all unsynced writes are lost';
+  return keeps === 1 ? 'no unsynced write is lost' : `the last ${100 - keeps * 100} % of the unsynced writes are lost`;
+}

@@ -1,0 +1,118 @@
+/** Prints a history, what it violates and what happened in it, for people. */
+import type {
+  ActionScript,
+  AgentSettings,
+  AttemptScript,
+  GenerationScript,
+  History,
+  MessageScript,
+} from '../history.ts';
+import { INVARIANTS } from '../invariants/all.ts';
+import type { Violation } from '../invariants/invariant.ts';
+import type { Observation } from '../observation.ts';
+import { actionsOf, textOf, tokenOf } from '../script.ts';
+import { USUAL_AGENT, USUAL_GENERATION } from '../usual.ts';
+import { decisionText, plannedOf } from './planned.ts';
+import { timelineText } from './timeline.ts';
+
+const MOST_WHAT_CHARS = 2_000;
+
+const SETTINGS: Readonly<Record<keyof AgentSettings, string>> = {
+  maxParallelActions: 'parallel actions',
+  maxIterations: 'iterations',
+  maxActions: 'actions',
+  modelCalls: 'model calls',
+  seconds: 'seconds',
+  failFast: 'it fails fast',
+  supervised: 'unsafe actions need an approval',
+  feed: 'it has a periodic feed',
+};
+
+/** The violations of one history: what should hold, and what was seen. */
+export function violationsText(violations: readonly Violation[]): string {
+  return [...Map.groupBy(violations, ({ invariant }) => invariant)]
+    .map(([invariant, seen]) => {
+      const holds = INVARIANTS.find(({ name }) => name === invariant)?.holds;
+      const lines = seen.map(({ what }) => `  ${indented(what.slice(0, MOST_WHAT_CHARS), '  ')}`);
+      return [`Violated: ${invariant}.${holds === undefined ? '' : ` ${holds}`}`, ...lines].join('\n');
+    })
+    .join('\n');
+}
+
+/** @param seen null if the history has no end */
+export function historyText(history: History, seen: Observation | null): string {
+  const planned = plannedOf({ ...history, messages: [] });
+  return [
+    'The history:',
+    ...settingLines(history.agent),
+    ...history.messages.flatMap(messageLines),
+    ...history.decisions.map((decision, index) => `  Approval ${index + 1}: ${decisionText(decision)}.`),
+    ...planned.map(({ at, text }) => `  ${at === null ? capital(text) : `At ${at} ms, ${text}`}.`),
+    '',
+    seen === null ? 'It did not end, so there is no timeline.' : `What happened:\n${timelineText(seen)}`,
+  ].join('\n');
+}
+
+function settingLines(agent: AgentSettings): string[] {
+  const changed = (Object.keys(SETTINGS) as (keyof AgentSettings)[]).flatMap((name) => {
+    const value = agent[name];
+    if (value === USUAL_AGENT[name]) return [];
+    return [value === true ? SETTINGS[name] : `at most ${String(value)} ${SETTINGS[name]}`];
+  });
+  return changed.length === 0 ? [] : [`  The agent: ${changed.join('; ')}.`];
+}
+
+function messageLines({ type, at, ifBusy, repeats, generations }: MessageScript, message: number): string[] {
+  const what = type === 'message' ? `sends message ${message}` : `posts the text of message ${message}`;
+  const details = [
+    ...(ifBusy === 'reject' && type === 'message' ? ['to be rejected if the session is busy'] : []),
+    ...(repeats && type === 'message' ? ['twice with the same idempotency key'] : []),
+  ];
+  return [
+    `  At ${at} ms, a client ${[what, ...details].join(', ')}.`,
+    ...generations.flatMap((script, generation) => {
+      const isPosted = type === 'text' && generation === 0;
+      return generationLines(script, message, generation, isPosted);
+    }),
+  ];
+}
+
+function generationLines(script: GenerationScript, message: number, generation: number, isPosted: boolean): string[] {
+  const { finish, pieceChars, gapMs, reportsUsage } = script;
+  const pieces = pieceChars === USUAL_GENERATION.pieceChars ? '' : ` in pieces of ${pieceChars} characters`;
+  const gap = gapMs === 0 ? '' : `, with pauses of ${gapMs} ms`;
+  const usage = reportsUsage ? ', reports its usage' : '';
+  const who = isPosted ? 'The text is posted' : `Generation ${generation} is written`;
+  const how = isPosted ? pieces : `${pieces}${gap}${usage}, and finishes with "${finish}"`;
+  const text = textOf(message, generation, script);
+  return [
+    `    ${who}${how}:`,
+    `      ${text === '' ? '(nothing)' : indented(text, '      ')}`,
+    ...actionsOf(script).flatMap((action, place) =>
+      attemptLines(action, tokenOf({ message, generation, action: place })),
+    ),
+  ];
+}
+
+function attemptLines({ attempts }: ActionScript, token: string): string[] {
+  if (attempts.every(isPlain)) return [];
+  const texts = attempts.map(({ ms, end }, index) => {
+    const isLast = index === attempts.length - 1;
+    const which = isLast && index > 0 ? `attempt ${index + 1} and later ones` : `attempt ${index + 1}`;
+    const name = attempts.length === 1 ? 'every attempt' : which;
+    return `${name}: ${end}${end === 'silent' ? '' : ` after ${ms} ms`}`;
+  });
+  return [`      ${token}: ${texts.join('; ')}`];
+}
+
+function isPlain({ ms, end }: AttemptScript): boolean {
+  return ms === 0 && end === 'ok';
+}
+
+function indented(text: string, indent: string): string {
+  return text.replaceAll('\n', `\n${indent}`);
+}
+
+function capital(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}

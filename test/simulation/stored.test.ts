@@ -1,0 +1,42 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { historyOf } from './arbitrary.ts';
+import { storeFailure } from './failure.ts';
+import { historySchema, readHistory } from './stored.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-stored-history-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function written(text: string): string {
+  const path = join(folder, 'history.json');
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('a stored history', () => {
+  test('every generated history fits the schema', () => {
+    for (let seed = 1; seed <= 500; seed += 1) expect(historySchema.parse(historyOf(seed))).toEqual(historyOf(seed));
+  });
+
+  test('a failing history is read back as it was', () => {
+    const path = storeFailure(historyOf(3), 3, 'one end');
+    expect(path).toMatch(/cortex-simulation-seed-3-one-end\.json$/);
+    const name = 'Every accepted action ends exactly once.';
+    expect(readHistory(path)).toEqual({ name, seed: 3, history: historyOf(3) });
+    rmSync(path);
+  });
+
+  test('one that no longer fits is refused with its file and the member', () => {
+    const { agent, ...rest } = historyOf(1);
+    const path = written(JSON.stringify({ name: 'old', seed: 1, history: { ...rest, agent: { ...agent, feed: 1 } } }));
+    expect(() => readHistory(path)).toThrow(
+      /history\.json does not fit the form of histories .*\n.*\n.*history\.agent\.feed/,
+    );
+  });
+
+  test('a file that is no JSON is refused with its name', () => {
+    expect(() => readHistory(written('{'))).toThrow(/history\.json is not a JSON file that can be read/);
+  });
+});

@@ -1,0 +1,120 @@
+/** Stored histories: the files of histories/, and those that `npm run test:simulation` writes. */
+import { readFileSync } from 'node:fs';
+import * as z from 'zod';
+import { ATTEMPT_ENDS, TARGETS } from './history.ts';
+import type { History } from './history.ts';
+
+const count = z.int().min(0);
+const places = z.array(z.int());
+const part = z.number().min(0).max(1);
+const position = z.int().min(1);
+
+const attempt = z.strictObject({ ms: count, end: z.enum(ATTEMPT_ENDS) });
+
+const action = z.strictObject({
+  target: z.enum(TARGETS),
+  mode: z.enum(['sync', 'async', 'fire_and_forget']),
+  dependsOn: places.nullable(),
+  refers: places,
+  when: z.boolean().nullable(),
+  onError: z.enum(['skip', 'retry']).nullable(),
+  retries: position.nullable(),
+  timeoutS: position.nullable(),
+  priority: z.int(),
+  key: count.nullable(),
+  attempts: z.array(attempt).min(1),
+});
+
+const item = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('action'), action }),
+  z.strictObject({ type: z.enum(['thought', 'bare']), words: count }),
+  z.strictObject({ type: z.literal('response'), final: z.boolean().nullable(), refers: places }),
+  z.strictObject({ type: z.literal('broken') }),
+]);
+
+const generation = z.strictObject({
+  items: z.array(item),
+  finish: z.enum(['stop', 'length', 'content_filter', 'tool_calls', 'error', 'abort', 'throws', 'silent']),
+  pieceChars: position,
+  gapMs: count,
+  reportsUsage: z.boolean(),
+});
+
+const message = z.strictObject({
+  type: z.enum(['message', 'text']),
+  at: count,
+  ifBusy: z.enum(['queue', 'reject']),
+  repeats: z.boolean(),
+  generations: z.array(generation).min(1),
+});
+
+const request = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.enum(['cancel', 'delete']), at: count }),
+  z.strictObject({
+    type: z.literal('reader'),
+    at: count,
+    fromEnd: z.boolean(),
+    pauseMs: count,
+    reads: position.nullable(),
+  }),
+]);
+
+const fault = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('crash'), life: position, call: position, keeps: part }),
+  z.strictObject({ type: z.literal('eviction'), at: count, keeps: part }),
+  z.strictObject({ type: z.literal('write'), life: position, statement: position }),
+  z.strictObject({ type: z.literal('sync'), life: position, sync: position, keeps: part }),
+  z.strictObject({ type: z.literal('slow_disk'), at: count, ms: count }),
+  z.strictObject({ type: z.literal('full_disk'), at: count, forMs: count }),
+  z.strictObject({ type: z.literal('clock'), at: count, byMs: z.int() }),
+]);
+
+export const historySchema = z.strictObject({
+  order: z.int(),
+  agent: z.strictObject({
+    maxParallelActions: position,
+    maxIterations: position,
+    maxActions: position,
+    modelCalls: position,
+    seconds: position,
+    failFast: z.boolean(),
+    supervised: z.boolean(),
+    feed: z.boolean(),
+  }),
+  messages: z.array(message).min(1),
+  decisions: z.array(z.strictObject({ afterMs: count, approved: z.boolean(), times: count })),
+  requests: z.array(request),
+  faults: z.array(fault),
+}) satisfies z.ZodType<History>;
+
+const storedSchema = z.strictObject({
+  name: z.string().min(1),
+  seed: z.int().nullable(),
+  history: historySchema,
+});
+
+export interface StoredHistory {
+  /** A sentence: what holds in it. */
+  readonly name: string;
+  /** The seed that it was shrunk from; null if it was written by hand. */
+  readonly seed: number | null;
+  readonly history: History;
+}
+
+/** @throws Error that names the file, if it cannot be read or does not fit history.ts (any more) */
+export function readHistory(file: string): StoredHistory {
+  let data: unknown;
+  try {
+    data = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (fault) {
+    throw new Error(`${file} is not a JSON file that can be read: ${fault instanceof Error ? fault.message : ''}`, {
+      cause: fault,
+    });
+  }
+  const parsed = storedSchema.safeParse(data);
+  if (parsed.success) return parsed.data;
+  throw new Error(
+    `${file} does not fit the form of histories (test/simulation/history.ts). Adapt the file, or delete it and find ` +
+      `the failure again.\n${z.prettifyError(parsed.error)}`,
+  );
+}

@@ -1,0 +1,65 @@
+/** The usual, simplest values of a history: a shrunk history has them, and a printed one does not mention them. */
+import type { ActionScript, AgentSettings, AttemptScript, GenerationScript } from './history.ts';
+
+export const USUAL_AGENT: AgentSettings = {
+  maxParallelActions: 5,
+  maxIterations: 10,
+  maxActions: 2_000,
+  modelCalls: 100,
+  seconds: 3_600,
+  failFast: false,
+  supervised: false,
+  feed: false,
+};
+
+const USUAL_ATTEMPT: AttemptScript = { ms: 0, end: 'ok' };
+
+export const USUAL_ACTION: ActionScript = {
+  target: 'pure',
+  mode: 'async',
+  dependsOn: null,
+  refers: [],
+  when: null,
+  onError: null,
+  retries: null,
+  timeoutS: null,
+  priority: 0,
+  key: null,
+  attempts: [USUAL_ATTEMPT],
+};
+
+export const USUAL_GENERATION: GenerationScript = {
+  items: [],
+  finish: 'stop',
+  pieceChars: 1_000,
+  gapMs: 0,
+  reportsUsage: false,
+};
+
+/** The usual value of each other member, by its name. Members that are not listed keep their value. */
+const USUAL_OTHERS = {
+  order: 0,
+  at: 0,
+  ifBusy: 'queue',
+  repeats: false,
+  words: 1,
+  final: true,
+  afterMs: 0,
+  approved: true,
+  times: 1,
+  fromEnd: false,
+  pauseMs: 0,
+  reads: null,
+  life: 1,
+  call: 1,
+  keeps: 0,
+  statement: 1,
+  sync: 1,
+  forMs: 0,
+  byMs: 0,
+};
+
+/** The usual value of a member of a history, by its name; no two parts of a history use a name differently. */
+export const USUAL: ReadonlyMap<string, unknown> = new Map(
+  Object.entries({ ...USUAL_AGENT, ...USUAL_ATTEMPT, ...USUAL_ACTION, ...USUAL_GENERATION, ...USUAL_OTHERS }),
+);
