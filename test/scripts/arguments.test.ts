@@ -28,6 +28,11 @@ test.each([
   ['prompt', ['--wrong'], 2, 'usage: npm run prompt'],
   ['chaos', ['many'], 2, 'usage: npm run test:chaos'],
   ['chaos', ['0'], 2, 'usage: npm run test:chaos'],
+  ['simulation', ['0'], 2, 'usage: npm run test:simulation'],
+  ['simulation', ['1', 'x'], 2, 'usage: npm run test:simulation'],
+  ['simulation', ['1', '2147483648'], 2, 'usage: npm run test:simulation'],
+  ['simulation', ['1', '2', '3'], 2, 'usage: npm run test:simulation'],
+  ['simulation', ['nowhere.json'], 2, 'nowhere.json is not a JSON file that can be read'],
 ])('%s %j exits with %i and a message, without a stack trace', (command, given, code, said) => {
   const { status, stderr } = spawnSync(process.execPath, [`scripts/${command}.ts`, ...given], { encoding: 'utf8' });
   expect(stderr).toContain(said);

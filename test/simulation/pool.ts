@@ -12,8 +12,10 @@ import type { History } from './history.ts';
 import type { Violation } from './invariants/invariant.ts';
 import type { Answer, Task } from './worker.ts';
 
-/** A history takes some milliseconds, and the first one of a thread a second. */
+/** A history takes some milliseconds. */
 const MOST_SILENCE_MS = 60_000;
+/** In addition for the first history of a thread: the engine is loaded. */
+const MOST_START_MS = 30_000;
 const MOST_HEAP_MB = 1_024;
 
 /** The invariant of histories that block their thread. */
@@ -25,17 +27,21 @@ export class Thread implements AsyncDisposable {
   #worker: Worker | null = null;
   #answer: (answer: Answer) => void = () => undefined;
   readonly #silenceMs: number;
+  readonly #script: URL;
 
-  constructor(silenceMs: number = MOST_SILENCE_MS) {
+  /** @param script a module that answers a `Task` with an `Answer`, like worker.ts */
+  constructor(silenceMs = MOST_SILENCE_MS, script = new URL('worker.ts', import.meta.url)) {
     this.#silenceMs = silenceMs;
+    this.#script = script;
   }
 
   /** @param history a history, or the seed of one */
   async run(history: number | History, { isDetailed = false } = {}): Promise<Answer> {
+    const mostMs = this.#silenceMs + (this.#worker === null ? MOST_START_MS : 0);
     this.#worker ??= this.#start();
     const { promise, resolve } = Promise.withResolvers<Answer>();
     this.#answer = resolve;
-    const timer = setTimeout(() => this.#fail(NEVER_BLOCKS, `no end after ${this.#silenceMs} ms`), this.#silenceMs);
+    const timer = setTimeout(() => this.#fail(NEVER_BLOCKS, `no end after ${mostMs} ms`), mostMs);
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
     this.#worker.postMessage({ history, isDetailed } satisfies Task);
     const answer = await promise;
@@ -52,7 +58,7 @@ export class Thread implements AsyncDisposable {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('worker.ts', import.meta.url), {
+    const worker = new Worker(this.#script, {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
     });
@@ -89,6 +95,7 @@ export interface SeedsOptions {
   readonly mostInvariants?: number;
   /** Default: the number of cores. */
   readonly threads?: number;
+  readonly openThread?: () => Thread;
   readonly onDone?: (done: number, failed: number) => void;
   readonly onDigest?: (seed: number, digest: string | null) => void;
 }
@@ -96,12 +103,13 @@ export interface SeedsOptions {
 /** Runs the histories of consecutive seeds on all cores. */
 export async function checkSeeds(options: SeedsOptions): Promise<Report> {
   const { first, count, mostInvariants = Infinity, threads = availableParallelism() } = options;
+  const openThread = options.openThread ?? (() => new Thread());
   const failures = new Map<string, Failure>();
   let next = first;
   let done = 0;
   let failed = 0;
   const follow = async (): Promise<void> => {
-    await using thread = new Thread();
+    await using thread = openThread();
     while (next < first + count && failures.size < mostInvariants) {
       const seed = next++;
       const { violations, digest } = await thread.run(seed);
