@@ -6,10 +6,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { historyOf } from './arbitrary.ts';
-import { checkHistory } from './check.ts';
 import { minimalOf } from './failure.ts';
-import { checkSeeds } from './pool.ts';
-import { violationsText } from './print/print.ts';
+import { Thread, checkSeeds } from './pool.ts';
+import { historyText, violationsText } from './print/print.ts';
 import { readHistory } from './stored.ts';
 
 const FOLDER = join(import.meta.dirname, 'histories');
@@ -18,12 +17,14 @@ const HISTORIES = 1_000;
 /** The search for a smaller history must not let the test wait for long. */
 const MOST_SHRINK_MS = 20_000;
 
-const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
-
-test.each(files.map((file) => ({ file, ...readHistory(join(FOLDER, file)) })))('$name ($file)', async ({ history }) => {
-  const { violations } = await checkHistory(history);
-  expect(violations, violationsText(violations)).toEqual([]);
-});
+for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.json'))) {
+  const { name, history } = readHistory(join(FOLDER, file));
+  test(`${name} (${file})`, async () => {
+    await using thread = new Thread();
+    const { violations, seen } = await thread.run(history, { isDetailed: true });
+    if (violations.length > 0) expect.fail(`${violationsText(violations)}\n\n${historyText(history, seen)}`);
+  });
+}
 
 test(`${HISTORIES} histories violate no invariant`, async () => {
   const { done, failures } = await checkSeeds({ first: FIRST_SEED, count: HISTORIES, mostInvariants: 1 });
