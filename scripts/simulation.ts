@@ -33,9 +33,7 @@ if (args.length > 2 || !areNumbers || count === 0 || seed + count - 1 > MOST_SEE
 process.exit(await runSeeds());
 
 async function runSeeds(): Promise<number> {
-  console.log(
-    `${count} ${count === 1 ? 'history' : 'histories'} from seed ${seed} (again: ${COMMAND} ${count} ${seed})`,
-  );
+  console.log(`${historiesText(count)} from seed ${seed} (again: ${COMMAND} ${count} ${seed})`);
   const startedAt = performance.now();
   const line = new ProgressLine(startedAt);
   const onDone = (done: number, failed: number): void =>
@@ -48,15 +46,17 @@ async function runSeeds(): Promise<number> {
   const { done, failed, failures } = await checkSeeds({ first: seed, count, mostInvariants: MOST_INVARIANTS, onDone });
   line.clear();
   for (const failure of failures) await report(failure);
+  if (done < count)
+    console.log(`The search ended early, because ${failures.length} different invariants were violated.`);
   const seconds = (performance.now() - startedAt) / 1_000;
-  console.log(`${done} of ${count} histories, ${failed} failed, in ${timeText(seconds)}`);
+  console.log(`${done} of ${historiesText(count)}, ${failed} failed, in ${timeText(seconds)}`);
   if (count === 1 && failed === 0) return await show({ history: historyOf(seed) });
   return failed === 0 ? 0 : 1;
 }
 
 async function report({ invariant, seed, count }: Failure): Promise<void> {
   console.log(
-    `\n=== ${invariant}: ${count} histories failed. The lowest seed is ${seed}; searching a smaller history …`,
+    `\n=== ${invariant}: ${historiesText(count)} failed, the first with seed ${seed}. Searching for a smaller one …`,
   );
   const { history, text, runs, isMinimal } = await minimalOf(historyOf(seed), invariant);
   const path = storeFailure(history, seed, invariant);
@@ -87,6 +87,10 @@ async function show({ history }: Pick<StoredHistory, 'history'>): Promise<number
   console.log(violations.length === 0 ? 'No invariant is violated.' : violationsText(violations));
   console.log(`\n${historyText(history, seen)}`);
   return violations.length === 0 ? 0 : 1;
+}
+
+function historiesText(count: number): string {
+  return `${count} ${count === 1 ? 'history' : 'histories'}`;
 }
 
 function timeText(seconds: number): string {

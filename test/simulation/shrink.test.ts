@@ -1,13 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { historyOf } from './arbitrary.ts';
-import type { History } from './history.ts';
+import type { History, MessageScript } from './history.ts';
 import { shrink } from './shrink.ts';
 import { USUAL_ACTION, USUAL_AGENT, USUAL_GENERATION } from './usual.ts';
 
+const USUAL_MESSAGE: MessageScript = {
+  type: 'message',
+  at: 0,
+  ifBusy: 'queue',
+  repeats: false,
+  generations: [USUAL_GENERATION],
+};
 const EMPTY: History = {
   order: 0,
   agent: USUAL_AGENT,
-  messages: [{ type: 'message', at: 0, ifBusy: 'queue', repeats: false, generations: [USUAL_GENERATION] }],
+  messages: [USUAL_MESSAGE],
   decisions: [],
   requests: [],
   faults: [],
@@ -51,6 +58,28 @@ describe('shrink', () => {
       unsafe,
     ]);
     expect({ ...history, faults: [], messages: [] }).toEqual({ ...EMPTY, messages: [] });
+  });
+
+  test('two elements go together if each of them is needed by the other', async () => {
+    const isEven = (history: History): boolean => actionsOf(history).length > 0 && actionsOf(history).length % 2 === 0;
+    const items = Array.from({ length: 3 }, () => ({ type: 'action' as const, action: USUAL_ACTION }));
+    const message = { ...USUAL_MESSAGE, generations: [{ ...USUAL_GENERATION, items }] };
+    const start = { ...EMPTY, messages: [message, message] };
+    const { history } = await shrink(start, (candidate) => Promise.resolve(isEven(candidate)));
+    expect(actionsOf(history)).toHaveLength(2);
+  });
+
+  test('an element goes together with the calls that it makes before a crash', async () => {
+    const fails = (history: History): boolean =>
+      history.faults.some((fault) => fault.type === 'crash' && fault.call === 7 * actionsOf(history).length + 3);
+    const items = Array.from({ length: 3 }, () => ({ type: 'action' as const, action: USUAL_ACTION }));
+    const start: History = {
+      ...EMPTY,
+      messages: [{ ...USUAL_MESSAGE, generations: [{ ...USUAL_GENERATION, items }] }],
+      faults: [{ type: 'crash', life: 1, call: 24, keeps: 0 }],
+    };
+    const { history } = await shrink(start, (candidate) => Promise.resolve(fails(candidate)));
+    expect(history).toEqual({ ...EMPTY, faults: [{ type: 'crash', life: 1, call: 3, keeps: 0 }] });
   });
 
   test('a bound on the runs ends the search with the smallest history so far', async () => {

@@ -1,6 +1,6 @@
 /**
- * Finds a small history that still fails: removes elements of arrays anywhere, and then gives members their usual
- * values, as long as the predicate holds. Histories are plain data, so this works for stored ones too, and gets further
+ * Finds a small history that still fails: removes elements of arrays anywhere, gives members their usual values, and
+ * then tries pairs of changes, as long as the predicate holds. Histories are plain data, so this works for stored ones too, and gets further
  * than the shrinking of fast-check, which leaves the choices of `oneof` as they are.
  */
 import type { History } from './history.ts';
@@ -10,6 +10,8 @@ import { USUAL } from './usual.ts';
 /** Bounds of one search. */
 const MOST_SHRINK_MS = 60_000;
 const MOST_SHRINK_RUNS = 5_000;
+/** Bound of the pairs of changes that are tried on one history. */
+const MOST_PAIRS = 1_500;
 
 export interface Shrunk {
   readonly history: History;
@@ -33,7 +35,7 @@ export async function shrink(
   let smallest = history;
   let runs = 0;
   /** Tries the candidates until none is left. After a success, it continues at the same place with the new ones. */
-  const pass = async (candidatesOf: (value: unknown) => Iterable<unknown>): Promise<boolean> => {
+  const pass = async (candidatesOf: Candidates): Promise<boolean> => {
     let hasShrunk = false;
     for (let place = 0, candidates = [...candidatesOf(smallest)]; place < candidates.length;) {
       const parsed = historySchema.safeParse(candidates[place]);
@@ -52,11 +54,22 @@ export async function shrink(
     }
     return hasShrunk;
   };
-  // Without elements there are fewer members, so elements are removed first.
-  while ((await pass(withoutElements)) || (await pass(withUsualMembers)) || (await pass(withSmallerNumbers)));
+  // Without elements there are fewer members, so elements are removed first. Pairs are many, so they are last.
+  const passes = [
+    withoutElements,
+    withUsualMembers,
+    withSmallerNumbers,
+    withoutPairs,
+    withoutElementAndWithEarlierFault,
+  ];
+  for (let at = 0; at < passes.length;) {
+    const candidatesOf = passes[at];
+    at = candidatesOf !== undefined && (await pass(candidatesOf)) ? 0 : at + 1;
+  }
   return { history: smallest, runs, isMinimal: runs < mostRuns && performance.now() <= end };
 }
 
+type Candidates = (history: unknown) => Iterable<unknown>;
 type Change = (value: unknown, name: string) => Iterable<unknown>;
 
 /** Each result of a change at one place of the data; outer places first. */
@@ -74,7 +87,7 @@ function* changed(value: unknown, change: Change, name = ''): Generator<unknown>
 }
 
 /** Without half of the elements of an array, without a quarter, and so on. */
-const withoutElements = (history: unknown): Iterable<unknown> =>
+const withoutElements: Candidates = (history) =>
   changed(history, function* (value) {
     if (!Array.isArray(value)) return;
     for (let size = value.length; size >= 1; size = Math.floor(size / 2)) {
@@ -83,7 +96,7 @@ const withoutElements = (history: unknown): Iterable<unknown> =>
   });
 
 /** With the usual values of all members of an object, then of one member. */
-const withUsualMembers = (history: unknown): Iterable<unknown> =>
+const withUsualMembers: Candidates = (history) =>
   changed(history, function* (value, name) {
     if (name === 'type') {
       if (value === 'text') yield 'message';
@@ -100,7 +113,7 @@ const withUsualMembers = (history: unknown): Iterable<unknown> =>
   });
 
 /** With a number that is nearer to the usual one, or rounder. */
-const withSmallerNumbers = (history: unknown): Iterable<unknown> =>
+const withSmallerNumbers: Candidates = (history) =>
   changed(history, function* (value, name) {
     const usual = USUAL.get(name) ?? 0;
     if (typeof value !== 'number' || typeof usual !== 'number' || value === usual) return;
@@ -109,3 +122,27 @@ const withSmallerNumbers = (history: unknown): Iterable<unknown> =>
       nearer.push(value - Math.trunc(distance));
     yield* nearer.filter((number) => Math.abs(number - usual) < Math.abs(value - usual));
   });
+
+/** Without two elements: where one sync more or less lets the history pass, for example. */
+const withoutPairs: Candidates = (history) => pairs(history, withoutElements);
+
+/** Without an element, and with a fault at an earlier call: a shorter history has fewer calls before the same moment. */
+const withoutElementAndWithEarlierFault: Candidates = (history) =>
+  pairs(history, (shorter) =>
+    changed(shorter, function* (value, name) {
+      if (typeof value !== 'number' || !['call', 'statement', 'sync'].includes(name)) return;
+      for (let earlier = value - 1; earlier >= 1; earlier -= 1) yield earlier;
+    }),
+  );
+
+/** Without an element, and then with another change. */
+function* pairs(history: unknown, candidatesOf: Candidates): Iterable<unknown> {
+  let count = 0;
+  for (const shorter of withoutElements(history)) {
+    for (const candidate of candidatesOf(shorter)) {
+      count += 1;
+      if (count > MOST_PAIRS) return;
+      yield candidate;
+    }
+  }
+}
