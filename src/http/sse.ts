@@ -162,8 +162,19 @@ class Reader<Chunk> {
     };
   }
 
-  /** The reader has room: sends journaled events, one slice per turn, until it has caught up. */
+  /** The reader has room. @throws if the journal cannot be read: then the stream fails */
   async pull(controller: ReadableStreamDefaultController<Chunk>): Promise<void> {
+    try {
+      await this.#catchUp(controller);
+    } catch (fault) {
+      // A stream that has failed cannot be closed any more.
+      this.#leave();
+      throw fault;
+    }
+  }
+
+  /** Sends journaled events, one slice per turn, until the reader has all. */
+  async #catchUp(controller: ReadableStreamDefaultController<Chunk>): Promise<void> {
     if (this.#live) return;
     const roomBytes = (): number => (controller.desiredSize ?? 0) - (limits.readerQueueBytes - limits.readerPageBytes);
     while (roomBytes() > 0) {

@@ -64,6 +64,20 @@ test('[J4] a reader that reconnects with an id gets exactly the missing events, 
   expect(ids(await read)).toEqual(['2', '3', '4']);
 });
 
+test('[J4] a reader whose journal cannot be read fails alone: the others are closed with the session', async () => {
+  const from = source([event(1)]);
+  const failing = { ...from, events: () => fail() };
+  const broken = eventStream(failing, new Heartbeat(new FakeClock()), { after: 0, runId: null }).getReader();
+  const other = eventStream(from, new Heartbeat(new FakeClock()), { after: 1, runId: null }).getReader();
+  await expect(broken.read()).rejects.toThrow('disk failed');
+  from.broadcaster.close();
+  expect(await other.read()).toMatchObject({ done: true });
+});
+
+function fail(): never {
+  throw new Error('disk failed');
+}
+
 test('[H2] a frame has id, event and data; live patches have no id and no second name of their type', async () => {
   const patch = textPatch('thought', 1, 0, 'a');
   const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });

@@ -110,7 +110,7 @@ const decision: fc.Arbitrary<DecisionScript> = fc.record({
 
 const request: fc.Arbitrary<Request> = fc.oneof(
   {
-    weight: 4,
+    weight: 12,
     arbitrary: fc.record({
       type: fc.constant('reader' as const),
       at: moment,
@@ -119,7 +119,7 @@ const request: fc.Arbitrary<Request> = fc.oneof(
       reads: mostly<number | null>(null, 1, 3),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('cancel' as const), at: moment }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('cancel' as const), at: moment }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('delete' as const), at: moment }) },
 );
 
@@ -129,7 +129,7 @@ const portCall = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 250 }) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 1_000 }) },
 );
-const life = fc.integer({ min: 1, max: 4 });
+const life = fc.integer({ min: 1, max: 6 });
 
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ type: fc.constant('crash' as const), life, call: portCall, keeps }) },
@@ -182,17 +182,24 @@ const agent: fc.Arbitrary<AgentSettings> = fc.record({
   failFast: mostly(false, true),
   supervised: mostly(false, true),
   feed: mostly(false, true),
+  expiryMs: mostly<number | null>(null, null, 60_000),
 });
 
 export const histories: fc.Arbitrary<History> = fc.record({
   order: fc.nat(),
   agent,
-  messages: fc.array(message, { minLength: 1, maxLength: 3 }),
+  messages: fc.oneof(
+    { weight: 4, arbitrary: fc.array(message, { minLength: 1, maxLength: 3 }) },
+    // More than the queue holds.
+    { weight: 1, arbitrary: fc.array(message, { minLength: 4, maxLength: 6 }) },
+  ),
   decisions: fc.array(decision, { maxLength: 3 }),
   requests: fc.array(request, { maxLength: 4 }),
   faults: fc.oneof(
     { weight: 1, arbitrary: fc.constant([]) },
     { weight: 4, arbitrary: fc.array(fault, { minLength: 1, maxLength: 4 }) },
+    // A run whose hosts are lost again and again.
+    { weight: 1, arbitrary: fc.array(fault, { minLength: 5, maxLength: 9 }) },
   ),
 });
 

@@ -18,6 +18,8 @@ export interface AgentSettings {
   readonly supervised: boolean;
   /** It has a periodic feed, whose source is a pure tool. */
   readonly feed: boolean;
+  /** The session expires after this time without use; null: after the simulated time. */
+  readonly expiryMs: number | null;
 }
 
 /** What an action calls. `python` runs on the runner, `child` in another session. */

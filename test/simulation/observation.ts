@@ -74,8 +74,10 @@ export interface Replacement {
 export interface Observation {
   readonly history: History;
   readonly facts: readonly Fact[];
-  /** The journal at the end, or as far as it was published if the session was deleted. */
+  /** The journal at the end, or before the session was deleted. */
   readonly events: readonly SessionEvent[];
+  /** Whether `events` is the whole journal of a session that is at rest; otherwise it is what readers got. */
+  readonly isWhole: boolean;
   readonly isDeleted: boolean;
   readonly readers: readonly ReaderLog[];
   readonly runs: readonly RunEnd[];

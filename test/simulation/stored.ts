@@ -80,6 +80,7 @@ export const historySchema = z.strictObject({
     failFast: z.boolean(),
     supervised: z.boolean(),
     feed: z.boolean(),
+    expiryMs: position.nullable(),
   }),
   messages: z.array(message).min(1),
   decisions: z.array(z.strictObject({ afterMs: count, approved: z.boolean(), times: count })),

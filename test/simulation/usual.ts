@@ -10,6 +10,7 @@ export const USUAL_AGENT: AgentSettings = {
   failFast: false,
   supervised: false,
   feed: false,
+  expiryMs: null,
 };
 
 const USUAL_ATTEMPT: AttemptScript = { ms: 0, end: 'ok' };

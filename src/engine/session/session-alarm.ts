@@ -81,13 +81,19 @@ export class SessionAlarm {
    * synchronously, so that what was written in the same turn becomes durable with it.
    */
   async arm(): Promise<void> {
+    await this.#arm(0);
+  }
+
+  /** @param dueMs when to be woken again for something that is due already: 0 means at once */
+  async #arm(dueMs: number): Promise<void> {
     const { session: current, clock, setAlarm, approvals } = this.#ports;
     const session = current();
     // Newer code must find the alarm still set when it is deployed again (J9).
     if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
     const isServed = this.#isServed(session);
-    const at = isServed ? session.nextWake() : session.expiresAt;
-    if (at === null) return;
+    const next = isServed ? session.nextWake() : session.expiresAt;
+    if (next === null) return;
+    const at = next <= clock.now() ? clock.now() + dueMs : next;
     const isBehind = isServed && approvals().isBehind;
     await setAlarm(isBehind ? Math.min(at, clock.now() + limits.watchdogMs) : at);
   }
@@ -97,7 +103,8 @@ export class SessionAlarm {
    * (J2, J8, F3, H1). Resolves when the next alarm is set; the work goes to `keepAlive`. Rejects only if `setAlarm` does.
    */
   async fire(): Promise<void> {
-    await this.arm();
+    // What is due is handled now; the alarm is for a host that ends meanwhile.
+    await this.#arm(limits.watchdogMs);
     const session = this.#ports.session();
     if (session !== null) this.#ports.keepAlive(this.#wake(session));
   }

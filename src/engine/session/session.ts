@@ -322,7 +322,10 @@ export class Session {
     const times = [this.expiresAt, this.#feeds.nextRefresh(this.#isIdle)];
     // Runs of an earlier host have no owner yet: this host may end before it recovers them.
     if (this.busy || this.#recovery.isPending) times.push(this.#scope.clock.now() + limits.watchdogMs);
-    for (const { live, end } of this.#runs.active) if (end === 'waiting') times.push(live.wakeAt() ?? Infinity);
+    // A run that is held has its own timers.
+    for (const { live, end, isHeld } of this.#runs.active) {
+      if (end === 'waiting' && !isHeld) times.push(live.wakeAt() ?? Infinity);
+    }
     return Math.min(...times);
   }
 
@@ -336,9 +339,10 @@ export class Session {
     if (this.exists) await this.#feeds.refresh(this.#isIdle);
   }
 
-  /** When the session expires, unless it is used before (H1). */
+  /** When the session expires, unless it is used before (H1). While something is running, it is being used. */
   get expiresAt(): number {
-    return this.#lastUsedAt() + (this.#scope.expiryMs ?? limits.sessionExpiryMs);
+    const usedAt = this.busy ? this.#scope.clock.now() : this.#lastUsedAt();
+    return usedAt + (this.#scope.expiryMs ?? limits.sessionExpiryMs);
   }
 
   /**

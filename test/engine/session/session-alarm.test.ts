@@ -246,11 +246,20 @@ describe('[H1] the expiry', () => {
     await settle();
     await one.due();
     await one.due();
-    expect([one.kit.session.expiresAt <= one.clock.now(), one.destroyed]).toEqual([true, []]);
+    expect([one.kit.session.expiresAt - one.clock.now(), one.destroyed]).toEqual([limits.watchdogMs - 1, []]);
     open();
     expect(await ended).toMatchObject({ status: 'completed' });
     await one.settled();
     expect(one.armed.at(-1)).toBe(one.clock.now() + limits.watchdogMs - 1);
+  });
+
+  test('fires once for what is due, however long the work takes: not again and again meanwhile', async () => {
+    const never = new Promise<void>(() => undefined);
+    const one = await host({ expiryMs: 60_000 }, { destroy: () => never });
+    await one.alarm.arm();
+    one.clock.advance(60_000);
+    await one.alarm.fire();
+    expect(one.armed.at(-1)).toBe(one.clock.now() + limits.watchdogMs);
   });
 
   test('is logged if the deletion fails, and the next alarm is already set', async () => {

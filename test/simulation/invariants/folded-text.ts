@@ -12,7 +12,7 @@ export const foldedText: Invariant = {
   name: 'folded text',
   holds:
     'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end, and marks it.',
-  *check({ readers, events, isDeleted, stuck, facts }) {
+  *check({ readers, events, isWhole, facts }) {
     for (const { name, frames } of readers) {
       const texts = new Map<number, string>();
       for (const { event } of frames) {
@@ -31,7 +31,7 @@ export const foldedText: Invariant = {
         }
       }
     }
-    if (isDeleted || stuck !== null) return;
+    if (!isWhole) return;
     const wasLost = facts.some(({ type }) => type === 'host_ended');
     const open = new Set<number | null>();
     for (const event of events) {

@@ -4,7 +4,7 @@ import type { Invariant } from './invariant.ts';
 export const oneEnd: Invariant = {
   name: 'one end',
   holds: 'Every accepted action ends exactly once.',
-  *check({ events, isDeleted, stuck }) {
+  *check({ events, isWhole }) {
     const ends = new Map<string, number>();
     for (const event of events) {
       if (event.type === 'action_queued') ends.set(actionOf(event), 0);
@@ -14,8 +14,7 @@ export const oneEnd: Invariant = {
     }
     for (const [action, count] of ends) {
       if (count > 1) yield `${action} ended ${count} times`;
-      // A deletion ends the journal, and with it what was not finished.
-      if (count === 0 && !isDeleted && stuck === null) yield `${action} has no end`;
+      if (count === 0 && isWhole) yield `${action} has no end`;
     }
   },
 };

@@ -15,7 +15,7 @@ export const recordedFirst: Invariant = {
     for (const { token, target, isRecorded } of factsOf(seen, 'effect')) {
       if (!isRecorded && !EARLY.has(target)) yield `${token} (${target}) started before its start was on disk`;
     }
-    if (seen.isDeleted || seen.stuck !== null) return;
+    if (!seen.isWhole) return;
     for (const { event } of factsOf(seen, 'published')) {
       const kept = seen.events[(event.seq ?? 0) - 1];
       if (kept === undefined) yield `event ${event.seq} (${event.type}) was sent and is not in the journal`;

@@ -4,8 +4,7 @@ import type { Invariant } from './invariant.ts';
 export const sameEvents: Invariant = {
   name: 'same events',
   holds: 'Events are numbered without gaps, and every reader gets the same ones in this order, each once.',
-  *check({ events, readers, isDeleted, stuck }) {
-    const isWhole = !isDeleted && stuck === null;
+  *check({ events, readers, isWhole }) {
     for (const [at, { seq }] of events.entries()) {
       if (isWhole && seq !== at + 1) yield `event ${seq} is at place ${at + 1}`;
     }

@@ -26,6 +26,7 @@ const SETTINGS: Readonly<Record<keyof AgentSettings, string>> = {
   failFast: 'it fails fast',
   supervised: 'unsafe actions need an approval',
   feed: 'it has a periodic feed',
+  expiryMs: 'ms without use until the session expires',
 };
 
 /** The violations of one history: what should hold, and what was seen. */

@@ -54,6 +54,7 @@ export class Host {
     this.life = life;
     const resolved = agentOf(stage.history.agent);
     const { clock, sql } = life;
+    const { expiryMs } = stage.history.agent;
     const report: Logger = (event, { message, fault }) => {
       if (event !== 'run_failed') this.#report(fault ?? message ?? event);
     };
@@ -77,6 +78,7 @@ export class Host {
       hold: (work) => this.#alarm.hold(work),
       runEnded: () => undefined,
       redact: noRedaction,
+      ...(expiryMs === null ? {} : { expiryMs }),
       log: report,
     });
     this.#alarm = new SessionAlarm({

@@ -128,12 +128,12 @@ export class Life {
   #failWrite(): void {
     this.#writes += 1;
     if (!this.#faults.some((fault) => fault.type === 'write' && fault.statement === this.#writes)) return;
-    this.hasFailed = true;
+    this.hasFailed = this.#stage.hasDiskFailed = true;
     throw new DiskFailure('a write failed');
   }
 
   async #failSync(keeps: number): Promise<void> {
-    this.hasFailed = true;
+    this.hasFailed = this.#stage.hasDiskFailed = true;
     // The platform resets an object whose storage has failed, soon.
     this.#stage.time.after(1, () => this.end('reset after a failed sync', keeps));
     await Promise.resolve();

@@ -4,6 +4,7 @@ import { batchStream } from '../../../src/http/sse.ts';
 import type { ReaderFrame, ReaderLog } from '../observation.ts';
 import type { Request } from '../history.ts';
 import type { Host } from './host.ts';
+import { DiskFailure, HostGone } from './life.ts';
 import type { Stage } from './stage.ts';
 
 /** Pause before a new connection; doubled as long as there is nothing to read. */
@@ -34,7 +35,14 @@ export class Reader implements ReaderLog {
       const had = this.frames.length;
       const host = this.#connect();
       if (host === null) return;
-      const isOver = await Promise.race([this.#read(host), host.life.gone.promise.then(() => false)]);
+      // The server may answer with an error, because its disk has failed.
+      const isOver = await Promise.race([
+        this.#read(host).catch((fault: unknown) => {
+          if (fault instanceof DiskFailure || fault instanceof HostGone) return false;
+          throw fault;
+        }),
+        host.life.gone.promise.then(() => false),
+      ]);
       if (isOver) return;
       if (this.frames.length > had) waitMs = RECONNECT_MS;
       await this.#pause(waitMs);

@@ -19,6 +19,8 @@ export class Stage {
   /** How long a sync takes. */
   syncMs = 0;
   isDiskFull = false;
+  /** The disk has failed: runs may have been ended from outside, and have no complete record. */
+  hasDiskFailed = false;
   /** The history is over: no fault happens any more. */
   isCalm = false;
   nextApproval = 1;

@@ -17,7 +17,7 @@ import { Stage } from './stage.ts';
 import { Targets } from './targets.ts';
 
 /** More steps mean that the world never comes to rest. */
-const MOST_STEPS = 50_000;
+const MOST_STEPS = 30_000;
 /** After this time without a plan, only the session's expiry and idle feeds are left. */
 const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
@@ -44,6 +44,8 @@ class World {
   #lives = 0;
   #mostTimers = 0;
   #isDeleted = false;
+  /** The journal before the deletion; null if there was no host to read it. */
+  #deletedEvents: readonly SessionEvent[] | null = null;
   #isClosed = false;
   #cancelAlarm = (): void => undefined;
 
@@ -200,6 +202,8 @@ class World {
   /** Deletes the storage, after a client's request or because the session has expired. */
   async #destroy(): Promise<void> {
     if (this.#isDeleted) return;
+    const host = this.#host;
+    if (host !== null && !host.life.isOver) this.#deletedEvents = allEvents(host);
     this.#isDeleted = true;
     this.#stage.note({ type: 'deleted' });
     this.#host?.life.end('deleted', 1);
@@ -216,6 +220,8 @@ class World {
   }
 
   async #fire(alarm: number): Promise<void> {
+    // Only the record is examined now: nothing expires.
+    if (this.#stage.isCalm) return;
     const host = this.#live();
     if (host === null) return;
     const alarmsSet = this.#stage.disk.alarmsSet;
@@ -234,24 +240,26 @@ class World {
 
   async #observe(stuck: string | null): Promise<Observation> {
     const { facts } = this.#stage;
-    const published = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
     if (this.#isDeleted || stuck !== null) {
-      return this.#seen({ stuck, events: published, runs: [], sizes: null, messageOf: new Map() });
+      const published = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
+      const events = this.#deletedEvents ?? published;
+      const isWhole = this.#deletedEvents !== null && stuck === null;
+      return this.#seen({ stuck, events, isWhole, runs: [], sizes: null, messageOf: new Map() });
     }
     this.#stage.isCalm = true;
     const sizes = this.#sizes();
     this.#host?.life.end('replaced', 1);
     await this.#replace('at the end');
-    await this.#replayEnded();
+    if (!this.#stage.hasDiskFailed) await this.#replayEnded();
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
     const messageOf = new Map(
       (host?.session.runs(1_000) ?? []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
     );
-    return this.#seen({ stuck, events, runs: this.#runs(), sizes, messageOf });
+    return this.#seen({ stuck, events, isWhole: true, runs: this.#runs(), sizes, messageOf });
   }
 
-  #seen(rest: Pick<Observation, 'stuck' | 'events' | 'runs' | 'sizes' | 'messageOf'>): Observation {
+  #seen(rest: Pick<Observation, 'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf'>): Observation {
     return {
       history: this.#stage.history,
       facts: this.#stage.facts,
@@ -291,7 +299,7 @@ class World {
   async #replayEnded(): Promise<void> {
     const ended = this.#query(
       'runs',
-      // Others were ended from outside: their record has no end.
+      // A run that never began has no record.
       `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
          AND json_extract(data, '$.usage') IS NOT NULL`,
     );
