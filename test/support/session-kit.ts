@@ -93,6 +93,8 @@ export interface KitOptions {
   readonly shapes?: ShapeStore;
   /** Whether the session's agent has been removed from the catalog. */
   readonly gone?: () => boolean;
+  /** Pinning the manifests waits for this. */
+  readonly pin?: () => Promise<void>;
 }
 
 export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
@@ -122,7 +124,10 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     sharedFeeds: options.sharedFeeds ?? null,
-    pin: async () => null,
+    pin: async () => {
+      await options.pin?.();
+      return null;
+    },
     resolve: () => (options.gone?.() === true ? null : resolved),
     workflow: () => options.workflow ?? null,
     modelFor: () => ({

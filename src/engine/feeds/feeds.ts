@@ -67,6 +67,7 @@ export class Feeds {
   readonly #fetching = new Map<string, Promise<void>>();
   /** Feeds that missed a deadline and have not answered since. */
   readonly #late = new Set<string>();
+  #isClosed = false;
 
   /** @param minMs minimum period of a periodic feed */
   constructor(
@@ -216,8 +217,14 @@ export class Feeds {
     return this.#minMs;
   }
 
-  /** The state of the fetched feed; null if it was removed or given another source in the meantime. */
+  /** The session is about to be deleted: results of pending fetches are dropped. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** The state of the fetched feed; null if its result is dropped: it was removed, or given another source. */
   #stateOf(feed: FeedDefinition): Known | null {
+    if (this.#isClosed) return null;
     const known = this.#all().get(feed.id) ?? NOTHING;
     const other = known.definition !== null && !isSameSource(known.definition, feed);
     return known.removed || other ? null : known;

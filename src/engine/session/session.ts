@@ -125,6 +125,7 @@ export class Session {
   /** The same, before the session is deleted: also rejects new messages and readers. */
   async close(reason: string): Promise<void> {
     this.#isClosed = true;
+    this.#memory.feeds.close();
     await this.dispose(reason);
   }
 
@@ -144,7 +145,7 @@ export class Session {
       const message = `This session is a run of the workflow "${workflow}" and accepts no messages`;
       throw new EngineError('invalid_request', message);
     }
-    const manifests = await this.#scope.pin(this.record);
+    const manifests = await this.#pin();
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runs.byIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
@@ -172,6 +173,21 @@ export class Session {
     return await this.#submit({ type: 'message', content, ...stored, tokens, manifests }, idempotencyKey, null);
   }
 
+  /**
+   * Pins the session's manifests.
+   *
+   * @throws EngineError `unknown_session` if the session was closed meanwhile: then its tables may be gone
+   */
+  async #pin(): Promise<Awaited<ReturnType<SessionPorts['pin']>>> {
+    const manifests = await this.#scope.pin(this.record);
+    this.#requireOpen();
+    return manifests;
+  }
+
+  #requireOpen(): void {
+    if (this.#isClosed) throw new EngineError('unknown_session', 'There is no session with this id');
+  }
+
   #inProgress(run: number, why: string): EngineError {
     const runId = runIdOf(this.record.session_id, run);
     return new EngineError('run_in_progress', `Run ${runId} ${why}`, { run_id: runId });
@@ -180,7 +196,7 @@ export class Session {
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.recover();
-    const manifests = await this.#scope.pin(this.record);
+    const manifests = await this.#pin();
     const input: JsonObject = text === null ? { type: 'stream' } : { type: 'text', text };
     return await this.#submit({ ...input, manifests }, null, chunks);
   }
@@ -188,7 +204,7 @@ export class Session {
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
   async child({ type, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
     await this.recover();
-    const manifests = await this.#scope.pin(this.record);
+    const manifests = await this.#pin();
     const known = this.#journal.runs.get(1);
     if (known !== null) return known;
     const input: JsonObject =
@@ -199,7 +215,7 @@ export class Session {
   /** Runs the session's workflow (M6). */
   async workflow(inputs: JsonObject): Promise<RunRecord> {
     await this.recover();
-    const manifests = await this.#scope.pin(this.record);
+    const manifests = await this.#pin();
     return await this.#submit({ type: 'workflow', inputs, manifests }, null, null);
   }
 
@@ -215,7 +231,7 @@ export class Session {
     idempotencyKey: string | null,
     chunks: AsyncIterable<string> | null,
   ): Promise<RunRecord> {
-    if (this.#isClosed) throw new EngineError('unknown_session', 'There is no session with this id');
+    this.#requireOpen();
     this.#recovery.forgiveFeeds();
     const isBusy = this.#runs.answering !== null;
     const now = this.#scope.clock.now();

@@ -9,6 +9,7 @@ import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
+import type { NodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle, resultOf, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { eventsOf } from '../../support/events.ts';
@@ -484,6 +485,46 @@ describe('[J1] [J3] the end of a run', () => {
     expect(told).toEqual([null]);
   });
 
+  test('[H2] a message that waits for its manifests while the session is deleted does not find missing tables', async () => {
+    const pinned = Promise.withResolvers<void>();
+    let isFirst = true;
+    const kit = await sessionKit({ pin: async () => (isFirst ? undefined : await pinned.promise) });
+    await runText(kit, '<response final="true">first</response>');
+    isFirst = false;
+    const send = kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: 'once' });
+    await settle();
+    await kit.session.close('gone');
+    deleteAll(kit.sql);
+    pinned.resolve();
+    await expect(send).rejects.toMatchObject({ code: 'unknown_session' });
+  });
+
+  test('[F3] a feed that answers after its session was deleted does not find missing tables', async () => {
+    const answered = Promise.withResolvers<ActionOutcome>();
+    const feed = {
+      id: 'news',
+      when: 'periodic',
+      intervalMs: 5_000,
+      cacheTtlMs: 1_000,
+      maxTokens: 100,
+      enabled: true,
+      source: { type: 'tool', name: 'echo', action: null, params: { text: 'new' } },
+      onError: 'use_cached',
+      defaultValue: null,
+    } as const;
+    const kit = await sessionKit({
+      agent: (agent) => ({ ...agent, feeds: [feed] }),
+      executors: { tool: () => answered.promise },
+    });
+    await runText(kit, '<response final="true">first</response>');
+    const refreshed = kit.session.wake();
+    await settle();
+    await kit.session.close('gone');
+    deleteAll(kit.sql);
+    answered.resolve({ ok: true, output: 'new' });
+    await expect(refreshed).resolves.toBeUndefined();
+  });
+
   test('[H2] readers of a run whose end cannot be written do not wait forever', async () => {
     const gate = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => gate.promise } });
@@ -824,3 +865,9 @@ test('[X5] a failed run is logged once, with its id and error and without the me
   ]);
   expect(JSON.stringify(kit.logged)).not.toContain('private');
 });
+
+/** As the platform deletes the storage of an object. */
+function deleteAll(sql: NodeSql): void {
+  const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`);
+  for (const { name } of tables) sql.exec(`DROP TABLE ${String(name)}`);
+}
