@@ -30,14 +30,27 @@ export function scriptOf(messages: readonly MessageScript[], token: string): Act
   return generation === undefined ? null : (actionsOf(generation)[place.action] ?? null);
 }
 
+/** What depends on the world: the code of a python action, and the name of the agent of a child. */
+export interface Forms {
+  readonly code: (token: string) => string;
+  readonly helper: string;
+}
+
+const SIMULATED: Forms = { code: (token) => `print("${token}")`, helper: 'helper' };
+
 /** The text that the model, or the client, writes. */
-export function textOf(message: number, generation: number, script: GenerationScript): string {
+export function textOf(
+  message: number,
+  generation: number,
+  script: GenerationScript,
+  forms: Forms = SIMULATED,
+): string {
   const count = actionsOf(script).length;
   let action = 0;
   const idAt = (place: number): string | null =>
     place >= 0 && place < count ? tokenOf({ message, generation, action: place }) : null;
   return script.items
-    .map((item) => (item.type === 'action' ? actionText(item.action, action++, idAt) : textOfItem(item, idAt)))
+    .map((item) => (item.type === 'action' ? actionText(item.action, action++, idAt, forms) : textOfItem(item, idAt)))
     .join('\n');
 }
 
@@ -59,7 +72,7 @@ function textOfItem(item: Exclude<Item, { type: 'action' }>, idAt: IdAt): string
   }
 }
 
-function actionText(script: ActionScript, place: number, idAt: IdAt): string {
+function actionText(script: ActionScript, place: number, idAt: IdAt, forms: Forms): string {
   const { target, mode, dependsOn, refers, when, onError, retries, timeoutS, priority, key } = script;
   const id = idAt(place) ?? '';
   const near = (distances: readonly number[]): string[] =>
@@ -74,7 +87,7 @@ function actionText(script: ActionScript, place: number, idAt: IdAt): string {
     ...(key === null ? {} : { idempotency_key: `key-${key}-${target}` }),
   };
   const values = near(refers).map((other) => `$${other}`);
-  const body = JSON.stringify({ ...callOf(target, id, values), ...fields });
+  const body = JSON.stringify({ ...callOf(target, id, values, forms), ...fields });
   return `<action type="${typeOf(target)}" mode="${mode}" id="${id}">${body}</action>`;
 }
 
@@ -84,13 +97,13 @@ function typeOf(target: ActionScript['target']): string {
   return target === 'variable' ? 'internal' : 'tool';
 }
 
-function callOf(target: ActionScript['target'], token: string, values: readonly string[]): object {
+function callOf(target: ActionScript['target'], token: string, values: readonly string[], forms: Forms): object {
   switch (target) {
     case 'python':
-      return { parameters: { code: `print("${token}")`, ...(values.length === 0 ? {} : { values }) } };
+      return { parameters: { code: forms.code(token), ...(values.length === 0 ? {} : { values }) } };
     case 'child':
       return {
-        name: 'helper',
+        name: forms.helper,
         parameters: { message: token, ...(values.length === 0 ? {} : { context: { values } }) },
       };
     case 'variable':

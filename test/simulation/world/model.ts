@@ -7,7 +7,7 @@ import { textOf } from '../script.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
-const LAST: GenerationScript = {
+export const LAST: GenerationScript = {
   items: [{ type: 'response', final: true, refers: [] }],
   finish: 'stop',
   pieceChars: 1_000,

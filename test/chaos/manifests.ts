@@ -1,0 +1,79 @@
+/**
+ * The manifests of all histories: each has its own agent, named after it, and its own helper for children. The servers
+ * know a history by the name of its model, or by a header of its tools.
+ */
+import type { AgentSettings } from '../simulation/history.ts';
+
+const HELPER = '_helper';
+export const helperOf = (name: string): string => `${name}${HELPER}`;
+/** The history of a model or of an agent. */
+export const historyOfAgent = (agent: string): string => agent.replace(HELPER, '');
+
+/** A model that sends nothing for this long has failed. */
+export const SILENT_MODEL_MS = 3_000;
+const TIMEOUTS = `timeouts: { first_token: ${SILENT_MODEL_MS}ms, between_tokens: ${SILENT_MODEL_MS}ms }`;
+const TOOLS = ['pure', 'idempotent', 'unsafe', 'late'] as const;
+
+const MORE: Readonly<Record<(typeof TOOLS)[number], string>> = {
+  pure: 'effects: pure',
+  idempotent: 'effects: idempotent\nconcurrency: 2',
+  unsafe: 'effects: unsafe',
+  late: 'effects: unsafe\ndispatch: after_generation',
+};
+
+const FEED = `context_feeds:
+  - { id: news, type: periodic, interval: 5s, cache_ttl: 1s, max_tokens: 100, source: { type: tool, name: pure, params: { token: feed, values: [] } }, on_error: use_cached }
+`;
+
+/** @param host of the tool server */
+function toolManifest(name: (typeof TOOLS)[number], host: string): string {
+  return `kind: Tool
+version: "1.0"
+name: ${name}
+summary: Does what its history says.
+implementation: { type: http, method: POST, url: "http://${host}/${name}", headers: { x-agent: "\${AGENT_NAME}", x-session: "\${SESSION_ID}" } }
+${MORE[name]}
+timeout: 20s
+parameters:
+  type: object
+  required: [token]
+  properties: { token: { type: string }, values: { type: array } }
+`;
+}
+
+function agentManifest(name: string, more: string): string {
+  return `kind: Agent
+version: "1.0"
+name: ${name}
+summary: Carries out what it is told.
+persona: You carry out what you are told.
+cognitive_engine: { primary: { model: ${name} }, dialect: protocol, ${TIMEOUTS} }
+capabilities: [python]
+${more}`;
+}
+
+function withSettings(name: string, settings: AgentSettings): string {
+  const { maxParallelActions, maxIterations, maxActions, modelCalls, seconds, failFast, supervised, feed } = settings;
+  const mode = supervised ? 'supervised' : 'autonomous';
+  return agentManifest(
+    name,
+    `import: { tools: [${TOOLS.join(', ')}], agents: [${helperOf(name)}] }
+loop: { mode: ${mode}, max_iterations: ${maxIterations}, max_parallel_actions: ${maxParallelActions}, fail_fast: ${failFast} }
+budgets: { seconds: ${seconds}, model_calls: ${modelCalls}, actions: ${maxActions} }
+${feed ? FEED : ''}`,
+  );
+}
+
+/** Texts by path. @param agents the settings of each history's agent */
+export function manifestsOf(
+  agents: ReadonlyMap<string, AgentSettings>,
+  toolHost: string,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries([
+    ...TOOLS.map((name) => [`tools/${name}.yaml`, toolManifest(name, toolHost)]),
+    ...[...agents].flatMap(([name, settings]) => [
+      [`agents/${name}.yaml`, withSettings(name, settings)],
+      [`agents/${helperOf(name)}.yaml`, agentManifest(helperOf(name), 'import: { tools: [unsafe] }\n')],
+    ]),
+  ]) as Record<string, string>;
+}

@@ -1,0 +1,110 @@
+/**
+ * The model: writes the generations of each history, one per call. A call names its history in `model`; the last mark in
+ * its messages names the message.
+ */
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AttemptEnd, GenerationScript } from '../simulation/history.ts';
+import { textOf } from '../simulation/script.ts';
+import type { Forms } from '../simulation/script.ts';
+import { LAST, markedIn } from '../simulation/world/model.ts';
+import { bodyOf, closed, serve } from './loopback.ts';
+import type { LoopbackServer } from './loopback.ts';
+import { historyOfAgent, SILENT_MODEL_MS } from './manifests.ts';
+import type { Play } from './play.ts';
+
+/** Ends of an attempt whose child completes. */
+const GOOD: ReadonlySet<AttemptEnd> = new Set<AttemptEnd>(['ok', 'deaf', 'lost']);
+
+/**
+ * @param playOf the history with this name
+ * @param formsOf what its texts contain
+ */
+export async function serveModel(
+  playOf: (name: string) => Play | undefined,
+  formsOf: (play: Play) => Forms,
+): Promise<LoopbackServer> {
+  return await serve(async (request, response) => {
+    const { model, messages } = await bodyOf(request);
+    const name = historyOfAgent(String(model));
+    const play = playOf(name);
+    if (play === undefined) return refuse(response);
+    const told = JSON.stringify(messages);
+    if (name !== model) return await answerChild(play, told, response);
+    const message = markedIn(told) ?? 0;
+    const call = play.callOf(message);
+    play.note(message, { type: 'model_called', message, call });
+    const script = play.history.messages[message]?.generations[call] ?? LAST;
+    await write(script, textOf(message, call, script, formsOf(play)), response, (finish) =>
+      play.note(message, { type: 'generation_delivered', message, call, finish }),
+    );
+  });
+}
+
+/** @param delivered called when everything was sent */
+async function write(
+  { finish, gapMs, pieceChars, reportsUsage }: GenerationScript,
+  text: string,
+  response: ServerResponse,
+  delivered: (finish: string) => void,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  // A call that fails before its first text is repeated by the provider: then the history would have another call.
+  for (let at = 0; at < text.length || at === 0; at += pieceChars) {
+    if (gapMs > 0) await delay(gapMs);
+    if (response.destroyed) return;
+    send(response, { choices: [choice({ content: text.slice(at, at + pieceChars) || ' ' }, null)] });
+  }
+  if (finish === 'silent') {
+    const since = Date.now();
+    await closed(response);
+    if (Date.now() - since > SILENT_MODEL_MS / 2) delivered(finish);
+    return;
+  }
+  if (finish === 'throws') {
+    await delay(gapMs + 20);
+    if (response.destroyed) return;
+    delivered(finish);
+    response.destroy();
+    return;
+  }
+  send(response, { choices: [choice({}, finish)] });
+  if (reportsUsage) {
+    const usage = { prompt_tokens: 100, completion_tokens: text.length, total_tokens: 100 + text.length };
+    send(response, { choices: [], usage });
+  }
+  if (response.destroyed) return;
+  response.end('data: [DONE]\n\n', () => delivered(finish));
+}
+
+/** A child does one unsafe action, then ends as the attempt of its parent says. */
+async function answerChild(play: Play, told: string, response: ServerResponse): Promise<void> {
+  const token = [...told.matchAll(/\bm\d+g\d+a\d+\b/g)].at(-1)?.[0] ?? '';
+  const call = play.childCallOf(token);
+  const { ms, end } = play.attemptOf(token, call);
+  await delay(ms);
+  if (response.destroyed) return;
+  // Not retried, and no reason to suspect the endpoint.
+  if (!GOOD.has(end) && end !== 'silent') return refuse(response);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  // Another call may be the same child's after a kill; then the work may be done already.
+  const work = `<action type="tool" mode="async" id="work">{"name": "unsafe", "parameters": {"token": "child-${token}"}}</action>`;
+  const answer = `<response final="true">answer of ${token}</response>`;
+  send(response, { choices: [choice({ content: call === 1 ? `${work}${answer}` : answer }, null)] });
+  if (end === 'silent') return await closed(response);
+  send(response, { choices: [choice({}, 'stop')] });
+  response.end('data: [DONE]\n\n');
+}
+
+function refuse(response: ServerResponse): void {
+  response.writeHead(400, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ error: { message: 'the model refuses this request' } }));
+}
+
+function choice(delta: object, finish: string | null): object {
+  return { index: 0, delta, finish_reason: finish };
+}
+
+function send(response: ServerResponse, chunk: object): void {
+  response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+}

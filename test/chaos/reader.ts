@@ -1,0 +1,85 @@
+/** A reader of a session's event stream over HTTP: it reads at its own pace, loses its connection and reconnects. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { createParser } from 'eventsource-parser';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { Request } from '../simulation/history.ts';
+import type { ReaderFrame, ReaderLog } from '../simulation/observation.ts';
+import { LOST, request } from './client.ts';
+
+type Script = Pick<Extract<Request, { type: 'reader' }>, 'fromEnd' | 'pauseMs' | 'reads'>;
+
+/** Reads everything, as it comes. */
+export const PATIENT: Script = { fromEnd: false, pauseMs: 0, reads: null };
+
+const RECONNECT_MS = 20;
+
+export class SseReader implements ReaderLog {
+  readonly name: string;
+  from = 0;
+  readonly frames: ReaderFrame[] = [];
+  readonly #url: string;
+  readonly #script: Script;
+  readonly #onEvent: (event: SessionEvent) => void;
+  readonly #leave = new AbortController();
+  #cursor = 0;
+  #connection = -1;
+
+  /** @param url of the session */
+  constructor(name: string, url: string, script: Script, onEvent: (event: SessionEvent) => void = () => undefined) {
+    this.name = name;
+    this.#url = url;
+    this.#script = script;
+    this.#onEvent = onEvent;
+  }
+
+  leave(): void {
+    this.#leave.abort();
+  }
+
+  /** Reads until it leaves, or the session is deleted. */
+  async follow(): Promise<void> {
+    if (this.#script.fromEnd) {
+      const answer = await request(this.#url);
+      if (answer === LOST || answer.status !== 200) return;
+      this.#cursor = this.from = (answer.body as { readonly last_seq: number }).last_seq;
+    }
+    while (!this.#leave.signal.aborted) {
+      const isOver = await this.#read().catch(() => false);
+      if (isOver) return;
+      await delay(RECONNECT_MS);
+    }
+  }
+
+  /** One connection. @returns whether there is no such session */
+  async #read(): Promise<boolean> {
+    const { signal } = this.#leave;
+    const own = new AbortController();
+    const response = await fetch(`${this.#url}/events?after=${this.#cursor}`, {
+      signal: AbortSignal.any([signal, own.signal]),
+    });
+    if (response.status === 404) return true;
+    if (!response.ok || response.body === null) return false;
+    this.#connection += 1;
+    const parser = createParser({ onEvent: ({ id, data, event }) => this.#take(id, data, event ?? '') });
+    const decoder = new TextDecoder();
+    let reads = 0;
+    for await (const chunk of response.body) {
+      parser.feed(decoder.decode(chunk, { stream: true }));
+      reads += 1;
+      if (reads === this.#script.reads) break;
+      if (this.#script.pauseMs > 0) await delay(this.#script.pauseMs, undefined, { signal });
+    }
+    own.abort();
+    return false;
+  }
+
+  #take(id: string | undefined, data: string, type: string): void {
+    // Journaled events have their type twice in a frame.
+    const named = `,"event_type":"${type}"}`;
+    const text = data.endsWith(named) ? `${data.slice(0, -named.length)}}` : data;
+    const event = JSON.parse(text) as SessionEvent;
+    this.frames.push({ event, text, connection: this.#connection });
+    if (id !== undefined) this.#cursor = Number(id);
+    this.#onEvent(event);
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Histories for the real system: the same events, with times that take seconds, and without faults that real processes
+ * cannot have on demand (failing writes, full disks, wrong clocks).
+ */
+import type { ActionScript, GenerationScript, History } from '../simulation/history.ts';
+import { textOf } from '../simulation/script.ts';
+
+const MOST_MS = { moment: 3_000, attempt: 500, decision: 1_200, generation: 1_200 };
+/** Timeout and attempts of an action that gets no answer. */
+const SILENT = { seconds: 1, attempts: 2 };
+
+export function shortened(history: History): History {
+  const soon = <T extends { readonly at: number }>(thing: T): T => ({ ...thing, at: shortMoment(thing.at) });
+  return {
+    ...history,
+    messages: history.messages.map((message, at) => ({
+      ...soon(message),
+      generations: message.generations.map((generation, call) => shortGeneration(at, call, generation)),
+    })),
+    decisions: history.decisions.map((decision) => ({
+      ...decision,
+      afterMs: Math.min(decision.afterMs, MOST_MS.decision),
+      // Without a decision, a request expires after days.
+      times: Math.max(1, decision.times),
+    })),
+    requests: history.requests.map(soon),
+    faults: history.faults.filter(({ type }) => type === 'crash' || type === 'eviction'),
+  };
+}
+
+/** Late moments keep their order. */
+const shortMoment = (at: number): number => Math.min(at, MOST_MS.moment) + Math.round(Math.min(at, 120_000) / 100);
+
+function shortGeneration(message: number, call: number, script: GenerationScript): GenerationScript {
+  const items = script.items.map((item) =>
+    item.type === 'action' ? { ...item, action: shortAction(item.action) } : item,
+  );
+  const pieces = Math.ceil(textOf(message, call, script).length / script.pieceChars) + 1;
+  return { ...script, items, gapMs: Math.min(script.gapMs, Math.floor(MOST_MS.generation / pieces)) };
+}
+
+function shortAction(action: ActionScript): ActionScript {
+  const attempts = action.attempts.map(({ ms, end }) => ({ ms: Math.min(ms, MOST_MS.attempt), end }));
+  if (!attempts.some(({ end }) => end === 'silent')) return { ...action, attempts };
+  const retries = action.retries === null ? SILENT.attempts : Math.min(action.retries, SILENT.attempts);
+  return { ...action, attempts, timeoutS: SILENT.seconds, retries };
+}

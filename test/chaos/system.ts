@@ -1,0 +1,113 @@
+/**
+ * The whole system with real processes: the Worker and the runner, which are killed with SIGKILL and start again from the
+ * same state folder.
+ */
+import { join } from 'node:path';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/system/services.ts';
+import type { Service } from '../../scripts/system/services.ts';
+import type { System } from '../../scripts/system/system.ts';
+import type { Stage } from '../support/staged-system.ts';
+import type { WorkerLog } from './worker-log.ts';
+
+export type Victim = 'worker' | 'runner' | 'both';
+
+const SECRET = 'f'.repeat(64);
+const START_MS = 120_000;
+/** Programs have a network, so that they can call the tool server. */
+const PYTHON_WITH_NETWORK = { RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_WARM: '0' };
+
+export interface RealSystemOptions {
+  readonly stage: Stage;
+  /** Host and port of the tool server, and of the model. */
+  readonly toolHost: string;
+  readonly modelHost: string;
+  readonly log: WorkerLog;
+}
+
+export class RealSystem implements AsyncDisposable {
+  readonly url: string;
+  readonly #options: RealSystemOptions;
+  readonly #ports: { readonly worker: number; readonly runner: number };
+  #worker: System | null = null;
+  #runner: Service | null = null;
+
+  private constructor(options: RealSystemOptions, ports: { readonly worker: number; readonly runner: number }) {
+    this.#options = options;
+    this.#ports = ports;
+    this.url = `http://127.0.0.1:${ports.worker}`;
+  }
+
+  static async open(options: RealSystemOptions): Promise<RealSystem> {
+    return new RealSystem(options, { worker: await freePort(), runner: await freePort() });
+  }
+
+  /** Starts what is not running. */
+  async start(): Promise<void> {
+    await Promise.all([this.#startRunner(), this.#startWorker()]);
+  }
+
+  async kill(victim: Victim): Promise<void> {
+    const worker = victim === 'runner' ? null : this.#worker;
+    const runner = victim === 'worker' ? null : this.#runner;
+    await Promise.all([...(worker?.services ?? []), ...(runner === null ? [] : [runner])].map(killGroup));
+    if (worker !== null) this.#worker = null;
+    if (runner !== null) this.#runner = null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker?.stop();
+    if (this.#runner !== null) await stopService(this.#runner);
+  }
+
+  async #startRunner(): Promise<void> {
+    if (this.#runner !== null) return;
+    const { root } = this.#options.stage;
+    const stateDir = withSnapshot(join(root, 'state'));
+    const sandbox = process.platform === 'win32' ? LIGHT_SANDBOX : PYTHON_WITH_NETWORK;
+    this.#runner = startService('runner', process.execPath, [join(root, 'container-runner/main.ts')], {
+      cwd: root,
+      env: {
+        ...process.env,
+        ...sandbox,
+        RUNNER_PORT: String(this.#ports.runner),
+        CORTEX_STATE_DIR: stateDir,
+        RUNNER_SECRET: SECRET,
+      },
+      echo: () => false,
+    });
+    await waitUntilHealthy(this.#runner, `http://127.0.0.1:${this.#ports.runner}/health`, START_MS);
+  }
+
+  async #startWorker(): Promise<void> {
+    if (this.#worker !== null) return;
+    const { stage, modelHost, toolHost, log } = this.#options;
+    this.#worker = await stage.startSystem({
+      port: this.#ports.worker,
+      runnerPort: this.#ports.runner,
+      stateDir: join(stage.root, 'state'),
+      vars: {
+        ALLOW_HOSTS: toolHost,
+        LLM_BASE_URL: `http://${modelHost}/v1`,
+        LLM_API_KEY: 'none',
+        LLM_MODEL: 'scripted',
+        RUNNER_URLS: `http://127.0.0.1:${this.#ports.runner}`,
+        RUNNER_SECRET: SECRET,
+      },
+      ownRunner: false,
+      progress: () => undefined,
+      logLines: log,
+    });
+  }
+}
+
+async function killGroup({ process: { pid }, exited }: Service): Promise<void> {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // The process has already ended.
+  }
+  await exited;
+}
