@@ -113,6 +113,7 @@ function callOf(target: ActionScript['target'], token: string, values: readonly 
   }
 }
 
-function words(count: number): string {
+/** The text of a thought. */
+export function words(count: number): string {
   return Array.from({ length: count }, (_, at) => `word${at}`).join(' ');
 }

@@ -1,5 +1,6 @@
 import { isTextPatch } from '../../../src/domain/event.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
+import { words } from '../script.ts';
 import type { Invariant } from './invariant.ts';
 
 type Closing = Extract<SessionEvent, { type: 'thought_completed' | 'text_completed' | 'response_completed' }>;
@@ -12,7 +13,7 @@ export const foldedText: Invariant = {
   name: 'folded text',
   holds:
     'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end, and marks it.',
-  *check({ readers, events, isWhole, facts }) {
+  *check({ history, readers, events, isWhole, facts }) {
     for (const { name, frames } of readers) {
       const texts = new Map<number, string>();
       for (const { event } of frames) {
@@ -34,11 +35,16 @@ export const foldedText: Invariant = {
     if (!isWhole) return;
     const wasLost = facts.some(({ type }) => type === 'host_ended');
     const open = new Set<number | null>();
+    const items = history.messages.flatMap(({ generations }) => generations.flatMap(({ items: all }) => all));
+    const thoughts = new Set(items.flatMap((item) => (item.type === 'thought' ? [words(item.words)] : [])));
     for (const event of events) {
       if (event.type === 'thought_started' || event.type === 'text_started' || event.type === 'response_started') {
         open.add(event.seq);
       }
       if (!closes(event)) continue;
+      if (!isMarked(event) && !isWholeText(event, thoughts)) {
+        yield `block ${event.data.segment} is not marked as cut, and its text is ${quote(event.data.content)}`;
+      }
       if (!open.delete(event.data.segment)) yield `block ${event.data.segment} was closed and was not open`;
       if (event.data.cut === true && !wasLost)
         yield `block ${event.data.segment} is marked as cut, and no host was lost`;
@@ -48,3 +54,12 @@ export const foldedText: Invariant = {
 };
 
 const quote = (text: string): string => JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
+
+const isMarked = ({ data: { cut, unclosed } }: Closing): boolean => cut === true || unclosed === true;
+
+/** Whether the text is one that the script writes as a whole. Bare text has no end, so it may stop anywhere. */
+function isWholeText({ type, data: { content } }: Closing, thoughts: ReadonlySet<string>): boolean {
+  if (type === 'text_completed') return true;
+  if (type === 'response_completed') return content.startsWith('The values') && content.endsWith(' are here.');
+  return /^#m\d+#$/.test(content) || thoughts.has(content);
+}

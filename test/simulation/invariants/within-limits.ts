@@ -1,4 +1,6 @@
+import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import type { Observation } from '../observation.ts';
 import { scriptOf } from '../script.ts';
 import { byRun, endsAction, factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
@@ -36,6 +38,7 @@ export const withinLimits: Invariant = {
         const narrow = [...running.values()].filter((name) => name === NARROW.name).length;
         if (narrow > NARROW.concurrency) yield `run ${run}: ${narrow} of ${NARROW.name} run`;
       }
+      yield* withinTime(seen, run, events);
       if (accepted > agent.maxActions) yield `run ${run}: ${accepted} actions (allowed: ${agent.maxActions})`;
       // One more is the last one, which only answers; it is repeated if a crash interrupts it.
       const recoveries = events.filter(
@@ -57,4 +60,15 @@ export const withinLimits: Invariant = {
 function mostAttempts(messages: Parameters<typeof scriptOf>[0], token: string): number {
   const script = scriptOf(messages, token);
   return script?.retries ?? limits.retryAttempts;
+}
+
+/** The time budget holds. Crashes, people and slow disks add time that is not the run's. */
+function* withinTime({ history }: Observation, run: number, events: readonly SessionEvent[]): Generator<string> {
+  if (history.faults.length > 0 || history.agent.supervised) return;
+  const [first] = events;
+  const end = events.find(({ type }) => /^agent_(completed|failed|cancelled)$/.test(type));
+  if (first?.type !== 'agent_started' || end === undefined) return;
+  const tookMs = end.timestamp - first.timestamp;
+  const mostMs = history.agent.seconds * 1_000 + limits.lastGenerationMs;
+  if (tookMs > mostMs) yield `run ${run} took ${tookMs} ms (allowed: ${mostMs})`;
 }
