@@ -36,6 +36,7 @@ export async function observe(
     history: play.history,
     facts: knownFacts(session.facts),
     events,
+    isWhole: !session.isDeleted && stuck === null,
     isDeleted: session.isDeleted,
     readers: session.readers,
     runs,
