@@ -59,6 +59,9 @@ export interface LiveRun {
   readonly drained: Promise<void>;
 }
 
+/** Inputs from the stream of a generation; its end is decided by the scheduler. */
+const STREAMED: ReadonlySet<RunInput['type']> = new Set<RunInput['type']>(['protocol', 'reasoning', 'token']);
+
 /**
  * Starts a run. Its inputs arrive in `inputQueue`, everything else is in `given`.
  *
@@ -124,8 +127,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     }
   };
 
+  const isOver = (): boolean => progress.end !== null && progress.end.status !== 'waiting';
+
   /** @param random the random number for this input, if it needs one (S7) */
   const handle = (input: RunInput, random: number): void => {
+    // Text that arrived together with a cancel, or later, is not shown (J5).
+    if (isOver() && STREAMED.has(input.type)) return;
     const at = clock.now();
     recordInput(log, context.source, input, at, random);
     switch (input.type) {
