@@ -15,6 +15,7 @@ import { ProgressLine } from './terminal/progress.ts';
 const COMMAND = 'npm run test:simulation --';
 /** The search ends when so many different invariants have failed. */
 const MOST_INVARIANTS = 5;
+const SHOWN_CHARS = 160;
 /** Seeds of fast-check are 32-bit integers. */
 const MOST_SEED = 2 ** 31 - 1;
 
@@ -43,10 +44,19 @@ async function runSeeds(): Promise<number> {
       const left = timeText((count - done) / perSecond);
       return `${done} of ${count}, ${perSecond.toFixed(0)} per second, ${timeText(seconds)} so far, ${left} left, ${failed} failed`;
     });
-  const { done, failed, failures } = await checkSeeds({ first: seed, count, mostInvariants: MOST_INVARIANTS, onDone });
+  const onFailure = ({ invariant, seed: failing, what }: Failure): void => {
+    line.clear();
+    console.log(`seed ${failing} violates "${invariant}": ${what.split('\n')[0]?.slice(0, SHOWN_CHARS)}`);
+  };
+  const stop = new AbortController();
+  // The first Ctrl+C ends the search and reports what it found; the second one ends the command.
+  process.once('SIGINT', () => stop.abort());
+  const { signal } = stop;
+  const options = { first: seed, count, mostInvariants: MOST_INVARIANTS, onDone, onFailure, signal };
+  const { done, failed, failures } = await checkSeeds(options);
   line.clear();
   for (const failure of failures) await report(failure);
-  if (done < count)
+  if (done < count && !signal.aborted)
     console.log(`The search ended early, because ${failures.length} different invariants were violated.`);
   const seconds = (performance.now() - startedAt) / 1_000;
   console.log(`${done} of ${historiesText(count)}, ${failed} failed, in ${timeText(seconds)}`);

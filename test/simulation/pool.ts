@@ -97,6 +97,10 @@ export interface SeedsOptions {
   readonly threads?: number;
   readonly openThread?: () => Thread;
   readonly onDone?: (done: number, failed: number) => void;
+  /** Called with the first violation that is seen of each invariant. */
+  readonly onFailure?: (failure: Failure) => void;
+  /** Aborting it ends the search after the histories that are running. */
+  readonly signal?: AbortSignal;
   readonly onDigest?: (seed: number, digest: string | null) => void;
 }
 
@@ -110,7 +114,7 @@ export async function checkSeeds(options: SeedsOptions): Promise<Report> {
   let failed = 0;
   const follow = async (): Promise<void> => {
     await using thread = openThread();
-    while (next < first + count && failures.size < mostInvariants) {
+    while (next < first + count && failures.size < mostInvariants && options.signal?.aborted !== true) {
       const seed = next++;
       const { violations, digest } = await thread.run(seed);
       done += 1;
@@ -119,7 +123,9 @@ export async function checkSeeds(options: SeedsOptions): Promise<Report> {
         if (violation === undefined) continue;
         const before = failures.get(invariant);
         const lowest = before === undefined || seed < before.seed ? { ...violation, seed } : before;
-        failures.set(invariant, { ...lowest, count: (before?.count ?? 0) + 1 });
+        const failure = { ...lowest, count: (before?.count ?? 0) + 1 };
+        failures.set(invariant, failure);
+        if (before === undefined) options.onFailure?.(failure);
       }
       options.onDigest?.(seed, digest);
       options.onDone?.(done, failed);
