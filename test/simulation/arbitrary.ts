@@ -135,7 +135,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ type: fc.constant('crash' as const), life, call: portCall, keeps }) },
   { weight: 3, arbitrary: fc.record({ type: fc.constant('eviction' as const), at: moment, keeps }) },
   {
-    weight: 1,
+    weight: 3,
     arbitrary: fc.record({
       type: fc.constant('write' as const),
       life,
@@ -143,7 +143,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
     }),
   },
   {
-    weight: 1,
+    weight: 3,
     arbitrary: fc.record({
       type: fc.constant('sync' as const),
       life,

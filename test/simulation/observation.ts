@@ -11,7 +11,14 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
   | { readonly type: 'deleted' }
   | { readonly type: 'approval_seen'; readonly approval: string }
-  | { readonly type: 'decision_answered'; readonly approval: string; readonly approved: boolean; readonly code: string }
+  /** `isRecorded`: the decision was on disk; absent if that is unknown. */
+  | {
+      readonly type: 'decision_answered';
+      readonly approval: string;
+      readonly approved: boolean;
+      readonly code: string;
+      readonly isRecorded?: boolean;
+    }
   /** An event reached readers. `isDurable`: it was on disk as it was sent. */
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */
@@ -62,6 +69,8 @@ export interface Sizes {
   readonly mostTimers: number;
   readonly timersLeft: number;
   readonly holdsLeft: number;
+  /** Notes about recoveries that the last host has written, of runs that have ended. */
+  readonly staleNotes: number;
 }
 
 /** The state that a host shows, before and after it was replaced while nothing happened. */

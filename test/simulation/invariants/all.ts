@@ -1,5 +1,6 @@
 /** All invariants. */
 import type { Observation } from '../observation.ts';
+import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { foldedText } from './folded-text.ts';
@@ -22,6 +23,7 @@ export const INVARIANTS: readonly Invariant[] = [
   foldedText,
   nothingAfterEnd,
   order,
+  approvedFirst,
   withinLimits,
   parkedIsFree,
   sameReplay,

@@ -1,6 +1,9 @@
 import { factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
+/** Nothing in a history takes this long. */
+const AN_HOUR_S = 3_600;
+
 export const everythingEnds: Invariant = {
   name: 'everything ends',
   holds: 'Every accepted message has one run, and every run ends, without a client that helps.',
@@ -22,6 +25,11 @@ export const everythingEnds: Invariant = {
     for (const [message, runs] of Map.groupBy(seen.messageOf, ([, message]) => message)) {
       if (seen.history.messages[message]?.type !== 'message') continue;
       if (runs.length > 1) yield `message ${message} has ${runs.length} runs`;
+    }
+    for (const event of seen.events) {
+      if (event.type === 'budget_exceeded' && event.data.budget === 'seconds' && event.data.limit >= AN_HOUR_S) {
+        yield `${event.run_id} waited for nothing until its time was used up`;
+      }
     }
     const ends = new Map<string, number>();
     for (const { type, run_id: run } of seen.events) {

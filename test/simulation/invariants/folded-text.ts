@@ -1,6 +1,8 @@
 import { isTextPatch } from '../../../src/domain/event.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { Observation } from '../observation.ts';
 import { words } from '../script.ts';
+import { byRun } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 type Closing = Extract<SessionEvent, { type: 'thought_completed' | 'text_completed' | 'response_completed' }>;
@@ -13,7 +15,8 @@ export const foldedText: Invariant = {
   name: 'folded text',
   holds:
     'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end, and marks it.',
-  *check({ history, readers, events, isWhole, facts }) {
+  *check(seen) {
+    const { history, readers, events, isWhole, facts } = seen;
     for (const { name, frames } of readers) {
       const texts = new Map<number, string>();
       for (const { event } of frames) {
@@ -50,8 +53,26 @@ export const foldedText: Invariant = {
         yield `block ${event.data.segment} is marked as cut, and no host was lost`;
     }
     for (const segment of open) yield `block ${segment} has no end`;
+    yield* unmarked(seen);
   },
 };
+
+/** A thought or bare text that the model was writing when its host was lost is cut off. */
+function* unmarked({ events, history, messageOf }: Observation): Generator<string> {
+  for (const [run, ofRun] of byRun(events)) {
+    if (history.messages[messageOf.get(run) ?? -1]?.type !== 'message') continue;
+    const open = new Set<number>();
+    let interrupted = new Set<number>();
+    for (const event of ofRun) {
+      if (event.type === 'thought_started' || event.type === 'text_started') open.add(event.seq);
+      if (event.type === 'warning' && event.data.code === 'run_recovered') interrupted = new Set(open);
+      if (event.type !== 'thought_completed' && event.type !== 'text_completed') continue;
+      const { segment, cut } = event.data;
+      open.delete(segment);
+      if (interrupted.has(segment) && cut !== true) yield `block ${segment} was cut off by a crash and is not marked`;
+    }
+  }
+}
 
 const quote = (text: string): string => JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
 

@@ -21,6 +21,7 @@ export const nothingAfterEnd: Invariant = {
     for (const fact of deleted < 0 ? [] : facts.slice(deleted)) {
       if (fact.type === 'effect' || fact.type === 'model_called') yield `after the deletion: ${JSON.stringify(fact)}`;
     }
+    yield* worksAfterCancel(seen);
     // A cancel that was answered has ended the runs that were open.
     for (const { runs: cancelled } of factsOf(seen, 'cancel_answered')) {
       for (const run of cancelled) {
@@ -32,6 +33,17 @@ export const nothingAfterEnd: Invariant = {
     }
   },
 };
+
+/** A run that was queued or running at an answered cancel calls neither the model nor a target any more. */
+function* worksAfterCancel({ facts, messageOf }: Parameters<Invariant['check']>[0]): Generator<string> {
+  const cancelled = new Set<number>();
+  for (const fact of facts) {
+    if (fact.type === 'cancel_answered') for (const run of fact.runs) cancelled.add(messageOf.get(run) ?? -1);
+    const message =
+      fact.type === 'model_called' ? fact.message : fact.type === 'effect' ? placeIn(fact.token)?.message : undefined;
+    if (message !== undefined && cancelled.has(message)) yield `after the cancel: ${JSON.stringify(fact)}`;
+  }
+}
 
 /** The plan of a generation is written at its end: what starts later starts after the finish. */
 function* startsAfterBadFinish(

@@ -48,7 +48,7 @@ export const withinLimits: Invariant = {
         yield `run ${run}: ${iterations} iterations (allowed: ${agent.maxIterations})`;
     }
     for (const [message, calls] of Map.groupBy(factsOf(seen, 'model_called'), (fact) => fact.message)) {
-      if (calls.length > agent.modelCalls + limits.cutGenerations) {
+      if (calls.length > agent.modelCalls) {
         yield `message ${message}: ${calls.length} model calls (allowed: ${agent.modelCalls})`;
       }
     }

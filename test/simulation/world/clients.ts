@@ -90,7 +90,14 @@ export class Clients {
     }, true);
     if (answer === LOST) return;
     const code = answer instanceof EngineError ? answer.code : 'accepted';
-    this.#stage.note({ type: 'decision_answered', approval, approved, code });
+    const isRecorded = this.#isDecisionRecorded(approval);
+    this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded });
+  }
+
+  #isDecisionRecorded(approval: string): boolean {
+    const { disk } = this.#stage;
+    const sql = `SELECT 1 FROM events WHERE type = 'approval_resolved' AND data ->> '$.approval_id' = ? AND seq <= ?`;
+    return disk.exec(sql, [approval, disk.durableSeq], false).length > 0;
   }
 
   /**

@@ -39,6 +39,8 @@ export class ScriptedModel {
 
   async *#stream(life: Life, { messages, signal }: ModelRequest): AsyncGenerator<ModelDelta> {
     life.enter();
+    // As fetch does: a call that was aborted before it began reaches no provider.
+    signal.throwIfAborted();
     const message = markedIn(messages.map(({ content }) => content).join('\n')) ?? 0;
     const call = this.#calls.get(message) ?? 0;
     this.#calls.set(message, call + 1);

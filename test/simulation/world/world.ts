@@ -142,7 +142,8 @@ class World {
         this.#lookParked();
         if (this.#isOver()) return null;
       }
-      if (time.now > MOST_MS) return `after ${MOST_MS} ms: ${this.#openWork()}`;
+      // The session's expiry would delete what is left.
+      if (time.now > MOST_MS || (time.next ?? 0) > MOST_MS) return `after ${MOST_MS} ms: ${this.#openWork()}`;
       if (!time.step()) return `nothing will happen any more: ${this.#openWork()}`;
     }
     return `after ${MOST_STEPS} steps: ${this.#openWork()}`;
@@ -283,8 +284,16 @@ class World {
       rows: this.#stage.disk.rows(),
       mostTimers: this.#mostTimers,
       timersLeft: this.#host?.life.timers ?? 0,
+      staleNotes: this.#staleNotes(),
       holdsLeft: this.#host?.life.isOver === false ? this.#host.holds : 0,
     };
+  }
+
+  #staleNotes(): number {
+    if (this.#host === null || this.#host.life.isOver) return 0;
+    const sql = `SELECT 1 FROM taken_up JOIN runs ON work = 'run ' || run
+      WHERE open = 0 AND aside = 0 AND lives ->> '$[#-1]' = ${this.#lives}`;
+    return this.#query('taken_up', sql).length;
   }
 
   /** Replaces the host while nothing happens: the next one must show the same state. */
