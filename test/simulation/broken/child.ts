@@ -1,0 +1,45 @@
+/** The process of one patched engine: runs histories until the patch's invariant notices it. Argument: the patch's name. */
+import { applyPatch } from './apply-patch.ts';
+import { PATCHES } from './patches.ts';
+
+/** A message to the parent: a history begins, or the search is over. */
+export type Progress =
+  | { readonly type: 'history'; readonly seed: number }
+  | { readonly type: 'found'; readonly seed: number; readonly what: string }
+  /** `others`: what other invariants have noticed, each with its first seed. */
+  | { readonly type: 'missed'; readonly others: Readonly<Record<string, string>> };
+
+const [, , name, histories] = process.argv;
+const patch = PATCHES.find((candidate) => candidate.name === name);
+if (patch === undefined) throw new Error(`There is no patch "${name}"`);
+
+const unhandled: unknown[] = [];
+process.on('unhandledRejection', (fault) => {
+  // The work of a host that has ended.
+  if (!(fault instanceof Error) || fault.name !== 'HostGone') unhandled.push(fault);
+});
+
+applyPatch(patch);
+// Imported after the patch, which does not affect modules that are loaded already.
+const { checkHistory } = await import('../check.ts');
+const { historyOf } = await import('../arbitrary.ts');
+
+report(await search(patch.invariant, Number(histories)));
+process.disconnect();
+
+async function search(invariant: string, most: number): Promise<Progress> {
+  const others: Record<string, string> = {};
+  for (let seed = 1; seed <= most; seed += 1) {
+    report({ type: 'history', seed });
+    const { violations } = await checkHistory(historyOf(seed));
+    const found = violations.find((violation) => violation.invariant === invariant);
+    if (found !== undefined) return { type: 'found', seed, what: found.what };
+    for (const { invariant: other, what } of violations) others[other] ??= `history ${seed}: ${what}`;
+    for (const fault of unhandled.splice(0)) others['unhandled rejection'] ??= `history ${seed}: ${String(fault)}`;
+  }
+  return { type: 'missed', others };
+}
+
+function report(progress: Progress): void {
+  process.send?.(progress);
+}

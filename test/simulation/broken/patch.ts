@@ -1,0 +1,12 @@
+/** A deliberate mistake in one file of the engine. */
+export interface Patch {
+  /** What is broken, as one sentence. */
+  readonly name: string;
+  /** Relative to the repository. */
+  readonly file: `src/${string}.ts`;
+  /** The exact text to replace; it occurs exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+  /** Name of the invariant that must notice it. */
+  readonly invariant: string;
+}

@@ -1,0 +1,18 @@
+/**
+ * Deliberately broken copies of the engine: realistic mistakes, each in the place that guarantees an invariant. The
+ * simulation must notice each of them (../broken.test.ts).
+ */
+import type { Patch } from './patch.ts';
+import { ACTION_PATCHES } from './patches/actions.ts';
+import { JOURNAL_PATCHES } from './patches/journal.ts';
+import { READER_PATCHES } from './patches/readers.ts';
+import { RUN_PATCHES } from './patches/runs.ts';
+import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
+
+export const PATCHES: readonly Patch[] = [
+  ...ACTION_PATCHES,
+  ...JOURNAL_PATCHES,
+  ...READER_PATCHES,
+  ...RUN_PATCHES,
+  ...SCHEDULER_PATCHES,
+];

@@ -1,0 +1,94 @@
+/** Mistakes in the record: what is written and when, and how it is replayed. */
+import type { Patch } from '../patch.ts';
+
+const LOG = 'src/engine/run/run-log.ts';
+const RECORDING = 'src/engine/run/recording.ts';
+const DATABASE = 'src/journal/journal-database.ts';
+const REPLAY = 'src/engine/replay/replay.ts';
+
+export const JOURNAL_PATCHES: readonly Patch[] = [
+  {
+    name: 'events are published before they are on disk',
+    file: LOG,
+    find: `await synced;\n    for (const effect of effects) effect();\n    if (outgoing.length > 0) this.#publish(outgoing);`,
+    replace: `if (outgoing.length > 0) this.#publish(outgoing);\n    await synced;\n    for (const effect of effects) effect();`,
+    invariant: 'recorded first',
+  },
+  {
+    name: 'effects do not wait for the sync',
+    file: LOG,
+    find: `await synced;\n    for (const effect of effects) effect();`,
+    replace: `for (const effect of effects) effect();\n    await synced;`,
+    invariant: 'recorded first',
+  },
+  {
+    name: 'the end of a queued run is published before it is on disk',
+    file: 'src/engine/session/session-runs.ts',
+    find: `await this.#journal.sync();`,
+    replace: ``,
+    invariant: 'recorded first',
+  },
+  {
+    name: 'events that could not be written keep their numbers',
+    file: DATABASE,
+    find: `this.#lastSeq = Number(this.#db.exec(\`SELECT COALESCE(MAX(seq), 0) AS seq FROM events\`)[0]?.['seq'] ?? 0);\n      this.#db`,
+    replace: `this.#db`,
+    invariant: 'same events',
+  },
+  {
+    name: 'a message is answered before its run is on disk',
+    file: 'src/engine/session/session.ts',
+    find: `await this.#journal.sync();\n    return record;`,
+    replace: `return record;`,
+    invariant: 'everything ends',
+  },
+  {
+    name: 'changes of variables are expected again in a replay',
+    file: REPLAY,
+    find: `  'variable_changed',\n`,
+    replace: ``,
+    invariant: 'same replay',
+  },
+  {
+    name: 'the usage of model calls is not recorded',
+    file: RECORDING,
+    find: `    case 'usage':\n    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });\n    case 'token':`,
+    replace: `    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });\n    case 'usage':\n    case 'token':`,
+    invariant: 'same replay',
+  },
+  {
+    name: 'inputs are recorded twice',
+    file: LOG,
+    find: `this.#unsavedChars += addRecorded(this.#unsaved, input);`,
+    replace: `this.#unsavedChars += addRecorded(this.#unsaved, input) + addRecorded(this.#unsaved, input);`,
+    invariant: 'same replay',
+  },
+  {
+    name: 'a replay uses the present time',
+    file: 'src/engine/run/run.ts',
+    find: `clock.at = recorded.at;`,
+    replace: ``,
+    invariant: 'same replay',
+  },
+  {
+    name: 'a replay uses the present estimates',
+    file: 'src/engine/actions/action-runner.ts',
+    find: `(log.replaying ? replay?.estimateOf(key) : null) ?? policy.estimateMs`,
+    replace: `policy.estimateMs`,
+    invariant: 'same replay',
+  },
+  {
+    name: 'inputs without an event are written in every turn',
+    file: 'src/engine/run/run.ts',
+    find: `if (waitMs <= 0 || state.phase === 'parked') return log.save();`,
+    replace: `if (waitMs <= 0 || saveBy > 0) return log.save();`,
+    invariant: 'bounded',
+  },
+  {
+    name: 'notes about recoveries are not deleted',
+    file: 'src/engine/replay/recovery-queue.ts',
+    find: `this.#db.exec(\`DELETE FROM taken_up WHERE work = ?\`, work);`,
+    replace: ``,
+    invariant: 'bounded',
+  },
+];
