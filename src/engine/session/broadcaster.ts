@@ -58,7 +58,7 @@ export class Broadcaster {
 
   /** The session has ended: closes all readers' streams. */
   close(): void {
-    for (const listener of this.#listeners) listener(null);
-    this.#listeners.clear();
+    // Readers leave by themselves. The host listens too, and stays.
+    for (const listener of [...this.#listeners]) listener(null);
   }
 }

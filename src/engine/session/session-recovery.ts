@@ -50,6 +50,12 @@ export class SessionRecovery {
     await (purpose === 'act' ? this.#recovering : Promise.race([this.#recovering, this.#delayed.promise]));
   }
 
+  /** A run of this host has lost its owner: the next recovery takes it up, like a run of an earlier host. */
+  repeat(): void {
+    this.#isOver = false;
+    this.#recovering = null;
+  }
+
   /** Whether runs of an earlier host have no owner yet: the session must be woken for them. */
   get isPending(): boolean {
     return !this.#isOver && this.#scope.journal.runs.open().length > 0;

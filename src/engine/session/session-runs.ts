@@ -44,6 +44,7 @@ export class SessionRuns {
   readonly #readers: Broadcaster;
   readonly #memory: SessionMemory;
   readonly #recover: (run: number) => Promise<string | null>;
+  readonly #orphaned: () => void;
   readonly #active = new Map<number, ActiveRun>();
   readonly #queue: QueuedRun[] = [];
   /** A run queued by an earlier host that is being started. */
@@ -53,18 +54,21 @@ export class SessionRuns {
 
   /**
    * @param recover asks whether a run queued by an earlier host may begin; resolves to the reason against it, or null
+   * @param orphaned called when a run has lost its owner and is still open in the journal: it must be recovered again
    */
   constructor(
     scope: SessionScope,
     readers: Broadcaster,
     memory: SessionMemory,
     recover: (run: number) => Promise<string | null>,
+    orphaned: () => void,
   ) {
     this.#scope = scope;
     this.#journal = scope.journal;
     this.#readers = readers;
     this.#memory = memory;
     this.#recover = recover;
+    this.#orphaned = orphaned;
   }
 
   /** Whether anything is running: a run, or a fire_and_forget action of an ended one. */
@@ -315,6 +319,7 @@ export class SessionRuns {
         this.#ends.get(run)?.reject(again);
         this.#scope.log('internal_error', { fault: again });
         // The end cannot be written: readers' streams close without it, and find it in the journal later.
+        this.#orphaned();
         this.#readers.close();
       }
     }

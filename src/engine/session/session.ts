@@ -74,6 +74,7 @@ export class Session {
       this.#readers,
       this.#memory,
       async (run) => await this.#recovery.admitRun(run),
+      () => this.#recovery.repeat(),
     );
     this.#recovery = new SessionRecovery(this.#scope, this.#runs, this.#memory.feeds);
     this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery);

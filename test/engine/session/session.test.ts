@@ -540,6 +540,30 @@ describe('[J1] [J3] the end of a run', () => {
   });
 });
 
+test('[J3] a run whose end cannot be written is recovered later, by the same host, and its readers get all of it', async () => {
+  const gate = Promise.withResolvers<ActionOutcome>();
+  const kit = await sessionKit({ executors: { tool: () => gate.promise } });
+  const text = `${echo('a')}<response final="true">ready: $a</response>`;
+  const ended = runText(kit, text).catch((fault: unknown) => String(fault));
+  await settle();
+  const { exec } = kit.sql;
+  kit.sql.exec = (statement, ...parameters) => {
+    if (statement.startsWith('INSERT INTO events')) throw new Error('disk full');
+    return exec(statement, ...parameters);
+  };
+  gate.resolve({ ok: true, output: 'x' });
+  expect(await ended).toContain('disk full');
+  await kit.settled();
+  kit.sql.exec = exec;
+  expect(kit.session.nextWake()).toBe(kit.clock.now() + limits.watchdogMs);
+  await kit.session.wake();
+  await settle();
+  expect(kit.session.runs().map(({ status }) => status)).toEqual(['completed']);
+  const seqs = kit.events.flatMap(({ seq }) => seq ?? []);
+  expect(seqs).toEqual(Array.from({ length: kit.session.lastSeq }, (_, at) => at + 1));
+  expect(kit.session.busy).toBe(false);
+});
+
 describe('[H1] refused requests', () => {
   test('a message with if_busy=reject during an active run', async () => {
     const kit = await sessionKit({ executors: forever });
