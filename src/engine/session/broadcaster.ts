@@ -59,6 +59,6 @@ export class Broadcaster {
   /** The session has ended: closes all readers' streams. */
   close(): void {
     // Readers leave by themselves. The host listens too, and stays.
-    for (const listener of [...this.#listeners]) listener(null);
+    for (const listener of this.#listeners) listener(null);
   }
 }
