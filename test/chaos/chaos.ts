@@ -12,6 +12,7 @@ import { stage } from '../support/staged-system.ts';
 import { runBatch } from './batch.ts';
 import type { BatchReport } from './batch.ts';
 import { killsOf } from './kills.ts';
+import type { Kill } from './kills.ts';
 import { helperOf, manifestsOf } from './manifests.ts';
 import { serveModel } from './model-server.ts';
 import { Play } from './play.ts';
@@ -28,6 +29,8 @@ const BATCH = 20;
 export interface ChaosOptions {
   readonly histories: number;
   readonly seed: number;
+  /** The kills of each batch. Default: derived from the faults of its histories. */
+  readonly kills?: readonly Kill[];
   readonly progress: (line: string) => void;
 }
 
@@ -40,7 +43,7 @@ export interface ChaosReport {
   readonly findings: readonly Finding[];
 }
 
-export async function runChaos({ histories, seed, progress }: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos({ histories, seed, kills: fixedKills, progress }: ChaosOptions): Promise<ChaosReport> {
   const plays = new Map<string, Play>();
   const formsOf = (name: string): Forms => ({
     code: (token) => pythonCode(tools.host, name, token),
@@ -81,7 +84,7 @@ export async function runChaos({ histories, seed, progress }: ChaosOptions): Pro
         }),
     );
     for (const play of batchPlays) plays.set(play.name, play);
-    const kills = killsOf(batch.map(({ history }) => history));
+    const kills = fixedKills ?? killsOf(batch.map(({ history }) => history));
     const done = await runBatch({ system, plays: batchPlays, kills, events: () => events, progress });
     for (const play of batchPlays) plays.delete(play.name);
     const command = `npm run test:chaos -- ${batch.length} ${seed + first}`;
