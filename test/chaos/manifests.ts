@@ -2,6 +2,7 @@
  * The manifests of all histories: each has its own agent, named after it, and its own helper for children. The servers
  * know a history by the name of its model, or by a header of its tools.
  */
+import { IDEMPOTENT_CONCURRENCY } from '../simulation/history.ts';
 import type { AgentSettings } from '../simulation/history.ts';
 
 const HELPER = '_helper';
@@ -16,7 +17,7 @@ const TOOLS = ['pure', 'idempotent', 'unsafe', 'late'] as const;
 
 const MORE: Readonly<Record<(typeof TOOLS)[number], string>> = {
   pure: 'effects: pure',
-  idempotent: 'effects: idempotent\nconcurrency: 2',
+  idempotent: `effects: idempotent\nconcurrency: ${IDEMPOTENT_CONCURRENCY}`,
   unsafe: 'effects: unsafe',
   late: 'effects: unsafe\ndispatch: after_generation',
 };

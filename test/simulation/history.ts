@@ -26,6 +26,9 @@ export interface AgentSettings {
 export const TARGETS = ['pure', 'idempotent', 'unsafe', 'late', 'python', 'child', 'variable'] as const;
 export type Target = (typeof TARGETS)[number];
 
+/** At most this many calls of the tool `idempotent` run at once. */
+export const IDEMPOTENT_CONCURRENCY = 1;
+
 /**
  * How an attempt ends.
  *

@@ -1,5 +1,6 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { Observation } from '../observation.ts';
 import { scriptOf } from '../script.ts';
 import { byRun, endsAction, factsOf } from './invariant.ts';
@@ -7,8 +8,6 @@ import type { Invariant } from './invariant.ts';
 
 /** Actions that use no slot (S5). */
 const WITHOUT_SLOT: ReadonlySet<string> = new Set(['agent', 'workflow', 'internal']);
-/** The tool of which two may run at once. */
-const NARROW = { name: 'idempotent', concurrency: 2 };
 
 export const withinLimits: Invariant = {
   name: 'within limits',
@@ -35,8 +34,9 @@ export const withinLimits: Invariant = {
         const slots = [...running.keys()].filter((other) => !WITHOUT_SLOT.has(types.get(other) ?? '')).length;
         if (slots > agent.maxParallelActions)
           yield `run ${run}: ${slots} actions run in ${agent.maxParallelActions} slots`;
-        const narrow = [...running.values()].filter((name) => name === NARROW.name).length;
-        if (narrow > NARROW.concurrency) yield `run ${run}: ${narrow} of ${NARROW.name} run`;
+        const narrow = [...running.values()].filter((name) => name === 'idempotent').length;
+        if (narrow > IDEMPOTENT_CONCURRENCY)
+          yield `run ${run}: ${narrow} of one tool run (allowed: ${IDEMPOTENT_CONCURRENCY})`;
       }
       yield* withinTime(seen, run, events);
       if (accepted > agent.maxActions) yield `run ${run}: ${accepted} actions (allowed: ${agent.maxActions})`;

@@ -16,6 +16,7 @@ import { eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { toolOf } from '../../support/definitions.ts';
+import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
@@ -98,6 +99,8 @@ export class Host {
     });
     this.events = eventSource(this.session, clock);
     this.session.listen((batch) => {
+      // What a host sends after its end is lost.
+      if (life.isOver) return;
       for (const event of batch ?? []) {
         if (event.seq === null) continue;
         stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });
@@ -137,7 +140,7 @@ function tool(name: string, effects: ToolDefinition['effects'], changes: Partial
 
 const TOOLS = [
   tool('pure', 'pure'),
-  tool('idempotent', 'idempotent', { concurrency: 2 }),
+  tool('idempotent', 'idempotent', { concurrency: IDEMPOTENT_CONCURRENCY }),
   tool('unsafe', 'unsafe'),
   tool('late', 'unsafe', { dispatch: 'after_generation' }),
 ];

@@ -107,13 +107,14 @@ export class Life {
       this.#syncs += 1;
       const failing = this.#faults.find((fault) => fault.type === 'sync' && fault.sync === this.#syncs);
       if (failing?.type === 'sync') return await this.#failSync(failing.keeps);
-      const { disk, syncMs } = this.#stage;
+      const { syncMs } = this.#stage;
       // The turn ends first: what it writes is durable together. Then durable before the host knows it, or only then.
       await this.wait(0);
       const isEarly = this.#syncs % 2 === 0;
-      if (isEarly) disk.commit();
+      if (isEarly) this.#commit();
       await this.wait(syncMs);
-      if (!isEarly) disk.commit();
+      if (!isEarly) this.#commit();
+      if (this.isOver) await new Promise(() => undefined);
     },
     sizeBytes: () => (this.#stage.isDiskFull ? Number.MAX_SAFE_INTEGER : 0),
   };
@@ -123,6 +124,10 @@ export class Life {
     if (ms <= 0) await Promise.resolve();
     else await new Promise<void>((resolve) => void this.#stage.time.after(ms, () => resolve()));
     if (this.isOver) await new Promise(() => undefined);
+  }
+
+  #commit(): void {
+    if (!this.isOver) this.#stage.disk.commit();
   }
 
   #failWrite(): void {

@@ -290,7 +290,8 @@ class World {
   }
 
   #staleNotes(): number {
-    if (this.#host === null || this.#host.life.isOver) return 0;
+    // A failed write may have been the deletion of a note.
+    if (this.#host === null || this.#host.life.isOver || this.#stage.hasDiskFailed) return 0;
     const sql = `SELECT 1 FROM taken_up JOIN runs ON work = 'run ' || run
       WHERE open = 0 AND aside = 0 AND lives ->> '$[#-1]' = ${this.#lives}`;
     return this.#query('taken_up', sql).length;
