@@ -180,9 +180,12 @@ export class Session {
    * @throws EngineError `unknown_session` if the session was closed meanwhile: then its tables may be gone
    */
   async #pin(): Promise<Awaited<ReturnType<SessionPorts['pin']>>> {
-    const manifests = await this.#scope.pin(this.record);
-    this.#requireOpen();
-    return manifests;
+    try {
+      return await this.#scope.pin(this.record);
+    } finally {
+      // Pinning reads the tables as well: its own error is then about them.
+      this.#requireOpen();
+    }
   }
 
   #requireOpen(): void {

@@ -499,6 +499,16 @@ describe('[J1] [J3] the end of a run', () => {
     await expect(send).rejects.toMatchObject({ code: 'unknown_session' });
   });
 
+  test('[H2] a message whose pinning fails because the session is deleted is for an unknown session', async () => {
+    const pinned = Promise.withResolvers<void>();
+    const kit = await sessionKit({ pin: () => pinned.promise });
+    const send = kit.session.message({ content: 'x', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await settle();
+    await kit.session.close('gone');
+    pinned.reject(new Error('no such table: runs'));
+    await expect(send).rejects.toMatchObject({ code: 'unknown_session' });
+  });
+
   test('[F3] a feed that answers after its session was deleted does not find missing tables', async () => {
     const answered = Promise.withResolvers<ActionOutcome>();
     const feed = {
