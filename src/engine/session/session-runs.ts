@@ -296,8 +296,9 @@ export class SessionRuns {
       if (aside === null) this.#begin(run, source);
       else await this.endFrozen(this.#journal.runs.require(run), aside);
     } catch (fault) {
-      // It stays queued for the next host.
+      // It stays queued, and is recovered again.
       this.#scope.log('internal_error', { fault });
+      this.#orphaned();
       this.#ends.get(run)?.reject(fault);
     } finally {
       this.#starting = null;
