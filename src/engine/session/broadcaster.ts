@@ -37,6 +37,7 @@ export class Broadcaster {
   /** @param batch durable events, and live ones */
   publish(batch: EventBatch): void {
     const complete = this.#complete(batch);
+    if (complete.length === 0) return;
     for (const listener of this.#listeners) listener(complete);
   }
 
@@ -46,14 +47,21 @@ export class Broadcaster {
   }
 
   #complete(batch: EventBatch): EventBatch {
-    const first = batch.find(({ seq }) => seq !== null)?.seq ?? null;
-    if (first === null) return batch;
-    const missed = first > this.#lastSeq + 1 ? this.#read(this.#lastSeq, first) : [];
-    const isLate = first <= this.#lastSeq;
-    const rest = isLate ? batch.filter(({ seq }) => seq === null || seq > this.#lastSeq) : batch;
-    this.#lastSeq = Math.max(this.#lastSeq, batch.findLast(({ seq }) => seq !== null)?.seq ?? 0);
-    if (missed.length === 0) return rest;
-    return [...withWholeTexts(missed), ...rest];
+    let last = this.#lastSeq;
+    // The common case: every reader gets the run's own array.
+    if (batch.every(({ seq }) => seq === null || seq === ++last)) {
+      this.#lastSeq = last;
+      return batch;
+    }
+    const complete: SessionEvent[] = [];
+    for (const event of batch) {
+      const { seq } = event;
+      if (seq !== null && seq <= this.#lastSeq) continue;
+      if (seq !== null && seq > this.#lastSeq + 1) complete.push(...withWholeTexts(this.#read(this.#lastSeq, seq)));
+      complete.push(event);
+      this.#lastSeq = seq ?? this.#lastSeq;
+    }
+    return complete;
   }
 
   /** The session has ended: closes all readers' streams. */

@@ -51,6 +51,12 @@ test('[J4] before the end of a block whose patches were lost, readers get its wh
   ]);
 });
 
+test('[J1] events of two runs are in order, even if the later batch is published first', () => {
+  const stored = [1, 2, 3, 4].map(warning);
+  const batches = [[warning(1), patch('a'), warning(3)], [warning(2)], [warning(4)]];
+  expect(published(stored, ...batches)).toEqual([warning(1), patch('a'), warning(2), warning(3), warning(4)]);
+});
+
 test('[J1] no event is published twice, and live events always are', () => {
   const batches = [[warning(1), warning(2)], [patch('a'), warning(2), warning(3)], [patch('b')]];
   expect(published([], ...batches)).toEqual([warning(1), warning(2), patch('a'), warning(3), patch('b')]);
