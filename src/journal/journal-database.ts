@@ -30,6 +30,7 @@ export class JournalDatabase {
   /** Events that were added and not written yet, in order. */
   #pending: EventRow[] = [];
   #syncing: Promise<void> = Promise.resolve();
+  #isAtomic = false;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -106,6 +107,27 @@ export class JournalDatabase {
     return this.#bare ? [] : this.#db.exec(sql, ...parameters);
   }
 
+  /** Runs `body` atomically: if it throws, neither its events nor its other writes are written. */
+  atomically<T>(body: () => T): T {
+    if (this.#isAtomic) return body();
+    this.#write();
+    const lastSeq = this.#lastSeq;
+    this.#isAtomic = true;
+    try {
+      return this.#db.transaction(() => {
+        const value = body();
+        this.#write();
+        return value;
+      });
+    } catch (fault) {
+      this.#pending = [];
+      this.#lastSeq = lastSeq;
+      throw fault;
+    } finally {
+      this.#isAtomic = false;
+    }
+  }
+
   /** Writes the pending events: a statement for many rows costs little more than one for a single row. */
   #write(): void {
     if (this.#pending.length === 0) return;
@@ -151,16 +173,14 @@ export class JournalDatabase {
    */
   store(seq: number, field: string, text: string): string | null {
     if (fitsInRow(text)) return text;
-    this.#write();
-    this.#db.transaction(() => this.#storeChunks(seq, field, text));
+    this.atomically(() => this.#storeChunks(seq, field, text));
     return null;
   }
 
   /** Writes a row and its text, completely or not at all. @param write gets the column; empty if the text is in chunk rows */
   storeWith(seq: number, field: string, text: string, write: (column: string) => void): void {
     if (fitsInRow(text)) return write(text);
-    this.#write();
-    this.#db.transaction(() => {
+    this.atomically(() => {
       this.#storeChunks(seq, field, text);
       write('');
     });

@@ -89,6 +89,11 @@ export class Journal {
     return toEvent(record.session_id, seq, entry);
   }
 
+  /** Runs `body` atomically: if it throws, none of its writes remains. */
+  atomically<T>(body: () => T): T {
+    return this.#db.atomically(body);
+  }
+
   /** Resolves when everything appended so far is durable. */
   sync(): Promise<void> {
     // Returns the database's own promise: an immediate failure must be visible immediately (RunLog.commit).

@@ -56,6 +56,37 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(replayed).toEqual(sent);
     }));
 
+  test('[J1] writes that belong together are written together, or not at all', () =>
+    withDb(async (db) => {
+      let isFull = false;
+      const failing = withStatements(db, (statement) => {
+        if (isFull && statement.startsWith('UPDATE runs')) throw new Error('disk full');
+      });
+      const journal = newJournal(failing, RECORD);
+      const { run } = journal.runs.create({ content: 'x' }, 1, 'running');
+      journal.append(entry({ n: 1 }));
+      const long = 'x'.repeat(limits.rowBytes);
+      const end = (): void =>
+        journal.atomically(() => {
+          journal.append(entry({ n: 2 }));
+          journal.append(entry({ long }));
+          journal.runs.end(run, 'failed', 2, false);
+        });
+      isFull = true;
+      expect(end).toThrow('disk full');
+      expect([journal.lastSeq, journal.runs.get(run)?.status]).toEqual([1, 'running']);
+      isFull = false;
+      end();
+      await journal.sync();
+      const read = new Journal(db);
+      expect(read.range({ after: 0, limit: 9 }).map(({ event }) => event.data)).toMatchObject([
+        { n: 1 },
+        { n: 2 },
+        { long },
+      ]);
+      expect(read.runs.get(run)).toMatchObject({ status: 'failed', lastSeq: 3 });
+    }));
+
   test('[J1] few statements write the events of one turn, with the same result as one statement for each event', () =>
     withDb(async (db) => {
       const statements: string[] = [];

@@ -259,7 +259,9 @@ export class SessionRuns {
    * @param texts the texts of its open blocks, if they are known
    */
   async fail(record: RunRecord, error: RunError, texts: readonly TextPatch[] = []): Promise<void> {
-    await this.publish([record.run], endAbandonedRun(this.#journal, record, this.#scope.clock.now(), error, texts));
+    const at = this.#scope.clock.now();
+    const end = this.#journal.atomically(() => endAbandonedRun(this.#journal, record, at, error, texts));
+    await this.publish([record.run], end);
   }
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
@@ -340,9 +342,11 @@ export class SessionRuns {
   #close<T extends 'agent_failed' | 'agent_cancelled'>(run: number, type: T, data: EventData[T]): SessionEvent {
     const at = this.#scope.clock.now();
     const runId = runIdOf(recordOf(this.#scope).session_id, run);
-    const event = this.#journal.append({ type, runId, iteration: 0, at, data });
-    this.#journal.runs.end(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
-    return event;
+    return this.#journal.atomically(() => {
+      const event = this.#journal.append({ type, runId, iteration: 0, at, data });
+      this.#journal.runs.end(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
+      return event;
+    });
   }
 
   #resolveEnd(run: number): void {
