@@ -29,6 +29,8 @@ export class SessionRecovery {
   readonly #feeds: Feeds;
   #recovering: Promise<void> | null = null;
   #isOver = false;
+  /** Runs of this host have lost their owner since. */
+  #isRepeated = false;
   /** Resolves when some of the work has to wait for its slot. */
   readonly #delayed = Promise.withResolvers<void>();
   /** Feeds whose first refresh on this host has a note. */
@@ -42,6 +44,11 @@ export class SessionRecovery {
 
   /** @param purpose readers do not wait for work that has to wait for its own slot */
   async recover(purpose: 'act' | 'read'): Promise<void> {
+    // A recovery that is under way ends first: no run is recovered twice.
+    if (this.#isOver && this.#isRepeated) {
+      this.#isOver = this.#isRepeated = false;
+      this.#recovering = null;
+    }
     this.#recovering ??= this.#recoverRuns().catch((fault: unknown) => {
       // The next call tries again.
       this.#recovering = null;
@@ -52,13 +59,12 @@ export class SessionRecovery {
 
   /** A run of this host has lost its owner: the next recovery takes it up, like a run of an earlier host. */
   repeat(): void {
-    this.#isOver = false;
-    this.#recovering = null;
+    this.#isRepeated = true;
   }
 
   /** Whether runs of an earlier host have no owner yet: the session must be woken for them. */
   get isPending(): boolean {
-    return !this.#isOver && this.#scope.journal.runs.open().length > 0;
+    return (!this.#isOver || this.#isRepeated) && this.#scope.journal.runs.open().length > 0;
   }
 
   /** @returns why the run is not recovered, if it froze its hosts; null if it is recovered */

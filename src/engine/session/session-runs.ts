@@ -137,10 +137,12 @@ export class SessionRuns {
     const active = [...this.#active];
     for (const [, run] of active) run.put({ type: 'cancel_requested', reason });
     const queued = this.#queue.splice(0).map(({ run }) => run);
-    const batch = queued.map((run) => {
-      this.#journal.runs.start(run, this.#scope.clock.now());
-      return this.#close(run, 'agent_cancelled', { reason });
-    });
+    const batch = this.#owning(() =>
+      queued.map((run) => {
+        this.#journal.runs.start(run, this.#scope.clock.now());
+        return this.#close(run, 'agent_cancelled', { reason });
+      }),
+    );
     await this.publish(queued, batch);
     await Promise.all(active.map(async ([run]) => await this.ended(run)));
     return active.at(-1)?.[0] ?? null;
@@ -249,8 +251,18 @@ export class SessionRuns {
       this.#scope.hold(done);
       return;
     }
-    this.#journal.runs.start(next.run, this.#scope.clock.now());
+    this.#owning(() => this.#journal.runs.start(next.run, this.#scope.clock.now()));
     this.#begin(next.run, next.source);
+  }
+
+  /** Writes about runs that were taken from the queue. If that fails, they have no owner until they are recovered. */
+  #owning<T>(write: () => T): T {
+    try {
+      return write();
+    } catch (fault) {
+      this.#orphaned();
+      throw fault;
+    }
   }
 
   /**
