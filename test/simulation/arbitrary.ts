@@ -56,7 +56,7 @@ const action: fc.Arbitrary<ActionScript> = fc.record({
   retries: mostly<number | null>(null, 1, 2, 4),
   timeoutS: mostly<number | null>(null, 1, 3),
   priority: mostly(0, 5, -5),
-  key: mostly<number | null>(null, null, 0, 1),
+  key: mostly<number | null>(null, 0, 1, 1),
   attempts: fc.array(attempt, { minLength: 1, maxLength: 3 }),
 });
 
@@ -69,7 +69,7 @@ const response: fc.Arbitrary<Item> = fc.record({
 const item: fc.Arbitrary<Item> = fc.oneof(
   { weight: 7, arbitrary: fc.record({ type: fc.constant('action' as const), action }) },
   {
-    weight: 2,
+    weight: 3,
     arbitrary: fc.record({
       type: fc.constantFrom('thought' as const, 'bare' as const),
       words: fc.integer({ min: 1, max: 60 }),
@@ -84,7 +84,7 @@ const generation: fc.Arbitrary<GenerationScript> = fc
     items: fc.array(item, { maxLength: 6 }),
     answer: fc.option(response, { freq: 2 }),
     finish: mostly<GenerationScript['finish']>('stop', 'stop', 'length', 'content_filter', 'error', 'throws', 'silent'),
-    pieceChars: fc.constantFrom(1_000, 200, 40, 9),
+    pieceChars: fc.constantFrom(1_000, 200, 40, 9, 9),
     gapMs: fc.constantFrom(0, 0, 1, 10, 200),
     reportsUsage: fc.boolean(),
   })
@@ -129,11 +129,12 @@ const portCall = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 250 }) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 1_000 }) },
 );
-const life = fc.integer({ min: 1, max: 6 });
+/** Later hosts exist only after earlier ones were lost. */
+const life = fc.constantFrom(1, 1, 1, 2, 2, 2, 3, 3, 4, 5);
 
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ type: fc.constant('crash' as const), life, call: portCall, keeps }) },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('eviction' as const), at: moment, keeps }) },
+  { weight: 5, arbitrary: fc.record({ type: fc.constant('eviction' as const), at: moment, keeps }) },
   {
     weight: 3,
     arbitrary: fc.record({

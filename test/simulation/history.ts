@@ -58,7 +58,7 @@ export interface ActionScript {
   readonly retries: number | null;
   readonly timeoutS: number | null;
   readonly priority: number;
-  /** Number of an idempotency key that actions share. */
+  /** Number of an idempotency key that actions share. With 1 they have the same parameters, except for references. */
   readonly key: number | null;
   /** The last one repeats. */
   readonly attempts: readonly AttemptScript[];

@@ -6,8 +6,14 @@ import type { History } from './history.ts';
 export type Fact = { readonly at: number } & (
   | { readonly type: 'host_started'; readonly life: number }
   | { readonly type: 'host_ended'; readonly life: number; readonly why: string }
-  /** The client got an answer: the run's number, or the error's code. */
-  | { readonly type: 'message_answered'; readonly message: number; readonly run: number | null; readonly code: string }
+  /** The client got an answer: the run's number, or the error's code. `queued`: the queue up to this run, if it is known. */
+  | {
+      readonly type: 'message_answered';
+      readonly message: number;
+      readonly run: number | null;
+      readonly code: string;
+      readonly queued?: number;
+    }
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
   | { readonly type: 'deleted' }
   | { readonly type: 'approval_seen'; readonly approval: string }
@@ -71,6 +77,8 @@ export interface Sizes {
   readonly holdsLeft: number;
   /** Notes about recoveries that the last host has written, of runs that have ended. */
   readonly staleNotes: number;
+  /** Parts of long texts whose row is missing. */
+  readonly orphans: number;
 }
 
 /** The state that a host shows, before and after it was replaced while nothing happened. */

@@ -72,6 +72,12 @@ function textOfItem(item: Exclude<Item, { type: 'action' }>, idAt: IdAt): string
   }
 }
 
+/** Actions with this idempotency key also have the same parameters, so that a result can be used again. */
+export const SHARED = 1;
+
+/** What their target sees instead of the id. */
+export const sharedToken = (target: ActionScript['target']): string => `shared_${target}`;
+
 function actionText(script: ActionScript, place: number, idAt: IdAt, forms: Forms): string {
   const { target, mode, dependsOn, refers, when, onError, retries, timeoutS, priority, key } = script;
   const id = idAt(place) ?? '';
@@ -87,7 +93,10 @@ function actionText(script: ActionScript, place: number, idAt: IdAt, forms: Form
     ...(key === null ? {} : { idempotency_key: `key-${key}-${target}` }),
   };
   const values = near(refers).map((other) => `$${other}`);
-  const body = JSON.stringify({ ...callOf(target, id, values, forms), ...fields });
+  const body = JSON.stringify({
+    ...callOf(target, key === SHARED ? sharedToken(target) : id, values, forms),
+    ...fields,
+  });
   return `<action type="${typeOf(target)}" mode="${mode}" id="${id}">${body}</action>`;
 }
 
@@ -100,7 +109,7 @@ function typeOf(target: ActionScript['target']): string {
 function callOf(target: ActionScript['target'], token: string, values: readonly string[], forms: Forms): object {
   switch (target) {
     case 'python':
-      return { parameters: { code: forms.code(token), ...(values.length === 0 ? {} : { values }) } };
+      return { parameters: { code: forms.code(token), ...(values.length === 0 ? {} : { inputs: { values } }) } };
     case 'child':
       return {
         name: forms.helper,

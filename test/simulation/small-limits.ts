@@ -8,7 +8,7 @@ Object.assign(limits, {
   queuedMessages: 2,
   readerPageBytes: 1_500,
   readerQueueBytes: 4_000,
-  recoveries: 4,
+  recoveries: 2,
   rowBytes: 1_200,
   unsavedTextChars: 120,
 });

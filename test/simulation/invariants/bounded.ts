@@ -13,7 +13,8 @@ export const bounded: Invariant = {
   holds: 'Rows and timers stay within what the history can need, and nothing is left at the end.',
   *check({ history, sizes, runs, events }) {
     if (sizes === null) return;
-    const { rows, mostTimers, timersLeft, holdsLeft, staleNotes } = sizes;
+    const { rows, mostTimers, timersLeft, holdsLeft, staleNotes, orphans } = sizes;
+    if (orphans > 0) yield `${orphans} chunk rows belong to no row`;
     if (holdsLeft > 0) yield `the host is kept ${holdsLeft} times at the end`;
     const actions = history.messages.flatMap(({ generations }) => generations.flatMap(actionsOf)).length;
     // Each action has a timeout or a retry; each run its time budget and its stream; the rest is for readers and feeds.

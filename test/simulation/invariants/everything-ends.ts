@@ -1,3 +1,5 @@
+import { limits } from '../../../src/domain/limits.ts';
+import type { Observation } from '../observation.ts';
 import { factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
@@ -6,9 +8,11 @@ const AN_HOUR_S = 3_600;
 
 export const everythingEnds: Invariant = {
   name: 'everything ends',
-  holds: 'Every accepted message has one run, and every run ends, without a client that helps.',
+  holds:
+    'Every accepted message has one run, and every run ends, without a client that helps. None is refused without a reason.',
   *check(seen) {
     if (seen.stuck !== null) yield seen.stuck;
+    yield* refusedWithoutReason(seen);
     if (seen.isDeleted || seen.stuck !== null) return;
     for (const { run, status, isOpen } of seen.runs) {
       if (isOpen || !['completed', 'failed', 'cancelled'].includes(status)) yield `run ${run} is ${status}`;
@@ -38,3 +42,17 @@ export const everythingEnds: Invariant = {
     for (const [run, count] of ends) if (count > 1) yield `${run} ended ${count} times`;
   },
 };
+
+/** A message is refused only if there is a reason for it in the history. */
+function* refusedWithoutReason(seen: Observation): Generator<string> {
+  const { messages, faults } = seen.history;
+  for (const { message, code } of factsOf(seen, 'message_answered')) {
+    const isReason =
+      code === 'accepted' ||
+      (code === 'run_in_progress' && messages[message]?.ifBusy === 'reject' && messages.length > 1) ||
+      (code === 'queue_full' && messages.length > limits.queuedMessages) ||
+      (code === 'session_full' && faults.some(({ type }) => type === 'full_disk')) ||
+      (code === 'unknown_session' && seen.isDeleted);
+    if (!isReason) yield `message ${message} was refused with ${code}`;
+  }
+}

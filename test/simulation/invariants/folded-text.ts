@@ -80,7 +80,23 @@ const isMarked = ({ data: { cut, unclosed } }: Closing): boolean => cut === true
 
 /** Whether the text is one that the script writes as a whole. Bare text has no end, so it may stop anywhere. */
 function isWholeText({ type, data: { content } }: Closing, thoughts: ReadonlySet<string>): boolean {
-  if (type === 'text_completed') return true;
+  if (type === 'text_completed') return isCounted(content);
   if (type === 'response_completed') return content.startsWith('The values') && content.endsWith(' are here.');
   return /^#m\d+#$/.test(content) || thoughts.has(content);
+}
+
+/** Whether bare texts follow one another, each with its words in order. */
+function isCounted(content: string): boolean {
+  // The beginning of a tag is text, if the generation ends in it.
+  const all = content
+    .replace(/<[^<>]*$/, '')
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  let next = 0;
+  return all.every((word, at) => {
+    if (word === 'word0') next = 0;
+    const expected = `word${next}`;
+    next += 1;
+    return word === expected || (at === all.length - 1 && expected.startsWith(word));
+  });
 }

@@ -7,7 +7,10 @@ export const oneEnd: Invariant = {
   *check({ events, isWhole }) {
     const ends = new Map<string, number>();
     for (const event of events) {
-      if (event.type === 'action_queued') ends.set(actionOf(event), 0);
+      if (event.type === 'action_queued') {
+        if (ends.has(actionOf(event))) yield `${actionOf(event)} was accepted twice`;
+        ends.set(actionOf(event), 0);
+      }
       // Something that was never accepted may have the id of another action.
       else if (endsAction(event) && event.type !== 'action_rejected')
         ends.set(actionOf(event), (ends.get(actionOf(event)) ?? 0) + 1);

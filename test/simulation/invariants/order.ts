@@ -1,11 +1,13 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
-import { scriptOf } from '../script.ts';
+import type { ActionScript } from '../history.ts';
+import { placeOf, scriptOf, tokenOf } from '../script.ts';
 import { actionOf, byRun, endsAction } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 export const order: Invariant = {
   name: 'order',
-  holds: 'No action starts before what it depends on has succeeded, or before an earlier sync action has ended.',
+  holds:
+    'No action starts before what it depends on has succeeded, before an earlier sync action has ended, or against its condition.',
   *check({ events, history }) {
     for (const ofRun of byRun(events).values()) {
       const ends = new Map<string, SessionEvent>();
@@ -19,6 +21,12 @@ export const order: Invariant = {
           yield `${actionOf(event)} started before it was accepted`;
           continue;
         }
+        const script = scriptOf(history.messages, event.action_id);
+        if (script?.when === false) yield `${actionOf(event)} started, and its condition is false`;
+        for (const needed of neededBy(event.action_id, script)) {
+          const isKnown = queued.slice(0, queued.indexOf(own)).some(({ action_id: id }) => id === needed);
+          if (isKnown && !own.data.depends_on.includes(needed)) yield `${actionOf(event)} does not depend on ${needed}`;
+        }
         for (const needed of own.data.depends_on) {
           const end = ends.get(needed);
           if (end === undefined) yield `${actionOf(event)} started before ${needed} had ended`;
@@ -26,7 +34,7 @@ export const order: Invariant = {
             yield `${actionOf(event)} started, and ${needed} is ${end.type}`;
           }
         }
-        if (scriptOf(history.messages, event.action_id)?.dependsOn !== null) continue;
+        if (script?.dependsOn !== null) continue;
         for (const barrier of barriersOf(queued, own)) {
           if (!ends.has(barrier.action_id))
             yield `${actionOf(event)} started before the barrier ${barrier.action_id} ended`;
@@ -40,6 +48,14 @@ function satisfies(end: SessionEvent, mayFail: boolean): boolean {
   if (end.type === 'action_completed') return true;
   if (end.type === 'action_skipped') return end.data.reason === 'condition';
   return end.type === 'action_failed' && mayFail;
+}
+
+/** The ids that the text of an action names, in `depends_on` or as references. */
+function neededBy(token: string, script: ActionScript | null): string[] {
+  const place = placeOf(token);
+  if (place === null || script === null) return [];
+  const distances = new Set([...(script.dependsOn ?? []), ...script.refers]);
+  return [...distances].map((distance) => tokenOf({ ...place, action: place.action + distance }));
 }
 
 type Queued = Extract<SessionEvent, { type: 'action_queued' }>;

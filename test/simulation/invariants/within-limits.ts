@@ -52,8 +52,11 @@ export const withinLimits: Invariant = {
         yield `message ${message}: ${calls.length} model calls (allowed: ${agent.modelCalls})`;
       }
     }
-    const waiting = seen.facts.filter((fact) => fact.type === 'message_answered' && fact.code === 'queue_full');
-    if (waiting.length > messages.length * 2) yield 'more messages were refused than were sent';
+    for (const { message, queued } of factsOf(seen, 'message_answered')) {
+      if ((queued ?? 0) > limits.queuedMessages && messages[message]?.type === 'message') {
+        yield `message ${message} is the ${queued}th in the queue (allowed: ${limits.queuedMessages})`;
+      }
+    }
   },
 };
 

@@ -53,7 +53,15 @@ export class Clients {
       message: index,
       run: isError ? null : answer.run,
       code: isError ? answer.code : 'accepted',
+      ...(isError ? {} : { queued: this.#queuedUpTo(answer.run) }),
     });
+  }
+
+  #queuedUpTo(run: number): number {
+    const { disk } = this.#stage;
+    // The session may have been deleted meanwhile.
+    if (disk.exec(`SELECT 1 FROM sqlite_master WHERE name = 'runs'`, [], false).length === 0) return 0;
+    return disk.exec(`SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, [run], false).length;
   }
 
   async cancel(): Promise<void> {

@@ -57,7 +57,7 @@ export class Host {
     const { clock, sql } = life;
     const { expiryMs } = stage.history.agent;
     const report: Logger = (event, { message, fault }) => {
-      if (event !== 'run_failed') this.#report(fault ?? message ?? event);
+      if (event !== 'run_failed' && event !== 'work_quarantined') this.#report(fault ?? message ?? event);
     };
     this.session = new Session({
       journal: new Journal(sql),

@@ -7,6 +7,7 @@
  *  3. The alarm fires until it was handled: a host that ends during it is followed by another one.
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
+import { limits } from '../../../src/domain/limits.ts';
 import type { History } from '../history.ts';
 import type { Observation, Replacement, RunEnd, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
@@ -21,6 +22,18 @@ const MOST_STEPS = 30_000;
 /** After this time without a plan, only the session's expiry and idle feeds are left. */
 const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
+const ORPHANS = `SELECT seq, field FROM chunks WHERE
+  (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
+  (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
+  (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
+const WAITING = `SELECT run FROM runs WHERE open = 1 AND status = 'waiting'`;
+/** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
+const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status <> 'waiting' OR 'agent_waiting' IS NOT
+  (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
+    'action_retrying', 'action_started', 'context_feed_updated') ORDER BY seq DESC LIMIT 1))`;
+/** Actions that have started, or will be repeated, and have not ended. */
+const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%'
+  GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
 
@@ -190,9 +203,11 @@ class World {
     for (const { id } of rows) this.#clients.seeApproval(String(id));
   }
 
+  /** Whether it waits is decided by the journal: a session that does not rest would say that it is running. */
   #lookParked(): void {
     const host = this.#host;
-    if (host === null || host.life.isOver || !host.session.exists || host.session.status !== 'waiting') return;
+    if (host === null || host.life.isOver || this.#query('runs', WAITING).length === 0) return;
+    if (this.#query('runs', WORKING).length > 0 || this.#query('events', WORKING_ACTIONS).length > 0) return;
     this.#stage.note({ type: 'parked', timers: host.life.timers, holds: host.holds });
   }
 
@@ -285,6 +300,7 @@ class World {
       mostTimers: this.#mostTimers,
       timersLeft: this.#host?.life.timers ?? 0,
       staleNotes: this.#staleNotes(),
+      orphans: this.#query('chunks', ORPHANS).length,
       holdsLeft: this.#host?.life.isOver === false ? this.#host.holds : 0,
     };
   }
@@ -309,9 +325,11 @@ class World {
   async #replayEnded(): Promise<void> {
     const ended = this.#query(
       'runs',
-      // A run that never began has no record.
+      // A run that never began has no record. One that was recovered too often is not recovered again.
       `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
-         AND json_extract(data, '$.usage') IS NOT NULL`,
+         AND json_extract(data, '$.usage') IS NOT NULL
+         AND ${limits.recoveries} > (SELECT COUNT(*) FROM events AS warnings WHERE warnings.run = events.run
+           AND type = 'warning' AND data ->> '$.code' = 'run_recovered')`,
     );
     const before = this.#shown();
     this.#host?.life.end('replaced', 1);

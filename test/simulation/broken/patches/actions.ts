@@ -96,4 +96,18 @@ export const ACTION_PATCHES: readonly Patch[] = [
     replace: `    return id;`,
     invariant: 'approved first',
   },
+  {
+    name: 'conditions are ignored',
+    file: 'src/engine/actions/conditions.ts',
+    find: `if (when === null) return`,
+    replace: `if (when !== undefined) return`,
+    invariant: 'order',
+  },
+  {
+    name: 'an action with a used idempotency key runs again',
+    file: 'src/engine/actions/outcome-cache.ts',
+    find: `if (earlier !== null) return { type: 'outcome'`,
+    replace: `if (earlier?.output === undefined && earlier !== null) return { type: 'outcome'`,
+    invariant: 'unsafe once',
+  },
 ];

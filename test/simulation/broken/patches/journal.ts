@@ -91,4 +91,11 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
     replace: ``,
     invariant: 'bounded',
   },
+  {
+    name: 'a long text is written without its row',
+    file: 'src/journal/journal-database.ts',
+    find: `this.#db.transaction(() => {\n      this.#storeChunks(seq, field, text);\n      write('');\n    });`,
+    replace: `this.#storeChunks(seq, field, text);\n    write('');`,
+    invariant: 'bounded',
+  },
 ];

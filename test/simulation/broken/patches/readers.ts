@@ -69,4 +69,11 @@ export const READER_PATCHES: readonly Patch[] = [
     replace: `return this.#segments.close(event.unclosed);`,
     invariant: 'folded text',
   },
+  {
+    name: 'a reader without room never returns to the journal',
+    file: 'src/http/sse.ts',
+    find: `if (this.#live) return;\n    const roomBytes`,
+    replace: `if (this.#live || this.#liveAt > 0) return;\n    const roomBytes`,
+    invariant: 'same events',
+  },
 ];

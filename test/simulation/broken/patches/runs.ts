@@ -92,4 +92,25 @@ export const RUN_PATCHES: readonly Patch[] = [
     replace: ``,
     invariant: 'one end',
   },
+  {
+    name: 'a run that waits for a person never rests',
+    file: 'src/engine/session/session-runs.ts',
+    find: `if (active?.end !== 'waiting') return;\n    active.release();`,
+    replace: `if (active?.end !== 'waiting' || active.isHeld) return;\n    active.release();`,
+    invariant: 'parked is free',
+  },
+  {
+    name: 'the queue has no end',
+    file: 'src/engine/session/session-runs.ts',
+    find: `if (this.#queue.length >= limits.queuedMessages)`,
+    replace: `if (this.#queue.length >= 1_000)`,
+    invariant: 'within limits',
+  },
+  {
+    name: 'every message finds a full queue',
+    file: 'src/engine/session/session-runs.ts',
+    find: `this.#queue.length >= limits.queuedMessages`,
+    replace: `this.#queue.length >= 0`,
+    invariant: 'everything ends',
+  },
 ];

@@ -97,4 +97,11 @@ export const SCHEDULER_PATCHES: readonly Patch[] = [
     replace: `if`,
     invariant: 'nothing after the end',
   },
+  {
+    name: 'references are no dependencies',
+    file: 'src/scheduler/step.ts',
+    find: `bound.push([name, producer]);\n    dependOn(producer);`,
+    replace: `bound.push([name, producer]);`,
+    invariant: 'order',
+  },
 ];
