@@ -31,6 +31,8 @@ export class JournalDatabase {
   #pending: EventRow[] = [];
   #syncing: Promise<void> = Promise.resolve();
   #isAtomic = false;
+  #losses = 0;
+  #lostAfter = 0;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -69,6 +71,16 @@ export class JournalDatabase {
   /** The last event that is known to be durable: readers see nothing after it (J1). */
   get syncedSeq(): number {
     return this.#syncedSeq;
+  }
+
+  /** How often events could not be written. The statement that failed may have been another writer's. */
+  get losses(): number {
+    return this.#losses;
+  }
+
+  /** The events above this seq were lost the last time; later events have their numbers. */
+  get lostAfter(): number {
+    return this.#lostAfter;
   }
 
   /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
@@ -140,7 +152,9 @@ export class JournalDatabase {
       }
     } catch (fault) {
       // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
+      this.#losses += 1;
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+      this.#lostAfter = this.#lastSeq;
       this.#db.exec(`DELETE FROM chunks WHERE seq > ?`, this.#lastSeq);
       throw fault;
     }

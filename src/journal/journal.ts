@@ -52,6 +52,16 @@ export class Journal {
     return this.#db.syncedSeq;
   }
 
+  /** How often events could not be written. The statement that failed may have been another writer's. */
+  get losses(): number {
+    return this.#db.losses;
+  }
+
+  /** The events above this seq were lost the last time; later events have their numbers. */
+  get lostAfter(): number {
+    return this.#db.lostAfter;
+  }
+
   /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
   get full(): boolean {
     return this.#db.full;

@@ -54,6 +54,8 @@ export class RunLog {
   #unsavedSince: number | null = null;
   #iteration = 0;
   #outgoing: SessionEvent[] = [];
+  /** The journal's losses before the first of them was appended. */
+  #losses = 0;
   #effects: (() => void)[] = [];
   #repeatable: (() => void)[] = [];
 
@@ -140,6 +142,7 @@ export class RunLog {
     }
     const carried = this.#unsaved.length === 0 ? {} : { in: encodeInputs(this.#takeUnsaved()) };
     const state = { ...options.state, ...carried };
+    if (this.#outgoing.length === 0) this.#losses = this.#journal.losses;
     const event = this.#journal.append({
       type,
       runId: this.#runId,
@@ -162,6 +165,7 @@ export class RunLog {
   live<T extends LiveEventType>(type: T, data: EventData[T], action?: ActionLabel): void {
     if (this.replaying) return;
     const event = this.liveEvent(type, data, action);
+    if (this.#outgoing.length === 0) this.#losses = this.#journal.losses;
     const last = this.#outgoing.at(-1);
     const joined = last === undefined ? null : joinPatches(last, event);
     if (joined === null) this.#outgoing.push(event);
@@ -193,7 +197,11 @@ export class RunLog {
     this.#effects.push(effect);
   }
 
-  /** Ends a turn: makes everything appended durable, starts the effects, then notifies readers. */
+  /**
+   * Ends a turn: makes everything appended durable, starts the effects, then notifies readers.
+   *
+   * @throws if that fails, or if another writer's failure has lost events of this turn: the run cannot continue
+   */
   async commit(): Promise<void> {
     const outgoing = this.#outgoing;
     const effects = this.#effects;
@@ -201,12 +209,19 @@ export class RunLog {
     this.#outgoing = [];
     this.#effects = [];
     this.#repeatable = [];
+    this.#requireWritten(outgoing);
     const synced = this.#journal.sync();
     if (repeatable.length > 0 && (await isPending(synced))) for (const effect of repeatable) effect();
     else effects.unshift(...repeatable);
     await synced;
     for (const effect of effects) effect();
     if (outgoing.length > 0) this.#publish(outgoing);
+  }
+
+  #requireWritten(events: readonly SessionEvent[]): void {
+    const { losses, lostAfter } = this.#journal;
+    if (losses === this.#losses || events.every(({ seq }) => seq === null || seq <= lostAfter)) return;
+    throw new Error('Events of this run could not be written');
   }
 }
 

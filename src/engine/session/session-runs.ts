@@ -114,7 +114,7 @@ export class SessionRuns {
   /** Queues the run, or begins it if it was not created as queued. */
   add(queued: QueuedRun, begin: boolean): void {
     this.trackEnd(queued.run);
-    if (begin) this.#begin(queued.run, queued.source);
+    if (begin) this.#owning(() => this.#begin(queued.run, queued.source));
     else this.#queue.push(queued);
   }
 
@@ -251,8 +251,10 @@ export class SessionRuns {
       this.#scope.hold(done);
       return;
     }
-    this.#owning(() => this.#journal.runs.start(next.run, this.#scope.clock.now()));
-    this.#begin(next.run, next.source);
+    this.#owning(() => {
+      this.#journal.runs.start(next.run, this.#scope.clock.now());
+      this.#begin(next.run, next.source);
+    });
   }
 
   /** Writes about runs that were taken from the queue. If that fails, they have no owner until they are recovered. */

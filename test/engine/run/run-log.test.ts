@@ -124,6 +124,25 @@ describe('[J1] the end of a turn', () => {
     expect([order, published]).toEqual([['after the write', 'after the sync'], []]);
   });
 
+  test('nothing is sent of a turn whose events another writer has lost, and later turns are not affected', async () => {
+    const { log, journal, sql, published } = made();
+    log.warn('first', 'written');
+    await log.commit();
+    log.warn('second', 'lost');
+    const { exec } = sql;
+    sql.exec = (statement, ...parameters) => {
+      if (statement.startsWith('INSERT INTO events')) throw new Error('disk full');
+      return exec(statement, ...parameters);
+    };
+    expect(() => journal.setVariable('x', 1)).toThrow('disk full');
+    sql.exec = exec;
+    await expect(log.commit()).rejects.toThrow('Events of this run could not be written');
+    expect(published.map((batch) => batch.map(({ seq }) => seq))).toEqual([[1]]);
+    log.warn('third', 'written');
+    await log.commit();
+    expect(published.map((batch) => batch.map(({ seq }) => seq))).toEqual([[1], [2]]);
+  });
+
   test('no effect runs if the events cannot be written', async () => {
     const { log, sql, published } = made();
     sql.onSync = () => Promise.reject(new Error('disk full'));
