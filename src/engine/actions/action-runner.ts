@@ -159,8 +159,8 @@ export class ActionRunner {
 
   /** Continues after a crash: interrupted attempts, lookups, timers (J2). */
   resume(): void {
-    this.attempts.resume();
     this.lookups.resume();
+    this.attempts.resume();
     this.timers.resume();
   }
 

@@ -80,7 +80,6 @@ export class Attempts {
   /** Recovers the attempts that a crash interrupted (J2). */
   resume(): void {
     for (const start of this.#interrupted.values()) {
-      this.#lookups.reclaim(start.key);
       this.#run(start, this.#approvals.callOf(start.key), (execute, known) =>
         this.#recoverAttempt(start, execute, known),
       );

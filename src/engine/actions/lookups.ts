@@ -17,7 +17,7 @@ import type { ResolvedCall } from '../run/resolve-names.ts';
 import { cacheTtlOf, effectsOf, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
-import type { LookupResult } from './outcome-cache.ts';
+import type { LookupResult, OutcomeCache } from './outcome-cache.ts';
 
 export class Lookups {
   readonly #scope: ActionScope;
@@ -48,19 +48,32 @@ export class Lookups {
     else this.#ask(key, (found) => inputQueue.put({ type: 'recalled', key, found }));
   }
 
-  /** Claims the action's outcome again after a crash: the attempt continues, and equal actions wait for it. */
-  reclaim(key: ActionKey): void {
-    if (this.#lookedUp.has(key)) this.#ask(key, () => undefined);
-  }
-
-  /** Repeats the lookups that have no recorded answer. */
+  /**
+   * After a crash: claims the outcomes of looked-up actions again, whether they run or still wait for a slot, and repeats
+   * the lookups that have no recorded answer.
+   */
   resume(): void {
     const unanswered = [...this.#unanswered];
     this.#unanswered.clear();
+    for (const key of this.#lookedUp) {
+      if (unanswered.includes(key)) continue;
+      try {
+        this.#scope.context.outcomeCache.reclaim(this.#owner(key), this.#resolved(key));
+      } catch {
+        // Its call was not recorded: it fails when it starts.
+      }
+    }
     for (const key of unanswered) this.start(key);
   }
 
   #ask(key: ActionKey, answer: (found: LookupResult) => void): void {
+    // If the lookup fails, the action runs.
+    this.#scope.context.outcomeCache
+      .lookup(this.#owner(key), this.#resolved(key), answer)
+      .catch(() => answer({ type: 'nothing' }));
+  }
+
+  #resolved(key: ActionKey): Parameters<OutcomeCache['reclaim']>[1] {
     const { context, actions } = this.#scope;
     const action = actions.declaration(key);
     const tool = toolOf(action, context.resolved);
@@ -71,9 +84,7 @@ export class Lookups {
       return found;
     };
     const cacheTtlMs = cacheTtlOf(action, effectsOf(action.type, tool), tool);
-    const resolved = { action, call, version: tool?.version ?? null, cacheTtlMs };
-    // If the lookup fails, the action runs.
-    context.outcomeCache.lookup(this.#owner(key), resolved, answer).catch(() => answer({ type: 'nothing' }));
+    return { action, call, version: tool?.version ?? null, cacheTtlMs };
   }
 
   /** The scheduler's input for an answer. */

@@ -12,7 +12,8 @@
  *  3. Every lookup gets one answer, unless it is released first. A waiting lookup holds no claim, so there are no
  *     deadlocks.
  */
-import { bytesToHex } from '@noble/hashes/utils.js';
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -79,6 +80,18 @@ export class OutcomeCache {
     const considered = consider();
     this.#considering = considered.catch(() => undefined);
     await considered;
+  }
+
+  /**
+   * Claims again what an earlier host had looked up: the action goes on, and equal actions wait for it. At once, because
+   * its attempt may be over soon.
+   */
+  reclaim(owner: string, { call, ...about }: ResolvedAction): void {
+    const { type, name } = about.action;
+    const { parameters, inputs } = call();
+    const content = bytesToHex(sha256(utf8ToBytes(canonical([type, name, parameters, inputs]))));
+    this.#hashing.add(owner);
+    this.#enter(owner, about, content, () => undefined);
   }
 
   #enter(owner: string, resolved: Lookup['resolved'], content: string, answer: (found: LookupResult) => void): void {

@@ -50,8 +50,11 @@ export class SessionFeeds {
     await Promise.all(
       this.#memory.feeds.due(agent).now.map(async (feed) => {
         if (!(await this.#recovery.admitFeed(feed))) return;
-        await this.#memory.feeds.refresh(feed, this.#fetch(agent));
-        this.#recovery.endFeed(feed);
+        try {
+          await this.#memory.feeds.refresh(feed, this.#fetch(agent));
+        } finally {
+          this.#recovery.endFeed(feed);
+        }
       }),
     );
     await this.#scope.journal.sync();

@@ -56,7 +56,8 @@ export class Host {
     const resolved = agentOf(stage.history.agent);
     const { clock, sql } = life;
     const { expiryMs } = stage.history.agent;
-    const report: Logger = (event, { message, fault }) => {
+    const report: Logger = (event, { run_id: runId, message, fault }) => {
+      if (event === 'work_quarantined' && runId !== undefined) stage.abandoned.add(runId);
       if (event !== 'run_failed' && event !== 'work_quarantined') this.#report(fault ?? message ?? event);
     };
     this.session = new Session({

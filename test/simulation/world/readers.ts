@@ -36,22 +36,18 @@ export class Reader implements ReaderLog {
       const host = this.#connect();
       if (host === null) return;
       // The server may answer with an error, because its disk has failed.
-      const isOver = await Promise.race([
-        this.#read(host).catch((fault: unknown) => {
-          if (fault instanceof DiskFailure || fault instanceof HostGone) return false;
-          throw fault;
-        }),
-        host.life.gone.promise.then(() => false),
-      ]);
-      if (isOver) return;
+      const read = this.#read(host).catch((fault: unknown) => {
+        if (!(fault instanceof DiskFailure || fault instanceof HostGone)) throw fault;
+      });
+      await Promise.race([read, host.life.gone.promise]);
       if (this.frames.length > had) waitMs = RECONNECT_MS;
       await this.#pause(waitMs);
     }
   }
 
-  /** One connection. @returns whether the session's stream has ended, because the session was deleted */
-  async #read({ session, events, life }: Host): Promise<boolean> {
-    if (!session.exists) return false;
+  /** One connection, until the client or the server ends it. */
+  async #read({ session, events, life }: Host): Promise<void> {
+    if (!session.exists) return;
     await session.recover('read');
     if (this.#connection < 0 && this.#script.fromEnd) this.#cursor = this.from = this.#stage.disk.durableSeq;
     this.#connection += 1;
@@ -61,8 +57,9 @@ export class Reader implements ReaderLog {
     for (let reads = 0; reads !== this.#script.reads; reads += 1) {
       const { done, value } = await stream.read();
       // The connection was lost, with everything in it.
-      if (life.isOver) return false;
-      if (done) return true;
+      if (life.isOver) return;
+      // The session was deleted, or its disk has failed: the next connection will tell.
+      if (done) return;
       for (const event of value) {
         this.frames.push({ event, text: encodeEvent(event), connection: this.#connection });
         if (event.seq !== null) this.#cursor = event.seq;
@@ -70,7 +67,6 @@ export class Reader implements ReaderLog {
       if (this.#script.pauseMs > 0) await this.#pause(this.#script.pauseMs);
     }
     await stream.cancel();
-    return false;
   }
 
   #pause(ms: number): Promise<void> {

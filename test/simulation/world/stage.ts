@@ -21,6 +21,8 @@ export class Stage {
   isDiskFull = false;
   /** The disk has failed: runs may have been ended from outside, and have no complete record. */
   hasDiskFailed = false;
+  /** Ids of runs that are not recovered any more: they were ended from outside, so their record has no end. */
+  readonly abandoned = new Set<string>();
   /** The history is over: no fault happens any more. */
   isCalm = false;
   nextApproval = 1;

@@ -15,7 +15,7 @@ import { Host } from './host.ts';
 import { markedIn, ScriptedModel } from './model.ts';
 import { Reader } from './readers.ts';
 import { Stage } from './stage.ts';
-import { Targets } from './targets.ts';
+import { SESSION_ID, Targets } from './targets.ts';
 
 /** More steps mean that the world never comes to rest. */
 const MOST_STEPS = 30_000;
@@ -334,6 +334,7 @@ class World {
     const before = this.#shown();
     this.#host?.life.end('replaced', 1);
     for (const { run } of ended) {
+      if (this.#stage.abandoned.has(`run_${SESSION_ID.slice(4)}_${String(run)}`)) continue;
       this.#stage.disk.exec(`UPDATE runs SET open = 1 WHERE run = ?`, [Number(run)], true);
     }
     this.#stage.disk.commit();
