@@ -31,8 +31,8 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'events that could not be written keep their numbers',
     file: DATABASE,
-    find: `this.#lastSeq = Number(this.#db.exec(\`SELECT COALESCE(MAX(seq), 0) AS seq FROM events\`)[0]?.['seq'] ?? 0);\n      this.#db`,
-    replace: `this.#db`,
+    find: `this.#lastSeq = Number(this.#db.exec(\`SELECT COALESCE(MAX(seq), 0) AS seq FROM events\`)[0]?.['seq'] ?? 0);\n      this.#lostAfter`,
+    replace: `this.#lostAfter`,
     invariant: 'same events',
   },
   {
@@ -94,7 +94,7 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'a long text is written without its row',
     file: 'src/journal/journal-database.ts',
-    find: `this.#db.transaction(() => {\n      this.#storeChunks(seq, field, text);\n      write('');\n    });`,
+    find: `this.atomically(() => {\n      this.#storeChunks(seq, field, text);\n      write('');\n    });`,
     replace: `this.#storeChunks(seq, field, text);\n    write('');`,
     invariant: 'bounded',
   },
