@@ -115,7 +115,15 @@ export class OutcomeCache {
     const asked = this.#lookups.get(owner);
     if (asked === undefined) return;
     this.#lookups.delete(owner);
-    if (completed !== null) this.#remember(asked, completed);
+    try {
+      if (completed !== null) this.#remember(asked, completed);
+    } finally {
+      // Also if the result cannot be written: otherwise equal actions would wait for it.
+      this.#unclaim(asked);
+    }
+  }
+
+  #unclaim(asked: Lookup): void {
     for (const claim of asked.claims) if (this.#holders.get(claim) === asked) this.#holders.delete(claim);
     for (const other of this.#lookups.values()) {
       if (other.state === 'waiting' && other.claims.some((claim) => asked.claims.includes(claim)))

@@ -9,6 +9,7 @@
  *  2. A run whose record cannot be replayed, or that was recovered too often, is ended.
  */
 import { messageOf } from '../../domain/errors.ts';
+import type { RunError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition } from '../../domain/manifest.ts';
 import type { RunRecord } from '../../domain/session.ts';
@@ -120,14 +121,20 @@ export class SessionRecovery {
       const replay = new Replay(this.#scope.journal, record);
       if (replay.recoveries >= limits.recoveries) {
         const message = `The run failed because the host was restarted ${replay.recoveries} times during it`;
-        await this.#runs.fail(record, { code: 'recovery_exhausted', message });
+        await this.#fail(record, { code: 'recovery_exhausted', message });
       } else this.#runs.start(record.run, source(), replay.empty ? null : replay);
     } catch (fault) {
       this.#scope.log('internal_error', { fault });
-      await this.#runs.fail(record, {
+      await this.#fail(record, {
         code: 'interrupted',
         message: `The session was restarted during this run, and the run cannot continue: ${messageOf(fault)}`,
       });
     }
+  }
+
+  /** Ends a run that is not recovered; its note is no longer needed. */
+  async #fail(record: RunRecord, error: RunError): Promise<void> {
+    await this.#runs.fail(record, error);
+    this.#scope.recoveryQueue.end(workOf(record.run));
   }
 }

@@ -337,6 +337,10 @@ class World {
       if (this.#stage.abandoned.has(`run_${SESSION_ID.slice(4)}_${String(run)}`)) continue;
       this.#stage.disk.exec(`UPDATE runs SET open = 1 WHERE run = ?`, [Number(run)], true);
     }
+    // Notes about the hosts that were lost would keep a run from being replayed.
+    if (this.#query('taken_up', `SELECT 1 FROM taken_up LIMIT 1`).length > 0) {
+      this.#stage.disk.exec(`DELETE FROM taken_up`, [], true);
+    }
     this.#stage.disk.commit();
     await this.#recovered();
     this.#replacements.push({ when: 'replayed', before, after: this.#shown() });
