@@ -12,7 +12,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
 import { readText } from './body.ts';
 import type { ManifestHost } from './manifest-host.ts';
-import { EXPIRY_HEADER, PRINCIPAL_HEADER } from './session-env.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER, SCOPES_HEADER, WORKER_HEADERS } from './session-env.ts';
 import type { SessionToken } from './tokens.ts';
 
 export interface GatewayPorts {
@@ -94,9 +94,11 @@ export class Gateway {
     token: SessionToken | null = null,
   ): Promise<Response> {
     const headers = new Headers(request.headers);
-    headers.delete(PRINCIPAL_HEADER);
-    headers.delete(EXPIRY_HEADER);
-    if (token !== null) headers.set(EXPIRY_HEADER, String(token.expiresAt));
+    for (const name of WORKER_HEADERS) headers.delete(name);
+    if (token !== null) {
+      headers.set(EXPIRY_HEADER, String(token.expiresAt));
+      headers.set(SCOPES_HEADER, token.scopes.join(' '));
+    }
     headers.delete('authorization');
     if (principal.owner !== null) headers.set(PRINCIPAL_HEADER, principal.owner);
     return await this.#ports.forward(sessionId, path, new Request(request, { headers }));

@@ -1,16 +1,24 @@
 /** Context of the session routes. One router serves all sessions; each request passes its session as `c.env`. */
-import type { EngineError } from '../domain/errors.ts';
+import type { Context } from 'hono';
+import { EngineError } from '../domain/errors.ts';
 import type { Logger } from '../domain/log.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { EventSource } from './sse.ts';
+import type { Scope } from './tokens.ts';
 
 /** Headers with which the Worker passes verified facts to the object; never accepted from a client. */
 export const PRINCIPAL_HEADER = 'x-cortex-principal';
 /** When the request's session token expires, epoch milliseconds; absent for an API key. */
 export const EXPIRY_HEADER = 'x-cortex-expires';
+/** The scopes of the request's token, separated by spaces; absent for an API key. */
+export const SCOPES_HEADER = 'x-cortex-scopes';
+/** The user of the request's user token; absent for an API key and for a session token. */
+const USER_HEADER = 'x-cortex-user';
+/** All of them. The Worker removes those that a client sends. */
+export const WORKER_HEADERS = [PRINCIPAL_HEADER, EXPIRY_HEADER, SCOPES_HEADER, USER_HEADER] as const;
 
 export interface SessionAppOptions {
   readonly session: Session;
@@ -27,3 +35,19 @@ export interface SessionAppOptions {
 export type SessionEnv = {
   Bindings: SessionAppOptions & { readonly heartbeat: Heartbeat; readonly events: EventSource };
 };
+
+/** Whether the request may do what this scope allows: an API key may do everything. */
+function hasScope(c: Context<SessionEnv>, scope: Scope): boolean {
+  const held = c.req.header(SCOPES_HEADER);
+  return held === undefined || held.split(' ').includes(scope);
+}
+
+/**
+ * For members of a body that need more than the scope of the operation (T1).
+ *
+ * @throws EngineError `forbidden` for a token without the scope
+ */
+export function requireScope(c: Context<SessionEnv>, scope: Scope): void {
+  if (hasScope(c, scope)) return;
+  throw new EngineError('forbidden', `This request requires an API key, or a token with the scope "${scope}"`);
+}

@@ -6,7 +6,11 @@ import { sign, verify } from 'hono/jwt';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 
-export const SCOPES = ['read', 'message', 'approve'] as const;
+/**
+ * What a token allows (T1). `tools`: pass client tools and answer their calls. `branch`: fork and retry. `view`: read
+ * without prompts, thoughts and feeds.
+ */
+export const SCOPES = ['read', 'message', 'approve', 'tools', 'files', 'branch', 'view'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export interface SessionToken {

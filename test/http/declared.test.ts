@@ -40,6 +40,7 @@ describe('[H4] reading a request', () => {
     // Set by the Worker for the session's object.
     'PRINCIPAL_HEADER',
     'EXPIRY_HEADER',
+    'SCOPES_HEADER',
   ];
 
   test('headers are read with readHeader and accepts only, which know the declarations', () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import type { MissingPart } from '../../src/http/health.ts';
-import { EXPIRY_HEADER, PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
+import { EXPIRY_HEADER, PRINCIPAL_HEADER, SCOPES_HEADER, WORKER_HEADERS } from '../../src/http/session-env.ts';
 import { parseTokenSecret, SessionTokens } from '../../src/http/tokens.ts';
 import { edgeApp } from './edge-app.ts';
 import { checkedFetch } from '../support/response-check.ts';
@@ -23,7 +23,8 @@ function edge(
   options: { readonly keys?: string; readonly now?: () => number; readonly missing?: readonly MissingPart[] } = {},
 ) {
   const lines: string[] = [];
-  const asked: { path: string; principal: string | null; authorization: string | null; expires: string | null }[] = [];
+  const asked: { path: string; principal: string | null; authorization: string | null; [header: string]: unknown }[] =
+    [];
   const now = options.now ?? ((): number => NOW);
   const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
   const app = edgeApp({
@@ -35,7 +36,8 @@ function edge(
     forward: async (sessionId, path, request) => {
       const principal = request.headers.get(PRINCIPAL_HEADER);
       const expires = request.headers.get(EXPIRY_HEADER);
-      asked.push({ path, principal, authorization: request.headers.get('authorization'), expires });
+      const set = Object.fromEntries(WORKER_HEADERS.map((name) => [name, request.headers.get(name)]));
+      asked.push({ path, principal, authorization: request.headers.get('authorization'), expires, ...set });
       const mine = sessionId === ID && principal === (keys === '' ? null : 'ann');
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
@@ -188,6 +190,25 @@ describe('[H5] a token for a browser', () => {
     }
     expect(await code(await on.post('/execute/direct', {}, headers))).toEqual([403, 'forbidden']);
     expect(await code(await on.post('/agent/assistant/session', {}, headers))).toEqual([403, 'forbidden']);
+  });
+
+  test('T1: the object gets the scopes of a token, and no header that a client has sent', async () => {
+    const on = edge();
+    const authorization = `Bearer ${await issued(on, { scopes: ['read', 'tools'] })}`;
+    on.asked.length = 0;
+    const forged = Object.fromEntries(WORKER_HEADERS.map((name) => [name, 'approve']));
+    await on.call(`/agent/session/${ID}`, { headers: { ...forged, authorization } });
+    await on.call(`/agent/session/${ID}`, { headers: { ...forged, ...ANN } });
+    const removed = Object.fromEntries(WORKER_HEADERS.map((name) => [name, null]));
+    expect(on.asked).toMatchObject([
+      {
+        ...removed,
+        [PRINCIPAL_HEADER]: 'ann',
+        [EXPIRY_HEADER]: expect.stringMatching(/^\d+$/),
+        [SCOPES_HEADER]: 'read tools',
+      },
+      { ...removed, [PRINCIPAL_HEADER]: 'ann' },
+    ]);
   });
 
   test('expires, and is revoked with the key that issued it', async () => {

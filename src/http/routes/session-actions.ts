@@ -16,6 +16,7 @@ import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { expiryOf, runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
+import { requireScope } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -139,6 +140,7 @@ sessionActions.post(
   async (c) => {
     const { session } = c.env;
     void session.record;
+    requireScope(c, 'approve');
     const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
     const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
     const id = c.req.param('approval');
