@@ -256,6 +256,15 @@ export const limits = {
   resultsPromptChars: 131_072,
   /** All feeds of one prompt, about 8,000 tokens (F4). */
   feedsPromptChars: 32_000,
+  /** Images and files whose bytes are sent in one model request, and their bytes before base64: three copies are in memory. */
+  attachmentsPerRequest: 20,
+  attachmentBytesPerRequest: 8_388_608,
+  /**
+   * Estimated tokens of an image: Anthropic scales images down to about this number (width x height / 750), and OpenAI's
+   * high-detail tiles come to 765 to 1,445. And of a file: two pages of a PDF at Anthropic's 1,500 per page.
+   */
+  imageTokens: 1_600,
+  fileTokens: 3_000,
   /** Default size of one feed (F1). */
   feedTokens: 1_000,
   /** Feeds of an agent's manifest. */

@@ -131,6 +131,8 @@ export interface ModelChoice {
   readonly endpoint: string | null;
   /** Name of the secret with the endpoint's key, `TOOL_…` (L7, X3). */
   readonly keySecret: string | null;
+  /** Whether the model takes images; absent: the engine's setting. */
+  readonly vision?: boolean;
 }
 
 /** Price of a model, in US dollars per million tokens. */
@@ -155,6 +157,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly parameters: JsonObject;
     /** Prices by model, which override the known prices (S12). */
     readonly prices: Readonly<Record<string, ModelPrice>>;
+    /** Whether its models take images; absent: found out with the first image (C2). */
+    readonly vision?: boolean;
   };
   /** Names of callable targets (X4). */
   readonly imports: {

@@ -35,9 +35,28 @@ export interface SqlDatabase {
   sizeBytes(): number;
 }
 
+/** An image or file of a message or a result (C2). Its bytes are read only if a model gets them. */
+export interface Attachment {
+  readonly kind: 'image' | 'file';
+  /** As the client or the tool wrote it: hostile input. */
+  readonly name: string;
+  readonly mediaType: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Lower-case hexadecimal; absent for files in results. */
+  readonly sha256?: string;
+  /** Belongs to the turn in progress; a run warns if its model does not get it. */
+  readonly isCurrent?: boolean;
+  /** @throws Error if the bytes are no longer stored */
+  read(): Promise<Uint8Array>;
+}
+
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  /** Contains a placeholder line for each attachment. */
   readonly content: string;
+  /** Only of user messages, in order. */
+  readonly attachments?: readonly Attachment[];
   readonly toolCallId?: string;
   readonly toolCalls?: readonly {
     readonly id: string;
@@ -111,7 +130,7 @@ export type ModelDelta =
       readonly extra?: JsonObject;
     }
   /** Information for the readers of the run, for example that a fallback model answers. */
-  | { readonly type: 'notice'; readonly code: 'model_fallback'; readonly message: string }
+  | { readonly type: 'notice'; readonly code: 'model_fallback' | 'attachments_not_shown'; readonly message: string }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
 

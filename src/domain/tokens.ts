@@ -1,9 +1,22 @@
+import { limits } from './limits.ts';
+import type { ChatMessage } from './ports.ts';
+
 /**
  * A rough number of tokens without a tokenizer: four UTF-8 bytes per token, at least one for any text. Good enough for
  * budgets and marked estimates, not for billing.
  */
 export function estimateTokens(text: string): number {
   return tokensOf(textBytes(text));
+}
+
+/** The tokens of messages with their attachments, without native calls. */
+export function estimateMessages(messages: readonly Pick<ChatMessage, 'content' | 'attachments'>[]): number {
+  let tokens = 0;
+  for (const { content, attachments = [] } of messages) {
+    tokens += estimateTokens(content);
+    for (const { kind } of attachments) tokens += kind === 'image' ? limits.imageTokens : limits.fileTokens;
+  }
+  return tokens;
 }
 
 /** The same for a text of which only the size is known. */

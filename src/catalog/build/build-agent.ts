@@ -37,6 +37,7 @@ export function toAgent(
       betweenTokensMs: engine?.timeouts?.between_tokens === undefined ? null : toMs(engine.timeouts.between_tokens),
       parameters: engine?.parameters ?? {},
       prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
+      ...(engine?.vision === undefined ? {} : { vision: engine.vision }),
     },
     imports: { ...imports, tools: [...new Set([...imports.tools, ...imported])] },
     capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
@@ -195,5 +196,6 @@ function toModelChoice(choice: ChoiceInput): ModelChoice {
     model: choice?.model ?? null,
     endpoint: choice?.endpoint ?? null,
     keySecret: choice?.api_key_secret ?? null,
+    ...(choice?.vision === undefined ? {} : { vision: choice.vision }),
   };
 }

@@ -130,6 +130,7 @@ const modelChoice = z.strictObject({
   model: z.string().min(1).optional().describe("The model's name at the endpoint."),
   endpoint: url.optional().describe("Base URL; default: the provider's, or the deployment's."),
   api_key_secret: secretName.optional().describe('Name of the secret with the key, TOOL_….'),
+  vision: z.boolean().optional().describe("Whether the model takes images. Default: the engine's vision."),
 });
 
 const routing = z.enum(ROUTING_POLICIES);
@@ -180,6 +181,10 @@ const engine = z.strictObject({
     .describe("Timeouts of the model's stream."),
   parameters: jsonMap.optional().describe('temperature, max_tokens and other request fields.'),
   dialect: dialect.optional().describe('The same as protocol.dialect.'),
+  vision: z
+    .boolean()
+    .optional()
+    .describe('Whether the models take images. Default: images are sent, and no longer after a refusal.'),
   prices: z
     .record(z.string().min(1), price)
     .optional()

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { estimateMessages } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
 import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
@@ -55,6 +55,6 @@ export function modelRequest(given: {
 /** Maximum tokens of the generation, so that the tokens of the last one stay reserved (S12). */
 function mostTokens(messages: readonly ChatMessage[], wished: number | null, left: number | null): number | null {
   if (left === null) return wished;
-  const prompt = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+  const prompt = estimateMessages(messages);
   return Math.min(wished ?? Infinity, Math.max(limits.leastGenerationTokens, left - prompt));
 }

@@ -1,7 +1,7 @@
 /** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { estimateMessages } from '../../domain/tokens.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { redactJson } from '../session/redact.ts';
 
@@ -25,7 +25,7 @@ export function recordPrompt(
       model: model.name,
       ...(maxTokens === null ? {} : { max_tokens: maxTokens }),
       ...(tools === undefined ? {} : { tools: tools.map(({ name }) => name) }),
-      tokens: messages.reduce((sum, { content }) => sum + estimateTokens(content), 0),
+      tokens: estimateMessages(messages),
     },
     messages: messages.map((message) => redactJson(messageJson(message), redact) as JsonObject),
   });

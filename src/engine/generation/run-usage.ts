@@ -6,7 +6,7 @@
  * Invariant: every model call is counted once: as reported by its endpoint, or as an estimate if it is cancelled.
  */
 import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports.ts';
-import { estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
+import { estimateMessages, textBytes, tokensOf } from '../../domain/tokens.ts';
 import { costOf } from '../../llm/routing/prices.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
@@ -64,7 +64,7 @@ export class RunUsage {
     const call = this.#open;
     if (call === null) return null;
     this.#open = null;
-    const promptTokens = call.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+    const promptTokens = estimateMessages(call.messages);
     return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
   }
 

@@ -12,6 +12,7 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, ModelProvider, ModelRequest, Random } from '../../domain/ports.ts';
 import { originOf } from './address.ts';
+import { readParts } from './attachment-parts.ts';
 import { answerStream } from './answer-stream.ts';
 import { createCaller } from '../routing/caller.ts';
 import type { Connection } from '../routing/caller.ts';
@@ -36,6 +37,8 @@ export interface OpenAiOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly quirks?: ProviderQuirks;
+  /** The manifest's `vision`; default: found out with the first image. */
+  readonly vision?: boolean | null;
   /** The remembered state of the endpoint; default: a new one. */
   readonly endpoint?: Endpoint;
   readonly firstTokenMs?: number | null;
@@ -51,6 +54,7 @@ export function createOpenAiProvider(options: OpenAiOptions): ModelProvider {
     defaultModel,
     clock,
     random,
+    sight: { takes: quirks.attachments, vision: options.vision ?? null },
     endpoint: options.endpoint ?? new Endpoint({ name: origin, key: null }, clock),
     firstTokenMs: options.firstTokenMs ?? quirks.firstTokenMs,
     betweenTokensMs: options.betweenTokensMs ?? limits.betweenTokensMs,
@@ -73,7 +77,8 @@ class OpenAiConnection implements Connection {
 
   async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
     const { quirks = GENERIC } = this.#options;
-    const body = requestBody(request, { model: call.model, quirks, refused: call.refused });
+    const parts = await readParts(request.messages, quirks.attachments);
+    const body = requestBody(request, { model: call.model, quirks, refused: call.refused, parts });
     // The manifest may pass fields without types; the endpoint validates them.
     return await this.#client(call.end).chat.completions.create(
       body as unknown as ChatCompletionCreateParamsStreaming,

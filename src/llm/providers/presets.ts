@@ -18,8 +18,23 @@ export interface ProviderQuirks {
   readonly callIds: 'any' | 'nine';
   /** Whether a user message may directly follow a `tool` message. */
   readonly userAfterTool: boolean;
+  readonly attachments: AttachmentQuirks;
   /** Includes loading a local model into memory. */
   readonly firstTokenMs: number;
+}
+
+/** How an endpoint takes images and files of user messages (C2). What else there is becomes a text placeholder. */
+export interface AttachmentQuirks {
+  /** `image_url` with a data URL: an object `{url}`, or the URL itself. */
+  readonly images: 'object' | 'string';
+  readonly imageTypes: readonly string[];
+  /** PDFs: OpenAI's `file` part, Mistral's `document_url`, or null for none. */
+  readonly files: 'file' | 'document_url' | null;
+  readonly fileTypes: readonly string[];
+  /** In one request: number, bytes before base64, and bytes of one. */
+  readonly most: number;
+  readonly bytes: number;
+  readonly bytesEach: number;
 }
 
 export interface Preset {
@@ -36,6 +51,21 @@ export interface Preset {
   readonly quirks: ProviderQuirks;
 }
 
+const PNG_JPEG = ['image/png', 'image/jpeg'] as const;
+const PDF = ['application/pdf'] as const;
+
+/** Whether the model has vision is not known: an endpoint that refuses images gets the request again without them. */
+const IMAGES: AttachmentQuirks = {
+  images: 'object',
+  imageTypes: [...PNG_JPEG, 'image/webp', 'image/gif'],
+  files: null,
+  fileTypes: [],
+  most: limits.attachmentsPerRequest,
+  bytes: limits.attachmentBytesPerRequest,
+  bytesEach: limits.attachmentBytesPerRequest,
+};
+const IMAGES_AND_PDF: AttachmentQuirks = { ...IMAGES, files: 'file', fileTypes: PDF };
+
 /** An unknown endpoint. */
 export const GENERIC: ProviderQuirks = {
   streamOptions: true,
@@ -44,6 +74,7 @@ export const GENERIC: ProviderQuirks = {
   maxTemperature: 2,
   callIds: 'any',
   userAfterTool: true,
+  attachments: IMAGES,
   firstTokenMs: limits.firstTokenMs,
 };
 
@@ -60,7 +91,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     keyHeader: 'authorization',
     local: false,
     // Its reasoning models reject `max_tokens`; all of its models accept the newer field.
-    quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens' },
+    quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens', attachments: IMAGES_AND_PDF },
   },
   anthropic: {
     title: 'Anthropic',
@@ -69,7 +100,13 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.anthropic.com'],
     keyHeader: 'authorization',
     local: false,
-    quirks: { ...GENERIC, defaultMaxTokens: 8_192, maxTemperature: 1 },
+    quirks: {
+      ...GENERIC,
+      defaultMaxTokens: 8_192,
+      maxTemperature: 1,
+      // 5 MB of base64 for each image. The compatible endpoint ignores `file` parts.
+      attachments: { ...IMAGES, bytesEach: 3_750_000 },
+    },
   },
   gemini: {
     title: 'Google Gemini',
@@ -78,7 +115,14 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['generativelanguage.googleapis.com'],
     keyHeader: 'authorization',
     local: false,
-    quirks: GENERIC,
+    quirks: {
+      ...GENERIC,
+      attachments: {
+        ...IMAGES,
+        imageTypes: [...PNG_JPEG, 'image/webp', 'image/heic', 'image/heif'],
+        bytesEach: 7_000_000,
+      },
+    },
   },
   groq: {
     title: 'Groq',
@@ -87,7 +131,12 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.groq.com'],
     keyHeader: 'authorization',
     local: false,
-    quirks: { ...GENERIC, maxTokensField: 'max_completion_tokens' },
+    // Five images, and 4 MB of base64 with the rest of the request.
+    quirks: {
+      ...GENERIC,
+      maxTokensField: 'max_completion_tokens',
+      attachments: { ...IMAGES, most: 5, bytes: 2_800_000, bytesEach: 2_800_000 },
+    },
   },
   mistral: {
     title: 'Mistral',
@@ -97,7 +146,14 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     keyHeader: 'authorization',
     local: false,
     // It rejects unknown fields, and reports usage in the last chunk in any case.
-    quirks: { ...GENERIC, streamOptions: false, maxTemperature: 1.5, callIds: 'nine', userAfterTool: false },
+    quirks: {
+      ...GENERIC,
+      streamOptions: false,
+      maxTemperature: 1.5,
+      callIds: 'nine',
+      userAfterTool: false,
+      attachments: { ...IMAGES, images: 'string', files: 'document_url', fileTypes: PDF, most: 8 },
+    },
   },
   deepseek: {
     title: 'DeepSeek',
@@ -115,7 +171,8 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['openrouter.ai'],
     keyHeader: 'authorization',
     local: false,
-    quirks: GENERIC,
+    // It converts PDFs for models that cannot read them.
+    quirks: { ...GENERIC, attachments: IMAGES_AND_PDF },
   },
   xai: {
     title: 'xAI',
@@ -124,7 +181,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['api.x.ai'],
     keyHeader: 'authorization',
     local: false,
-    quirks: GENERIC,
+    quirks: { ...GENERIC, attachments: { ...IMAGES, imageTypes: PNG_JPEG } },
   },
   'workers-ai': {
     title: 'Workers AI',
@@ -153,7 +210,7 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['127.0.0.1:11434', 'localhost:11434'],
     keyHeader: null,
     local: true,
-    quirks: LOCAL,
+    quirks: { ...LOCAL, attachments: { ...IMAGES, imageTypes: [...PNG_JPEG, 'image/webp'] } },
   },
   vllm: {
     title: 'vLLM',
@@ -171,7 +228,8 @@ export const PRESETS: Readonly<Record<Named, Preset>> = {
     hosts: ['127.0.0.1:8080', 'localhost:8080'],
     keyHeader: 'authorization',
     local: true,
-    quirks: LOCAL,
+    // It decodes images with stb_image, which has no WebP.
+    quirks: { ...LOCAL, attachments: { ...IMAGES, imageTypes: [...PNG_JPEG, 'image/gif'] } },
   },
 };
 

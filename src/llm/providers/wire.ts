@@ -2,12 +2,14 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import type { Quirk } from '../routing/endpoints.ts';
+import type { AttachmentParts } from './attachment-parts.ts';
 import type { ProviderQuirks } from './presets.ts';
 
 /**
  * The body of a streaming request.
  *
  * @param refused fields that this model has rejected before
+ * @param parts the attachments whose bytes were read
  */
 export function requestBody(
   request: ModelRequest,
@@ -15,13 +17,19 @@ export function requestBody(
     model,
     quirks,
     refused,
-  }: { readonly model: string; readonly quirks: ProviderQuirks; readonly refused: ReadonlySet<Quirk> },
+    parts = new Map(),
+  }: {
+    readonly model: string;
+    readonly quirks: ProviderQuirks;
+    readonly refused: ReadonlySet<Quirk>;
+    readonly parts?: AttachmentParts;
+  },
 ): JsonObject {
   const { temperature, maxTokens, extra, tools = [], answerOnly = false } = request;
   const body: JsonObject = {
     ...extra,
     model,
-    messages: messagesFor(request.messages, quirks, refused),
+    messages: messagesFor(request.messages, { quirks, refused, parts }),
     stream: true,
   };
   if (quirks.streamOptions && !refused.has('stream_options')) body['stream_options'] = { include_usage: true };
@@ -46,14 +54,17 @@ function hasOwnLimit(extra: JsonObject): boolean {
 
 function messagesFor(
   messages: readonly ChatMessage[],
-  quirks: ProviderQuirks,
-  refused: ReadonlySet<Quirk>,
+  {
+    quirks,
+    refused,
+    parts,
+  }: { readonly quirks: ProviderQuirks; readonly refused: ReadonlySet<Quirk>; readonly parts: AttachmentParts },
 ): JsonObject[] {
   let shown = messages;
   if (refused.has('system')) shown = systemAsUser(shown);
   if (!quirks.userAfterTool || refused.has('user_after_tool')) shown = bridged(shown);
   const idOf = quirks.callIds === 'nine' ? nineCharacters : (id: string) => id;
-  return shown.map((message) => toWire(message, idOf));
+  return shown.map((message) => toWire(message, { idOf, parts }));
 }
 
 /** For models without a system role: moves the system prompt to the first user message. */
@@ -84,11 +95,20 @@ function nineCharacters(id: string): string {
   return hash.toString(36).padStart(9, '0').slice(-9);
 }
 
-function toWire({ role, content, toolCallId, toolCalls }: ChatMessage, idOf: (id: string) => string): JsonObject {
+function toWire(
+  { role, content, attachments = [], toolCallId, toolCalls }: ChatMessage,
+  { idOf, parts }: { readonly idOf: (id: string) => string; readonly parts: AttachmentParts },
+): JsonObject {
+  const attached = attachments.flatMap((attachment) => parts.get(attachment) ?? []);
   return {
     role,
     // With calls, the API uses null for missing text; some endpoints reject an empty string.
-    content: content === '' && toolCalls !== undefined ? null : content,
+    content:
+      attached.length > 0
+        ? [{ type: 'text', text: content }, ...attached]
+        : content === '' && toolCalls !== undefined
+          ? null
+          : content,
     ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
     ...(toolCalls === undefined
       ? {}

@@ -9,6 +9,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Clock, ModelProvider, ModelRequest, Random } from '../../domain/ports.ts';
 import { limits } from '../../domain/limits.ts';
 import { createCaller } from '../routing/caller.ts';
+import { readParts } from './attachment-parts.ts';
 import type { Connection } from '../routing/caller.ts';
 import { readChunk, usageOf } from './chunk.ts';
 import type { ReadChunk } from './chunk.ts';
@@ -30,6 +31,8 @@ export interface WorkersAiOptions {
   readonly random: Random;
   readonly firstTokenMs: number | null;
   readonly betweenTokensMs: number | null;
+  /** The manifest's `vision`; null: found out with the first image. */
+  readonly vision?: boolean | null;
 }
 
 export function createWorkersAiProvider(options: WorkersAiOptions): ModelProvider {
@@ -38,6 +41,7 @@ export function createWorkersAiProvider(options: WorkersAiOptions): ModelProvide
     defaultModel,
     clock,
     random,
+    sight: { takes: PRESETS['workers-ai'].quirks.attachments, vision: options.vision ?? null },
     endpoint,
     firstTokenMs: options.firstTokenMs ?? PRESETS['workers-ai'].quirks.firstTokenMs,
     betweenTokensMs: options.betweenTokensMs ?? limits.betweenTokensMs,
@@ -56,7 +60,8 @@ class BindingConnection implements Connection {
 
   async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
     const { quirks } = PRESETS['workers-ai'];
-    const { model: _model, stream_options: _options, ...body } = requestBody(request, { ...call, quirks });
+    const parts = await readParts(request.messages, quirks.attachments);
+    const { model: _model, stream_options: _options, ...body } = requestBody(request, { ...call, quirks, parts });
     let answer: unknown;
     try {
       answer = await this.#binding.run(call.model, body, { signal: call.signal });

@@ -11,6 +11,7 @@
  * 4. Every attempt that the breaker allowed reports its result once.
  * 5. Beyond `limits.generationBytes` of text, reasoning and calls, an answer ends with `length` and the connection is
  *    closed; only the size of what was passed on is kept.
+ * 6. A request that is refused because of its images or files is sent again without them, at most once for each kind.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
@@ -23,7 +24,9 @@ import type {
   Random,
   Usage,
 } from '../../domain/ports.ts';
-import { estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
+import { estimateMessages, estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
+import { refusedKinds, shownMessages } from './attachments.ts';
+import type { Kind, Sight } from './attachments.ts';
 import type { Breaker } from './breaker.ts';
 import type { ReadChunk } from '../providers/chunk.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
@@ -62,6 +65,8 @@ export interface CallerOptions {
   readonly random: Random;
   readonly firstTokenMs: number;
   readonly betweenTokensMs: number;
+  /** Which images and files the models of the endpoint take. */
+  readonly sight: Sight;
 }
 
 type Content = ReadChunk['deltas'][number];
@@ -70,6 +75,8 @@ interface Sent {
   pieces: number;
   bytes: number;
   usage: Usage | null;
+  /** Told before the first piece. */
+  notice: string | null;
 }
 
 /** `cut`: ended by the caller, so the endpoint's final usage is missing. */
@@ -92,14 +99,21 @@ class Caller implements ModelProvider {
     return this.#options.defaultModel;
   }
 
-  async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
-    const { clock, random, endpoint, defaultModel } = this.#options;
-    const model = request.model ?? defaultModel;
+  async *stream(asked: ModelRequest): AsyncGenerator<ModelDelta> {
+    const { clock, random, endpoint, defaultModel, sight } = this.#options;
+    const model = asked.model ?? defaultModel;
     const breaker = endpoint.breakerOf(model);
-    const sent: Sent = { pieces: 0, bytes: 0, usage: null };
+    const sent: Sent = { pieces: 0, bytes: 0, usage: null, notice: null };
+    /** Kinds of attachments that were refused in this call. */
+    const without = new Set<Kind>();
+    let request = asked;
     let end: End | null = null;
     let attempt = 1;
     while (end === null) {
+      const refused = new Set([...endpoint.refusedBy(model), ...without]);
+      const shown = shownMessages(asked.messages, sight, { refused, model });
+      request = { ...asked, messages: shown.messages };
+      sent.notice = shown.notice;
       const closedMs = breaker.enter();
       if (closedMs !== null) throw this.#breakerOpen(closedMs, breaker);
       try {
@@ -116,6 +130,15 @@ class Caller implements ModelProvider {
           now: clock.now(),
         });
         const begun = sent.pieces > 0;
+        const attached = begun ? null : refusedKinds(failure, shown.kinds);
+        if (attached !== null) {
+          for (const kind of attached.kinds) {
+            without.add(kind);
+            // A manifest that promises vision is believed: the refusal counts for this call only.
+            if (attached.isGeneral && sight.vision !== true) endpoint.refusedBy(model).add(kind);
+          }
+          continue;
+        }
         if (!begun && adapt(failure, endpoint.refusedBy(model))) continue;
         const retry = { delayMs: limits.modelRetryMs, maxDelayMs: limits.retryMaxDelayMs };
         const delayMs = Math.max(backoffMs(retry, attempt, random()), failure.retryAfterMs ?? 0);
@@ -129,13 +152,14 @@ class Caller implements ModelProvider {
         if (request.signal.aborted) end = { finish: 'abort', cut: true };
       }
     }
+    if (sent.notice !== null) yield noticeDelta(sent.notice);
     const usage = end.cut ? partialUsage(request, sent) : completeUsage(request, sent);
     yield { type: 'usage', usage: { ...usage, model } };
     yield { type: 'finish', reason: end.finish };
   }
 
   /** One request; returns how it ended. @param sent counts what is passed on */
-  async *#once(request: ModelRequest, model: string, breaker: Breaker, sent: Sent): AsyncGenerator<Content, End> {
+  async *#once(request: ModelRequest, model: string, breaker: Breaker, sent: Sent): AsyncGenerator<ModelDelta, End> {
     const { clock, endpoint } = this.#options;
     const controller = new AbortController();
     const startedAt = clock.now();
@@ -172,6 +196,8 @@ class Caller implements ModelProvider {
         sent.usage = read.usage ?? sent.usage;
         for (const delta of read.deltas) {
           if (sent.pieces === 0) endpoint.learnLatency(model, clock.now() - startedAt);
+          if (sent.notice !== null) yield noticeDelta(sent.notice);
+          sent.notice = null;
           sent.pieces += 1;
           sent.bytes += bytesOf(delta);
           yield delta;
@@ -263,6 +289,10 @@ function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
   return true;
 }
 
+function noticeDelta(message: string): ModelDelta {
+  return { type: 'notice', code: 'attachments_not_shown', message };
+}
+
 function bytesOf(delta: Content): number {
   return delta.type === 'tool_call'
     ? textBytes(delta.name ?? '') + textBytes(delta.argumentsDelta)
@@ -292,10 +322,7 @@ function partialUsage(request: ModelRequest, sent: Sent): Usage {
 /** For endpoints that report no usage (L6). */
 function estimate({ messages, tools = [] }: ModelRequest, { bytes }: Sent): Usage {
   const calls = messages.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => call.name + call.arguments));
-  const prompt = [...messages.map(({ content }) => content), ...calls].reduce(
-    (sum, text) => sum + estimateTokens(text),
-    0,
-  );
+  const prompt = estimateMessages(messages) + calls.reduce((sum, text) => sum + estimateTokens(text), 0);
   return {
     promptTokens: prompt + (tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools))),
     completionTokens: tokensOf(bytes),

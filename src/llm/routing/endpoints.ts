@@ -14,7 +14,15 @@ import { Breaker } from './breaker.ts';
 import type { BreakerState } from './breaker.ts';
 
 /** Request fields that some models reject; after a rejection they are omitted or sent in another form. */
-export type Quirk = 'stream_options' | 'max_tokens' | 'temperature' | 'tool_choice' | 'system' | 'user_after_tool';
+export type Quirk =
+  | 'stream_options'
+  | 'max_tokens'
+  | 'temperature'
+  | 'tool_choice'
+  | 'system'
+  | 'user_after_tool'
+  | 'images'
+  | 'files';
 
 /** State of one model of an endpoint, for `/health`. */
 export interface EndpointReport {

@@ -2,7 +2,7 @@
 import { EngineError } from '../../domain/errors.ts';
 import type { RoutingPolicy } from '../../domain/manifest.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { estimateMessages } from '../../domain/tokens.ts';
 
 /** One of an agent's models, in the manifest's order. */
 export interface Candidate {
@@ -89,7 +89,7 @@ function rank(candidates: readonly Candidate[], policy: RoutingPolicy, request: 
       // A model without a measurement goes first, to get one.
       return byLeast(candidates, (candidate) => candidate.latencyMs() ?? -1);
     case 'lowest_cost': {
-      const prompt = request.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+      const prompt = estimateMessages(request.messages);
       const completion = request.maxTokens ?? EXPECTED_COMPLETION_TOKENS;
       return byLeast(candidates, (candidate) => candidate.cost(prompt, completion) ?? Infinity);
     }

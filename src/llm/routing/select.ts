@@ -45,7 +45,7 @@ export interface ModelDeps {
 
 type Engine = Pick<
   AgentDefinition['engine'],
-  'primary' | 'fallbacks' | 'routing' | 'firstTokenMs' | 'betweenTokensMs' | 'prices'
+  'primary' | 'fallbacks' | 'routing' | 'firstTokenMs' | 'betweenTokensMs' | 'prices' | 'vision'
 >;
 
 /** A resolved endpoint. */
@@ -154,11 +154,11 @@ class Selection {
       }
       case 'binding':
       case 'http':
-        return this.#callable(target, label);
+        return this.#callable(target, label, choice.vision ?? this.#engine?.vision ?? null);
     }
   }
 
-  #callable(target: Extract<Target, { type: 'binding' | 'http' }>, label: string): Candidate {
+  #callable(target: Extract<Target, { type: 'binding' | 'http' }>, label: string, vision: boolean | null): Candidate {
     const { clock, random } = this.#deps;
     const { firstTokenMs = null, betweenTokensMs = null } = this.#engine ?? {};
     const model = target.model ?? ANY_MODEL;
@@ -168,7 +168,7 @@ class Selection {
         ? { owner, address: 'binding', key: null, name: 'Workers AI' }
         : { owner, address: target.baseUrl, key: target.keySecret, name: originOf(target.baseUrl) },
     );
-    const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs };
+    const shared = { defaultModel: model, clock, random, endpoint, firstTokenMs, betweenTokensMs, vision };
     const provider = loadedOnFirstUse(model, async () => {
       if (target.type === 'binding') {
         const { createWorkersAiProvider } = await import('../providers/workers-ai.ts');

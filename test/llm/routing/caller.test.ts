@@ -5,6 +5,7 @@ import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
 import { createCaller } from '../../../src/llm/routing/caller.ts';
 import type { Connection } from '../../../src/llm/routing/caller.ts';
 import { readChunk } from '../../../src/llm/providers/chunk.ts';
+import { GENERIC } from '../../../src/llm/providers/presets.ts';
 import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { modelRequest } from '../model-request.ts';
@@ -49,6 +50,7 @@ function setUp(script: Script) {
     random: () => 0,
     firstTokenMs: limits.firstTokenMs,
     betweenTokensMs: limits.betweenTokensMs,
+    sight: { takes: GENERIC.attachments, vision: null },
   });
   const ask = async (asked = request): Promise<ModelDelta[] | EngineError> => {
     const deltas: ModelDelta[] = [];
@@ -156,6 +158,7 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
     random: () => 0,
     firstTokenMs: limits.firstTokenMs,
     betweenTokensMs: limits.betweenTokensMs,
+    sight: { takes: GENERIC.attachments, vision: null },
   });
   const ask = async (asked = request): Promise<{ deltas: ModelDelta[]; fault: EngineError | null }> => {
     const deltas: ModelDelta[] = [];
