@@ -259,6 +259,10 @@ export const limits = {
   /** Images and files whose bytes are sent in one model request, and their bytes before base64: three copies are in memory. */
   attachmentsPerRequest: 20,
   attachmentBytesPerRequest: 8_388_608,
+  /** Text files that are shown in one model request, their bytes, and the bytes of one; the rest of it is cut. */
+  attachedTextsPerRequest: 20,
+  attachedTextsBytes: 131_072,
+  attachedTextBytes: 32_768,
   /**
    * Estimated tokens of an image: Anthropic scales images down to about this number (width x height / 750), and OpenAI's
    * high-detail tiles come to 765 to 1,445. And of a file: two pages of a PDF at Anthropic's 1,500 per page.

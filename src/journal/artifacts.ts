@@ -8,6 +8,8 @@
 import type { ArtifactEntry } from '../domain/artifact.ts';
 import { encodeData } from '../domain/event.ts';
 import type { EventOf, SessionEvent } from '../domain/event.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { endOf, itemsAt, membersAt, stringAt } from './raw-json.ts';
 import type { Place } from './raw-json.ts';
@@ -67,6 +69,12 @@ export function artifactsOf(event: SessionEvent): LazyArtifact[] {
     artifacts.push({ entry: { id, ...common, name, content_type: type, size_bytes: sizeBytes }, read });
   }
   return artifacts;
+}
+
+/** The files in an output, in the order of their artifacts. */
+export function filesOfOutput(output: Json): readonly Omit<File, 'read'>[] {
+  const mayHave = isJsonObject(output) && (Array.isArray(output['files']) || Array.isArray(output['content']));
+  return mayHave ? filesOf(JSON.stringify(output)) : [];
 }
 
 interface File {

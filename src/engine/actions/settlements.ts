@@ -6,6 +6,7 @@
 import type { ActionKey, ActionRejection } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { SchedulerCommand, Settlement } from '../../scheduler/types.ts';
+import { fileState } from '../generation/result-files.ts';
 import type { ActionLabel } from '../run/run-log.ts';
 import { errorJson } from './action-log.ts';
 import { targetOf } from './action-policy.ts';
@@ -71,6 +72,7 @@ export class Settlements {
       if (output !== undefined) context.resultShapes.note(action, output);
       Object.assign(state, { target, ms });
     }
+    Object.assign(state, fileState(output));
     return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);
   }
 

@@ -10,6 +10,7 @@ import type { Journal } from '../../journal/journal.ts';
 import type { ActionReport, Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { renderAction } from '../../protocol/prompt/examples.ts';
+import { earlierResult } from './result-files.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 
@@ -17,7 +18,7 @@ import { ordinalOf } from '../run/run-names.ts';
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
   return [...runsBefore(journal, run)]
     .map(({ content, record }) =>
-      foldTurn(content, journal.history.conversationOf(record), actionsOf(journal, record), record.status),
+      foldTurn(journal, content, journal.history.conversationOf(record), actionsOf(journal, record), record.status),
     )
     .reverse();
 }
@@ -61,7 +62,10 @@ export async function* readTranscript(
       stored.push(event);
       await took(limits.eventChars);
     }
-    turns.push({ status: record.status, turn: foldTurn(content, stored, actionsOf(journal, record), record.status) });
+    turns.push({
+      status: record.status,
+      turn: foldTurn(journal, content, stored, actionsOf(journal, record), record.status),
+    });
   }
   const history: ChatTurn[] = [];
   for (const { status, turn } of turns.reverse()) {
@@ -90,7 +94,7 @@ export function withoutCleared(turns: readonly ChatTurn[]): readonly ChatTurn[] 
   });
 }
 
-function cleared(report: ActionReport): ActionReport {
+function cleared({ files: _files, ...report }: ActionReport): ActionReport {
   return report.status === 'completed' ? { ...report, output: '[cleared]' } : report;
 }
 
@@ -114,6 +118,7 @@ const SUPERSEDED =
   'This run waited for an approval, and the next message cancelled it: what needed the approval did not run. Do not resume it unless you are asked to.';
 
 function foldTurn(
+  journal: Pick<Journal, 'event'>,
   user: string,
   stored: Iterable<StoredEvent>,
   declared: ActionsAfter,
@@ -141,8 +146,9 @@ function foldTurn(
     switch (event.type) {
       case 'action_completed':
         report('completed', {
-          ms: event.data.ms,
-          output: event.data.output,
+          // Of a long output, only the beginning of the data is read.
+          ms: event.data.ms ?? (typeof state?.['ms'] === 'number' ? state['ms'] : null),
+          ...earlierResult(journal, event.seq ?? 0, { output: event.data.output, state }),
           ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
         });
         break;

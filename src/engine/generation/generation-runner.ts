@@ -14,6 +14,7 @@ import { renderShape, shapeOfValue } from '../../domain/shape.ts';
 import type { FinishReason } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
+import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
@@ -32,9 +33,11 @@ import { workflowText } from '../workflow/workflow.ts';
 import { GenerationBlocks } from './generation-blocks.ts';
 import { GenerationReader } from './generation-reader.ts';
 import type { ReadEnd } from './generation-reader.ts';
-import { modelRequest } from './model-request.ts';
+import { modelRequest, promptTurns } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
+import { shownResult } from './result-files.ts';
+import { chooseFiles, hasFiles } from './shown-files.ts';
 import { RunUsage } from './run-usage.ts';
 import type { Segments } from './segments.ts';
 
@@ -149,11 +152,14 @@ export class GenerationRunner {
       request: async ({ history }, signal) => {
         const { feeds: known, resolved } = this.#context;
         const feeds = await known.current(resolved, this.#fetchFeed, signal);
+        const turns = promptTurns(history, this.#turn);
+        const files = hasFiles(turns) ? await this.#files(turns) : null;
         return modelRequest({
           resolved,
           history,
           turn: this.#turn,
           feeds,
+          ...(files === null ? {} : { files }),
           last: this.#last,
           tokensLeft: generationTokens(this.#state()),
           signal,
@@ -177,6 +183,16 @@ export class GenerationRunner {
         ),
     };
     this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
+  }
+
+  /** The images and files that the request shows, with a warning about the others of this turn (C2). */
+  async #files(turns: readonly ChatTurn[]): Promise<ShownFiles> {
+    const { files, notice } = await chooseFiles(turns, this.#context.resolved.agent.memory);
+    if (notice !== null) {
+      const warning = { type: 'warning', code: 'attachments_not_shown', message: notice, offset: 0 } as const;
+      this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });
+    }
+    return files;
   }
 
   /** Reads a recorded piece again; it gives the same events (P3). */
@@ -242,13 +258,13 @@ export class GenerationRunner {
     return this.#results
       .ofIteration(this.#log.iteration)
       .filter((result) => !result.silent)
-      .map(({ id, ordinal, name, status, output, note, startedAt, endedAt }) => ({
+      .map(({ id, ordinal, name, status, output, note, startedAt, endedAt, seq }) => ({
         id,
         ordinal,
         name,
         status,
         ms: startedAt === null ? null : endedAt - startedAt,
-        ...(status === 'completed' ? { output } : { note }),
+        ...(status === 'completed' ? shownResult(this.#context.journal, seq, output) : { note }),
       }));
   }
 

@@ -6,6 +6,7 @@ import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
+import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt } from '../../protocol/prompt/prompt.ts';
 import { agentSummary } from './agent-summary.ts';
@@ -18,22 +19,25 @@ export function modelRequest(given: {
   /** The turn of this generation. */
   readonly turn: ChatTurn;
   readonly feeds: readonly FeedReport[];
+  /** Default: only the placeholders. */
+  readonly files?: ShownFiles;
   /** Whether it is the run's last generation. */
   readonly last: boolean;
   /** Remaining tokens of the run without those of its last generation; null without a token budget. */
   readonly tokensLeft: number | null;
   readonly signal: AbortSignal;
 }): ModelRequest {
-  const { resolved, history, turn, feeds, last, tokensLeft, signal } = given;
+  const { resolved, history, turn, feeds, files, last, tokensLeft, signal } = given;
   const { agent } = resolved;
   const parameters: JsonObject = { ...agent.engine.parameters };
   const { temperature, max_tokens: maxTokens, ...extra } = parameters;
-  const turns = withoutCleared([...history.slice(-limits.historyTurns), turn]);
+  const turns = promptTurns(history, turn);
   const messages = buildMessages({
     system: buildSystemPrompt(resolved),
     history: turns.slice(0, -1),
     memory: agent.memory,
     current: { ...(turns.at(-1) ?? turn), last, feeds },
+    ...(files === undefined ? {} : { files }),
   });
   // Declaring functions costs tokens, so it is done only if the manifest requests it, or if the conversation already
   // contains calls: endpoints reject calls without their functions.
@@ -50,6 +54,11 @@ export function modelRequest(given: {
     ...(native ? { tools: nativeTools(resolved), answerOnly: last } : {}),
     signal,
   };
+}
+
+/** The turns of a request, the current one last. */
+export function promptTurns(history: readonly ChatTurn[], turn: ChatTurn): readonly ChatTurn[] {
+  return withoutCleared([...history.slice(-limits.historyTurns), turn]);
 }
 
 /** Maximum tokens of the generation, so that the tokens of the last one stay reserved (S12). */

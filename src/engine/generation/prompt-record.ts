@@ -1,6 +1,6 @@
 /** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
 import type { Json, JsonObject } from '../../domain/json.ts';
-import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { redactJson } from '../session/redact.ts';
@@ -31,11 +31,17 @@ export function recordPrompt(
   });
 }
 
-function messageJson({ role, content, toolCalls, toolCallId }: ChatMessage): JsonObject {
+function messageJson({ role, content, attachments, toolCalls, toolCallId }: ChatMessage): JsonObject {
   return {
     role,
     content,
+    ...(attachments === undefined ? {} : { attachments: attachments.map(attachmentJson) }),
     ...(toolCalls === undefined ? {} : { tool_calls: toolCalls.map((call) => ({ ...call }) as unknown as Json) }),
     ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
   };
+}
+
+/** Never the bytes. A file of a result has no hash; its artifact is named in the text. */
+function attachmentJson({ kind, name, mediaType, size, sha256 }: Attachment): JsonObject {
+  return { type: kind, name, media_type: mediaType, size, ...(sha256 === undefined ? {} : { sha256 }) };
 }

@@ -37,6 +37,8 @@ export function isRepeated(type: JournaledEventType): boolean {
 
 export class Replay {
   readonly inputs: readonly RecordedInput[];
+  /** The codes of its warnings. */
+  readonly warned: ReadonlySet<string>;
   /** How often the run was recovered before. */
   readonly recoveries: number;
   readonly #events: readonly Recorded[];
@@ -65,6 +67,7 @@ export class Replay {
     let next = 0;
     let lastSeq = 0;
     let recoveries = 0;
+    const warned = new Set<string>();
     const takeLooseBefore = (seq: number): void => {
       for (let row = loose[next]; row !== undefined && row.afterSeq < seq; row = loose[++next]) {
         inputs.push(...decodeInputs(row.inputs));
@@ -85,6 +88,7 @@ export class Replay {
       }
       if (event.type === 'iteration_completed') this.#final.set(event.data.iteration, event.data.final);
       if (event.type === 'response_started' && event.data.completes !== undefined) this.#completed.add(event.iteration);
+      if (event.type === 'warning') warned.add(event.data.code);
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
       if (!isRepeated(type)) continue;
       events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
@@ -99,6 +103,7 @@ export class Replay {
     }
     this.inputs = inputs;
     this.recoveries = recoveries;
+    this.warned = warned;
     this.#events = events;
     this.#lastSeq = lastSeq;
     this.#load = (seq) => journal.outputAt(seq);

@@ -27,6 +27,8 @@ export interface ActionResult {
   readonly note: string | null;
   readonly startedAt: number | null;
   readonly endedAt: number;
+  /** The event with the output. */
+  readonly seq: number;
 }
 
 /** The current value of a name in the model's text. */
@@ -48,7 +50,7 @@ interface StagedOutput {
 }
 
 interface Settled {
-  readonly result: Omit<ActionResult, 'output'>;
+  readonly result: Omit<ActionResult, 'output' | 'seq'>;
   /** Undefined once it is no longer in memory. */
   output: Json | undefined;
   readonly bytes: number;
@@ -106,7 +108,7 @@ export class Results {
   }
 
   /** @param seq the event with the output */
-  settle(key: ActionKey, result: Omit<ActionResult, 'startedAt' | 'output'>, seq: number): void {
+  settle(key: ActionKey, result: Omit<ActionResult, 'startedAt' | 'output' | 'seq'>, seq: number): void {
     const staged = this.#staged.get(key);
     this.#staged.delete(key);
     const counts = result.status === 'completed' && staged !== undefined;
@@ -155,7 +157,7 @@ export class Results {
   }
 
   #read({ result, output, seq }: Settled): ActionResult {
-    return { ...result, output: output === undefined ? this.#load(seq) : output };
+    return { ...result, output: output === undefined ? this.#load(seq) : output, seq };
   }
 
   #forgetOldest(): void {

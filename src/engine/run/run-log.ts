@@ -23,11 +23,15 @@ import type {
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { limits } from '../../domain/limits.ts';
+import type { WarningCode } from '../../domain/protocol-event.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { addRecorded, encodeInputs } from './input-codec.ts';
 import type { RecordedInput } from './run-input.ts';
 import { isRepeated } from '../replay/replay.ts';
 import type { Replay } from '../replay/replay.ts';
+
+/** Warnings that a run has once, also after a recovery: the same images are in each of its requests. */
+const ONCE_PER_RUN: ReadonlySet<string> = new Set<WarningCode>(['attachments_not_shown']);
 
 export interface ActionLabel {
   readonly id: string;
@@ -58,6 +62,8 @@ export class RunLog {
   #losses = 0;
   #effects: (() => void)[] = [];
   #repeatable: (() => void)[] = [];
+  /** Codes of warnings that a run has once. */
+  readonly #warned = new Set<string>();
 
   constructor(options: {
     readonly journal: Journal;
@@ -158,6 +164,10 @@ export class RunLog {
   }
 
   warn(code: string, message: string, action?: ActionLabel): void {
+    if (ONCE_PER_RUN.has(code)) {
+      if (this.#warned.has(code) || this.#replay?.warned.has(code) === true) return;
+      this.#warned.add(code);
+    }
     this.append('warning', { code, message }, action === undefined ? {} : { action });
   }
 

@@ -1,8 +1,14 @@
 /** The conversation as input of the prompt: turns, their generations, and action results (L5). */
 import type { TerminalStatus } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
-import type { FinishReason } from '../../domain/ports.ts';
+import type { Attachment, FinishReason } from '../../domain/ports.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
+
+/** A file in the result of an action; its bytes are an artifact. */
+export interface ReportFile extends Attachment {
+  /** The artifact's id. */
+  readonly artifact: string;
+}
 
 /** How one action ended, as shown to the model. */
 export interface ActionReport {
@@ -14,8 +20,9 @@ export interface ActionReport {
   readonly outputKey?: string | null;
   /** Duration in milliseconds; null when it never started. */
   readonly ms: number | null;
-  /** Set if the action completed. */
+  /** Set if the action completed. Without the bytes of its files. */
   readonly output?: Json;
+  readonly files?: readonly ReportFile[];
   /** Set otherwise: the reason, in one line. */
   readonly note?: string | null;
 }
@@ -50,7 +57,9 @@ export type Cut = Extract<FinishReason, 'length' | 'content_filter' | 'error' | 
 
 /** One user message and the model's generations for it. */
 export interface ChatTurn {
+  /** With a placeholder line for each of its files. */
   readonly user: string;
+  readonly files?: readonly Attachment[];
   readonly generations: readonly Generation[];
   /**
    * What the user was told last: the last response of the last generation, references as written, else its bare text.

@@ -1,7 +1,7 @@
 /** Escapes external text before it is shown to a model: it may look like the protocol but has no effect (X1). */
 
 /** Tags reserved for the runtime (P2). */
-const RUNTIME_TAGS = ['context_feed', 'action_result', 'results', 'system'] as const;
+const RUNTIME_TAGS = ['context_feed', 'action_result', 'results', 'system', 'attached_file'] as const;
 
 /** Every tag that the parser or the model interprets. */
 export const RESERVED_TAGS = ['thought', 'think', 'thinking', 'action', 'response', ...RUNTIME_TAGS] as const;

@@ -8,7 +8,9 @@
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { ChatMessage } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../domain/ports.ts';
+import { NO_FILES, fileBlock, resultMarker } from './attached-files.ts';
+import type { ShownFiles } from './attached-files.ts';
 import { compact } from './compaction.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
@@ -64,6 +66,9 @@ const LEAST_SHOWN_CHARS = 64;
  *
  * Native calls are part of the assistant's message. One `tool` message answers each of them, in order (P17). The next
  * generation may follow these directly: a user message is added only if there is something to say.
+ *
+ * Images and files are attached to the user message that has their placeholders. Those in the results of native calls
+ * get a user message of their own after the `tool` messages, which hold only text at most endpoints.
  */
 export function buildMessages(conversation: {
   readonly system: string;
@@ -71,15 +76,18 @@ export function buildMessages(conversation: {
   /** How much of the history is shown verbatim; default: all of it. */
   readonly memory?: MemoryPolicy;
   readonly current: CurrentTurn;
+  /** Default: only the placeholders. */
+  readonly files?: ShownFiles;
 }): ChatMessage[] {
-  const { current, memory = KEEP_ALL } = conversation;
+  const { current, memory = KEEP_ALL, files = NO_FILES } = conversation;
   const { notice, kept } = compact(conversation.history, memory);
   const budget = budgetFor(kept, current);
 
   const messages = new MessageList(conversation.system);
   if (notice !== null) messages.user(notice);
-  for (const turn of kept) addTurn(messages, turn, budget, null);
-  addTurn(messages, current, budget, current.last === true ? LAST_CHANCE : GO_ON);
+  const shared = { budget, files };
+  for (const turn of kept) addTurn(messages, turn, { ...shared, ahead: null });
+  addTurn(messages, current, { ...shared, ahead: current.last === true ? LAST_CHANCE : GO_ON });
   if (current.feeds !== undefined && current.feeds.length > 0) {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
   }
@@ -99,16 +107,31 @@ export function buildTranscript(conversation: {
   const { history, turn } = conversation;
   const budget = budgetFor(history, turn);
   const messages = new MessageList(conversation.system);
-  for (const earlier of history) addTurn(messages, earlier, budget, null);
+  const shared = { budget, files: NO_FILES, ahead: null };
+  for (const earlier of history) addTurn(messages, earlier, shared);
   const context = messages.list.length;
-  addTurn(messages, turn, budget, null);
+  addTurn(messages, turn, shared);
   const last = messages.list.findLastIndex(({ role }) => role === 'assistant');
   return { messages: messages.list.slice(0, last + 1), context };
 }
 
 /** @param ahead the notice before the next generation; null when the turn is over */
-function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ahead: string | null): void {
-  messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'));
+function addTurn(
+  messages: MessageList,
+  turn: ChatTurn,
+  {
+    budget,
+    files,
+    ahead,
+  }: { readonly budget: ResultBudget; readonly files: ShownFiles; readonly ahead: string | null },
+): void {
+  const attached = (given: readonly Attachment[] = []): Attachment[] =>
+    given.flatMap((file) => files.attached.get(file) ?? []);
+  messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'), attached(turn.files));
+  for (const file of turn.files ?? []) {
+    const text = files.texts.get(file);
+    if (text !== undefined) messages.user(fileBlock(file, text));
+  }
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null, missing = [], rejected = false } = generation;
     const called = calledResults(generation);
@@ -116,7 +139,17 @@ function addTurn(messages: MessageList, turn: ChatTurn, budget: ResultBudget, ah
     const unanswered = results.filter((report) => !answers.has(report));
     messages.assistant(text, calls);
     for (const call of calls) messages.tool(call, budget.answer(called.get(call)));
-    if (unanswered.length > 0) messages.user(budget.block(unanswered));
+    const ofCalls = results.filter((report) => answers.has(report)).flatMap((report) => report.files ?? []);
+    const shownOfCalls = ofCalls.filter((file) => files.attached.has(file));
+    if (shownOfCalls.length > 0) {
+      messages.user(
+        `<system>Files of these results: ${shownOfCalls.map(resultMarker).join(' ')}</system>`,
+        attached(shownOfCalls),
+      );
+    }
+    if (unanswered.length > 0) {
+      messages.user(budget.block(unanswered), attached(unanswered.flatMap((report) => report.files ?? [])));
+    }
     const next = index < turn.generations.length - 1 ? GO_ON : ahead;
     // An empty output has nothing to repair.
     const wasCut = broke !== null && next !== null && (calls.length > 0 || text.trim() !== '');
@@ -242,11 +275,16 @@ class MessageList {
     this.list = [{ role: 'system', content: system }];
   }
 
-  user(content: string): void {
+  user(content: string, attached: readonly Attachment[] = []): void {
     const last = this.list.at(-1);
-    if (last?.role === 'user')
-      this.list[this.list.length - 1] = { role: 'user', content: `${last.content}\n\n${content}` };
-    else this.list.push({ role: 'user', content });
+    const isJoined = last?.role === 'user';
+    const attachments = [...(isJoined ? (last.attachments ?? []) : []), ...attached];
+    if (isJoined) this.list.pop();
+    this.list.push({
+      role: 'user',
+      content: isJoined ? `${last.content}\n\n${content}` : content,
+      ...(attachments.length === 0 ? {} : { attachments }),
+    });
   }
 
   /** A generation without text and calls adds no message: endpoints reject empty ones. */
@@ -273,8 +311,9 @@ function frameOf({ id, name, status, ms }: ActionReport): [open: string, close: 
   return [`<action_result id="${attribute(id)}"${named} status="${status}"${timed}>\n`, '\n</action_result>'];
 }
 
-function bodyOf(report: ActionReport): string {
-  return report.status === 'completed' ? textOf(report.output ?? null) : (report.note ?? report.status);
+/** The markers of files come first, so that they are shown even if the rest is cut. */
+function bodyOf({ status, output = null, files = [], note }: ActionReport): string {
+  return status === 'completed' ? [...files.map(resultMarker), textOf(output)].join('\n') : (note ?? status);
 }
 
 /** Text unchanged, anything else as compact JSON. */

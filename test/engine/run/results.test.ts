@@ -93,7 +93,7 @@ describe('[J6] outcomes', () => {
     const results = new Results(() => 'loaded');
     expect([results.stagedOutput('1/0'), results.get('1/0'), results.has('1/0')]).toEqual([null, null, false]);
     results.settle('1/0', SETTLED, 1);
-    expect(results.get('1/0')).toEqual({ ...SETTLED, startedAt: null, output: null });
+    expect(results.get('1/0')).toEqual({ ...SETTLED, startedAt: null, output: null, seq: 1 });
     expect(results.has('1/0')).toBe(true);
   });
 

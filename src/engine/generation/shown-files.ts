@@ -1,0 +1,82 @@
+/**
+ * Chooses which images and files of a conversation a request shows, and reads the text files among them (C2).
+ *
+ * The newest ones within `limits.attachmentsPerRequest` and `limits.attachmentBytesPerRequest` are attached; text files
+ * have a budget of their own. Both are chosen from sizes alone, in the order of the conversation, so the same
+ * conversation always gives the same request.
+ */
+import { newestWithin } from '../../domain/attachment-window.ts';
+import { limits } from '../../domain/limits.ts';
+import type { MemoryPolicy } from '../../domain/manifest.ts';
+import type { Attachment } from '../../domain/ports.ts';
+import { isAttachable, isTextFile, NO_FILES } from '../../protocol/prompt/attached-files.ts';
+import type { FileText, ShownFiles } from '../../protocol/prompt/attached-files.ts';
+import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import { compact } from '../../protocol/prompt/compaction.ts';
+
+export interface ChosenFiles {
+  readonly files: ShownFiles;
+  /** For the readers of the run: what of the current turn is not shown; null if everything is. */
+  readonly notice: string | null;
+}
+
+/** Whether a request has any file to choose. */
+export function hasFiles(turns: readonly ChatTurn[]): boolean {
+  return turns.some((turn) => groupsOf(turn).length > 0);
+}
+
+/** @param turns oldest first, the current one last */
+export async function chooseFiles(turns: readonly ChatTurn[], memory: MemoryPolicy): Promise<ChosenFiles> {
+  const current = turns.at(-1);
+  if (current === undefined) return { files: NO_FILES, notice: null };
+  const { kept } = compact(turns.slice(0, -1), memory);
+  const all = [...kept, current];
+  const chosen = newestWithin(
+    all.flatMap(groupsOf).map((group) => group.filter(isAttachable)),
+    { most: limits.attachmentsPerRequest, bytes: limits.attachmentBytesPerRequest },
+    ({ size }) => size,
+  );
+  const ofMessages = all.map(({ files = [] }) => files.filter(isTextFile));
+  const shownAsText = newestWithin(
+    ofMessages,
+    { most: limits.attachedTextsPerRequest, bytes: limits.attachedTextsBytes },
+    ({ size }) => Math.min(size, limits.attachedTextBytes),
+  );
+  const isCurrent = new Set(groupsOf(current).flat());
+  const attached = new Map<Attachment, Attachment>();
+  for (const file of chosen) attached.set(file, isCurrent.has(file) ? { ...file, isCurrent: true } : file);
+  const texts = new Map<Attachment, FileText>();
+  for (const file of shownAsText) {
+    const text = await textOf(file);
+    if (text !== null) texts.set(file, text);
+  }
+  const left = [...isCurrent].filter((file) => !chosen.has(file) && !texts.has(file));
+  const own = new Set(current.files);
+  return { files: { attached, texts }, notice: noticeOf(left.filter((file) => own.has(file) || isAttachable(file))) };
+}
+
+/** The files of one turn: of its message, and of the results of each generation. */
+function groupsOf({ files = [], generations }: ChatTurn): (readonly Attachment[])[] {
+  const ofResults = generations.map(({ results }) => results.flatMap((report) => report.files ?? []));
+  return [files, ...ofResults].filter((group) => group.length > 0);
+}
+
+/** The beginning of a text file; null if its bytes are lost. */
+async function textOf(file: Attachment): Promise<FileText | null> {
+  const bytes = await file.read().catch(() => null);
+  if (bytes === null) return null;
+  const isCut = bytes.length > limits.attachedTextBytes;
+  // A character that is cut in half is left out: the decoder waits for the rest of it.
+  const text = new TextDecoder().decode(bytes.subarray(0, limits.attachedTextBytes), { stream: isCut });
+  return { text, cutOf: isCut ? bytes.length : null };
+}
+
+/** Files named in a notice. */
+const NAMED = 5;
+
+function noticeOf(left: readonly Attachment[]): string | null {
+  if (left.length === 0) return null;
+  const names = left.slice(0, NAMED).map(({ kind, name }) => `the ${kind} ${JSON.stringify(name.slice(0, 80))}`);
+  const more = left.length > NAMED ? ` and ${left.length - NAMED} more` : '';
+  return `The model gets only a text placeholder for ${names.join(', ')}${more}: a request holds at most ${limits.attachmentsPerRequest} images and PDFs with ${limits.attachmentBytesPerRequest} bytes in total, ${limits.attachedTextsPerRequest} text files with ${limits.attachedTextsBytes} bytes, and no other types; send fewer or smaller files, or let an action read them`;
+}

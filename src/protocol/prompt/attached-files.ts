@@ -1,0 +1,55 @@
+/** How the images and files of messages and results are written in the prompt (C2). Their names and texts are hostile input. */
+import { limits } from '../../domain/limits.ts';
+import type { Attachment } from '../../domain/ports.ts';
+import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
+
+/** What the model gets of the files of a conversation beside their placeholders. */
+export interface ShownFiles {
+  /** The files whose bytes are in the request, each with what is sent for it. */
+  readonly attached: ReadonlyMap<Attachment, Attachment>;
+  /** The beginnings of text files. */
+  readonly texts: ReadonlyMap<Attachment, FileText>;
+}
+
+export interface FileText {
+  readonly text: string;
+  /** Characters of the whole file; null if `text` is all of it. */
+  readonly cutOf: number | null;
+}
+
+export const NO_FILES: ShownFiles = { attached: new Map(), texts: new Map() };
+
+const TEXT =
+  /^(text\/[\w.+-]+|application\/([\w.-]+\+)?(json|xml|yaml)|application\/(x-)?(ndjson|jsonl|javascript|yaml|toml|sql|sh))$/;
+
+/** Whether a file is shown as text, to every model. Markup is text as well. */
+export function isTextFile({ kind, mediaType }: Pick<Attachment, 'kind' | 'mediaType'>): boolean {
+  return kind === 'file' && TEXT.test(mediaType);
+}
+
+/** Whether some provider takes the bytes. */
+export function isAttachable({ kind, mediaType }: Pick<Attachment, 'kind' | 'mediaType'>): boolean {
+  return kind === 'image' || mediaType === 'application/pdf';
+}
+
+/** The line for a file of a result: `[image "chart.png", image/png, 12345 bytes, artifact art_12_1]`. */
+export function resultMarker(file: Attachment & { readonly artifact: string }): string {
+  const { kind, name, mediaType, size, artifact } = file;
+  return `[${kind} ${quotedName(name)}, ${mediaType}, ${size} bytes, artifact ${artifact}]`;
+}
+
+/** The text of a file, in the runtime's own tag; tags in it have no effect (X1). */
+export function fileBlock({ name, mediaType }: Attachment, { text, cutOf }: FileText): string {
+  const safe = escapeReservedTags(sanitizeText(text));
+  const note = cutOf === null ? '' : `\n[cut after ${text.length} of ${cutOf} bytes]`;
+  const head = `name=${quotedName(name).replaceAll('\\"', '&quot;')} type="${mediaType}"`;
+  return `<attached_file ${head}>\n${safe}${note}\n</attached_file>`;
+}
+
+/** One line, in quotes, without anything that could end a tag or look like one. */
+function quotedName(name: string): string {
+  const line = sanitizeText(name.slice(0, limits.fileNameChars))
+    .replace(/[\s\u2028\u2029]+/g, ' ')
+    .replace(/[<>\uFF1C\uFF1E]/g, '_');
+  return JSON.stringify(line);
+}
