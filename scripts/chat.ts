@@ -1,12 +1,13 @@
 /**
  * `npm run chat [-- agent | session] [--key <key>]`: chats in the terminal with the system at PORT, shows actions as they
- * run, and asks for approvals, also for those that an existing session already waits for. The key can also be in
- * CORTEX_API_KEY.
+ * run, and asks for approvals, also for those that an existing session already waits for. `/attach <path>` sends a file
+ * with the next message. The key can also be in CORTEX_API_KEY.
  */
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pc from 'picocolors';
+import { Attachments } from './terminal/attachments.ts';
 import { connectionOf, request } from './terminal/connection.ts';
 import type { Connection } from './terminal/connection.ts';
 import { readEvents } from './terminal/event-client.ts';
@@ -343,11 +344,15 @@ try {
   // Collects lines from now on, also those that are typed while the session is joined.
   const lines = terminal[Symbol.asyncIterator]();
   if (joined !== null) await join(joined, question);
+  const attachments = new Attachments();
   prompt();
   for await (const line of lines) {
     echo(line);
     if (line.trim() === '') break;
-    await follow(await call(`/agent/session/${session}/message`, { content: line }), question);
+    const attached = await attachments.command(line);
+    if (attached === null) {
+      await follow(await call(`/agent/session/${session}/message`, { content: attachments.take(line) }), question);
+    } else console.log(pc.dim(visible(attached)));
     prompt();
   }
   terminal.close();

@@ -7,6 +7,8 @@
  */
 import type { ChatMessage, Clock, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
+import { describeFile, filesIn, readPixelSizes, withoutPlaceholders } from './files.ts';
+import type { PixelSizes, SeenFile } from './files.ts';
 import { readMessage, variablesIn } from './reading.ts';
 import { paced, writePlain, writePlan, writeSequel } from './script.ts';
 import type { Passage, StepResult } from './script.ts';
@@ -28,7 +30,10 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
     name: 'demo',
     async *stream(request): AsyncGenerator<ModelDelta> {
       let sent = '';
-      for (const delta of deltasOf(passages(request))) {
+      const sizes = request.messages.some(({ attachments }) => attachments !== undefined)
+        ? await readPixelSizes(request.messages)
+        : new Map<string, string>();
+      for (const delta of deltasOf(passages(request, sizes))) {
         if (deltaMs > 0 && !request.signal.aborted) await pause(deltaMs, clock, request.signal);
         if (request.signal.aborted) break;
         sent += delta;
@@ -50,22 +55,28 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
   };
 }
 
-/** The text of one generation, in passages with their own pace. */
-export function passages({ agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>): Passage[] {
-  const { message, results, generations, last, known, feeds } = readConversation(messages);
+/** The text of one generation, in passages with their own pace. @param sizes of the attached images */
+export function passages(
+  { agent, messages }: Pick<ModelRequest, 'messages' | 'agent'>,
+  sizes: PixelSizes = new Map(),
+): Passage[] {
+  const { message, files, results, generations, last, known, feeds } = readConversation(messages);
   if (agent === null) return paced(writePlain(message));
-  const reading = readMessage(message, agent, known, feeds);
+  const described = files.map((file) => describeFile(file, sizes));
+  const reading = { ...readMessage(message, agent, known, feeds), files: described };
   if (generations === 0 && !last) return writePlan(reading, agent);
   return paced(writeSequel(reading, agent, results, !last && generations < ACTING_GENERATIONS));
 }
 
 /** Runtime blocks in a user message. Their content is escaped, so the first closing tag is the real one. */
-const RUNTIME_BLOCK = /<(results|context_feed|system)\b([^>]*)>([\s\S]*?)<\/\1>/g;
+const RUNTIME_BLOCK = /<(results|context_feed|system|attached_file)\b([^>]*)>([\s\S]*?)<\/\1>/g;
 const RESULT = /<action_result id="([^"]*)"[^>]*? status="(\w+)"[^>]*>\n?([\s\S]*?)\n?<\/action_result>/g;
 
 interface Conversation {
   /** The user's latest message. */
   readonly message: string;
+  /** Its images and files. */
+  readonly files: readonly SeenFile[];
   /** Number of generations since then. */
   readonly generations: number;
   /** Their results, by action id. */
@@ -91,7 +102,8 @@ function readConversation(messages: readonly ChatMessage[]): Conversation {
   const newest = messages.at(-1)?.content ?? '';
   const blocks = [...newest.matchAll(RUNTIME_BLOCK)];
   return {
-    message: spoken[at] ?? '',
+    message: withoutPlaceholders(spoken[at] ?? ''),
+    files: filesIn(spoken[at] ?? ''),
     generations: later.filter(({ role }) => role === 'assistant').length,
     results,
     last: blocks.some(([, tag, , text = '']) => tag === 'system' && /last generation/.test(text)),

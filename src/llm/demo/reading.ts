@@ -17,6 +17,8 @@ export interface Reading {
   readonly progress: boolean;
   /** Requested variables and feeds, with their references. */
   readonly recalls: readonly { readonly name: string; readonly shown: string }[];
+  /** Descriptions of the message's images and files. */
+  readonly files: readonly string[];
   /** Ids of the feeds in the prompt. */
   readonly feeds: readonly string[];
   /** What the agent would need for the rest but does not have. */
@@ -103,6 +105,7 @@ export function readMessage(
     progress: rest.search(PROGRESS) !== -1,
     recalls,
     lacking: [...capabilities.lacking],
+    files: [],
     feeds,
     unread: unread.filter((one) => /\w{2}/.test(one)),
   };

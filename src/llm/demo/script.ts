@@ -21,13 +21,14 @@ const ACTION_CLOSE = '</action>';
 const SUMMARY_SHOWN = '**Summary:**\n$summary';
 const SELF =
   '(Demo model: I am not a language model. I recognise a few kinds of requests by patterns, but the actions above really ran. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';
+const FILES = '**Your files**, of which I read only the headers:';
 const NUMBERS = ['None', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'];
 
 /** The first generation: all steps at once, then the summary and the answer. */
 export function writePlan(reading: Reading, agent: Agent): Passage[] {
-  const { steps, progress, recalls, lacking } = reading;
+  const { steps, progress, recalls, lacking, files } = reading;
   if (steps.length === 0) {
-    if (recalls.length === 0 && lacking.length === 0) return paced(writeHelp(reading, agent));
+    if (recalls.length === 0 && lacking.length === 0 && files.length === 0) return paced(writeHelp(reading, agent));
     return paced(`<thought>This needs no actions.</thought>\n${writeAnswer([], reading)}`);
   }
   const labels = steps.map(({ label }) => plain(label));
@@ -107,8 +108,9 @@ Set LLM_BASE_URL and LLM_MODEL to talk to a model.
 </response>`;
 }
 
-function writeAnswer(sections: readonly string[], { recalls, lacking, unread }: Reading): string {
+function writeAnswer(sections: readonly string[], { recalls, lacking, files, unread }: Reading): string {
   const body = [
+    ...(files.length === 0 ? [] : [`${FILES}\n${files.map((file) => `- ${spoken(file, 200)}`).join('\n')}`]),
     ...recalls.map(({ name, shown }) => `**${spoken(name)}:** ${shown}`),
     ...sections,
     ...(lacking.length > 0 ? [`This agent cannot use: ${spoken(lacking.join(', '))}.`] : []),

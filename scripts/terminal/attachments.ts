@@ -1,0 +1,43 @@
+/** `/attach <path>` of the chat: files that are sent with the next message. */
+import { readFile } from 'node:fs/promises';
+import { basename, extname } from 'node:path';
+import { messageOf } from '../../src/domain/errors.ts';
+
+/** A part of a message, as the API takes it. */
+type Part =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image' | 'file'; readonly name: string; readonly data: string };
+
+const COMMAND = /^\/attach(?:\s+(.*))?$/;
+const IMAGES: ReadonlySet<string> = new Set(['.png', '.jpg', '.jpeg', '.gif', '.webp']);
+
+export class Attachments {
+  #files: Exclude<Part, { type: 'text' }>[] = [];
+
+  /** @returns what to print, or null if the line is a message */
+  async command(line: string): Promise<string | null> {
+    const found = COMMAND.exec(line.trim());
+    if (found === null) return null;
+    // A terminal writes the path of a dropped file in quotes, or with escaped spaces.
+    const path = (found[1] ?? '')
+      .trim()
+      .replace(/^(['"])(.*)\1$/, '$2')
+      .replaceAll('\\ ', ' ');
+    if (path === '') return 'usage: /attach <path of a file>';
+    try {
+      const bytes = await readFile(path);
+      const type = IMAGES.has(extname(path).toLowerCase()) ? 'image' : 'file';
+      this.#files.push({ type, name: basename(path), data: bytes.toString('base64') });
+      return `attached ${basename(path)} (${bytes.length} bytes) to your next message`;
+    } catch (fault) {
+      return `not attached: ${messageOf(fault)}`;
+    }
+  }
+
+  /** The content of a message with the files, which are sent once. */
+  take(text: string): string | readonly Part[] {
+    const files = this.#files;
+    this.#files = [];
+    return files.length === 0 ? text : [{ type: 'text', text }, ...files];
+  }
+}
