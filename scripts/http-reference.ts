@@ -14,6 +14,7 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
   readonly allOf?: readonly Schema[];
 }
 
@@ -77,11 +78,12 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
         '',
       ];
 
-function typeText({ $ref, type, enum: values, const: only, items, anyOf }: Schema): string {
+function typeText({ $ref, type, enum: values, const: only, items, anyOf, oneOf }: Schema): string {
   if ($ref !== undefined) return linkTo($ref);
   if (only !== undefined) return `\`${String(only)}\``;
   if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
-  if (anyOf !== undefined) return [...new Set(anyOf.map(typeText))].join(' or ');
+  const choices = anyOf ?? oneOf;
+  if (choices !== undefined) return [...new Set(choices.map(typeText))].join(' or ');
   if (type === 'array') return items === undefined ? 'list' : `list of ${typeText(items)}`;
   return typeof type === 'string' ? type : (type?.join(' or ') ?? 'any');
 }

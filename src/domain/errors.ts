@@ -19,6 +19,7 @@ interface ErrorRow {
 export const ERROR_TABLE = {
   invalid_request: { status: 400, retry: 'no', title: 'Invalid request' },
   invalid_json: { status: 400, retry: 'no', title: 'The body is not JSON' },
+  invalid_history: { status: 400, retry: 'no', title: 'The history is not a possible conversation' },
   unsupported_content: { status: 400, retry: 'no', title: 'This type of content is not supported' },
   unauthorized: { status: 401, retry: 'no', title: 'A valid API key is required' },
   forbidden: { status: 403, retry: 'no', title: 'Not allowed' },
@@ -35,6 +36,7 @@ export const ERROR_TABLE = {
   method_not_allowed: { status: 405, retry: 'no', title: 'The route does not allow this method' },
   run_in_progress: { status: 409, retry: 'later', title: 'A run is in progress' },
   body_too_large: { status: 413, retry: 'no', title: 'The body is too large' },
+  history_too_large: { status: 413, retry: 'no', title: 'The history is too large' },
   variables_quota: { status: 413, retry: 'no', title: 'The session variables exceed their total size' },
   range_not_satisfiable: { status: 416, retry: 'no', title: 'The range is outside the artifact' },
   idempotency_mismatch: { status: 422, retry: 'no', title: 'The idempotency key was used with a different body' },

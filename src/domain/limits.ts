@@ -169,6 +169,11 @@ export const limits = {
   // --- session ---
   messageBytes: 1_048_576,
   queuedMessages: 8,
+  /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */
+  seededMessages: 2_000,
+  seededBytes: 4_194_304,
+  /** The body that creates a session: a history and variables, with JSON's escapes. */
+  createBodyBytes: 12_582_912,
   sessionExpiryMs: 30 * 24 * 3_600_000,
   /** Range of the deployment's setting. */
   sessionExpiryLeastMs: 60_000,

@@ -42,7 +42,7 @@ function appFor(env: Env): App {
     mayBeSession: (id) => mayBeSession(env, id),
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
     manifests: manifestHost(env),
-    createSession: (record, state) => env.SESSIONS.getByName(record.session_id).create(record, state),
+    createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),

@@ -73,6 +73,15 @@ export const eventsQuery = {
   ),
 } as const satisfies Query;
 
+export const historyQuery = {
+  limit,
+  before: text(
+    /^((run_[0-9a-f]{32}_)?|seeded_)\d{1,9}$/,
+    'the id of a run, or of a seeded message',
+    'Id of a run or of a seeded message: `next` of the previous page',
+  ),
+} as const satisfies Query;
+
 export const runsQuery = {
   limit,
   before: text(/^(run_[0-9a-f]{32}_)?\d{1,9}$/, 'the id of a run', 'Id of a run: `next` of the previous page'),

@@ -7,6 +7,8 @@ import { EngineError } from '../domain/errors.ts';
 import { json } from '../domain/event-schemas.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
+import { historyBody } from './history-body.ts';
+import { choiceNames, memberNames, valueAt } from './member-names.ts';
 import { SCOPES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
@@ -35,6 +37,7 @@ export const createSessionBody = z.strictObject({
   agent_name: name.nullish().meta({ description: 'The agent again; must be the one in the URL' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   metadata: metadata.optional().meta({ description: 'Stored with the session, not shown to the model' }),
+  history: historyBody.optional(),
 });
 
 const message = z.string().regex(/\S/, 'a message must not be empty').optional();
@@ -144,15 +147,18 @@ const NAMES_SHOWN = 20;
 export function validate<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
   // A mistyped member also makes another one missing, so unknown members are reported first.
   const unknownFirst = parsed.error.issues.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
   const issues = unknownFirst.slice(0, NAMES_SHOWN).flatMap((issue) => {
     const path = issue.path.map(String).join('.');
     if (issue.code === 'unrecognized_keys') {
-      return issue.keys
-        .slice(0, NAMES_SHOWN)
-        .map((key) => unknownMember(key, path === '' ? known : [], MISPLACED.get(schema)));
+      const names = memberNames(schema, value, issue.path);
+      const misplaced = path === '' ? MISPLACED.get(schema) : {};
+      const within = path === '' ? '' : `${path}.`;
+      return issue.keys.slice(0, NAMES_SHOWN).map((key) => unknownMember(key, names, misplaced, within));
+    }
+    if (issue.code === 'invalid_union' && issue.discriminator !== undefined) {
+      return [{ path, message: unknownChoice(schema, value, issue.path, issue.discriminator) }];
     }
     // The issue of a key is nested one level deeper.
     const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
@@ -167,12 +173,24 @@ function isUnknown({ code }: z.core.$ZodIssue): boolean {
   return code === 'unrecognized_keys';
 }
 
+/** For a value that selects no member of a union, such as an unknown role. @param path of the selecting member */
+function unknownChoice(schema: z.ZodType, value: unknown, path: readonly PropertyKey[], name: string): string {
+  const known = choiceNames(schema, value, path.slice(0, -1));
+  const given = valueAt(value, path);
+  const listed = `known: ${known.join(', ')}`;
+  if (typeof given !== 'string') return `expected one of ${known.map((each) => `"${each}"`).join(', ')}`;
+  const [near] = nearestNames(given, known);
+  const hint = near === undefined ? listed : `did you mean "${near}"? ${listed}`;
+  return `unknown ${name} "${given.slice(0, limits.excerptChars)}" (${hint})`;
+}
+
 function unknownMember(
   key: string,
   known: readonly string[],
   misplaced: Readonly<Record<string, string>> = {},
+  within = '',
 ): { path: string; message: string } {
-  const path = key.slice(0, limits.excerptChars);
+  const path = within + key.slice(0, limits.excerptChars);
   const meant = Object.keys(misplaced).find((name) => nearestNames(key, [name]).length > 0);
   const [near] = nearestNames(key, known);
   const listed = known.length === 0 ? 'none are known here' : `known: ${known.join(', ')}`;

@@ -88,11 +88,27 @@ export class JournalDatabase {
     return this.#storage.sizeBytes() >= limits.sessionBytes;
   }
 
-  create(record: SessionRecord): void {
-    createSessionTable(this.#storage);
-    this.#storage.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
-    this.#record = record;
-    this.#dirty = true;
+  /** @param fill writes what the session begins with: the session exists with it, or not at all */
+  create(record: SessionRecord, fill: (() => void) | null): void {
+    const insert = (db: SqlDatabase): void => {
+      db.exec(`INSERT INTO session (id, data) VALUES (1, ?)`, JSON.stringify(record));
+      this.#record = record;
+      this.#dirty = true;
+    };
+    if (fill === null) {
+      createSessionTable(this.#storage);
+      insert(this.#storage);
+      return;
+    }
+    try {
+      this.atomically(() => {
+        insert(this.#db);
+        fill();
+      });
+    } catch (fault) {
+      this.#record = null;
+      throw fault;
+    }
   }
 
   /** Something other than an event was written: the next `sync` waits for it. */

@@ -2,8 +2,8 @@
  * The journal: everything that determines the future of a session, in order (J1).
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
- * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), and queries over earlier events
- * (history.ts). Does not own the meaning of events, or when they are sent.
+ * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
+ * (seeded.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -21,12 +21,14 @@ import { KeptOutcomes } from './kept-outcomes.ts';
 import { Prompts } from './prompts.ts';
 import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
+import { Seeded } from './seeded.ts';
 
 export class Journal {
   readonly runs: RunTable;
   readonly outcomes: KeptOutcomes;
   readonly history: History;
   readonly prompts: Prompts;
+  readonly seeded: Seeded;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -36,6 +38,7 @@ export class Journal {
     this.outcomes = new KeptOutcomes(this.#db);
     this.history = new History(this.#db);
     this.prompts = new Prompts(this.#db);
+    this.seeded = new Seeded(this.#db);
   }
 
   /** The session, or null if this database is empty. */
@@ -72,8 +75,9 @@ export class Journal {
     return this.#work;
   }
 
-  create(record: SessionRecord): void {
-    this.#db.create(record);
+  /** @param fill writes what the session begins with: the session exists with it, or not at all */
+  create(record: SessionRecord, fill: (() => void) | null = null): void {
+    this.#db.create(record, fill);
   }
 
   /** Appends one event and returns it with its sequence number. It is durable only after `sync`. */

@@ -76,6 +76,16 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        data TEXT NOT NULL
      )`,
   ],
+  [
+    // The conversation before the session (C1). The columns before the text are read without it.
+    `CREATE TABLE seeded (
+       id INTEGER PRIMARY KEY,
+       turn INTEGER NOT NULL,
+       role TEXT NOT NULL,
+       bytes INTEGER NOT NULL,
+       data TEXT NOT NULL
+     )`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase } from '../../src/domain/ports.ts';
 import { Journal } from '../../src/journal/journal.ts';
+import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { runIdOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
@@ -323,12 +324,79 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       db.exec(`DROP TABLE inputs`);
       db.exec(`DROP TABLE feeds`);
       db.exec(`DROP TABLE prompts`);
+      db.exec(`DROP TABLE seeded`);
       db.exec(`ALTER TABLE runs DROP COLUMN open`);
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);
       expect(next.outcomes.get('k')).toBeNull();
       expect([...next.variables()]).toEqual([['x', { json: '1', bytes: 2 }]]);
+    }));
+
+  test('[C1] a seeded history is read newest first, and in whole turns within a size', () =>
+    withDb((db) => {
+      const long = 'é'.repeat(limits.rowBytes);
+      const history: SeededMessage[] = [
+        { role: 'assistant', content: 'hello' },
+        ...Array.from({ length: 150 }, (_, at): SeededMessage => ({ role: 'user', content: `message ${at}` })),
+        { role: 'assistant', content: long },
+        { role: 'user', content: 'last' },
+        { role: 'assistant', content: null, tool_calls: [] },
+        { role: 'tool', tool_call_id: 'a', content: long },
+      ];
+      const journal = new Journal(db);
+      journal.create(RECORD, () => journal.seeded.write(history));
+      const { seeded } = new Journal(db);
+      expect(seeded.count).toBe(history.length);
+      const all = [...seeded.newestFirst()];
+      expect(all.map(({ message }) => message)).toEqual(history.toReversed());
+      expect(all.map(({ id }) => id)).toEqual(history.map((_, at) => history.length - at));
+      expect([...seeded.newestFirst(3)].map(({ id }) => id)).toEqual([2, 1]);
+      // The result counts as the part that is read.
+      const last = seeded.latestTurns(200, limits.historyResultChars + 1_000);
+      const cut = { role: 'tool', tool_call_id: 'a', content: long.slice(0, limits.historyResultChars) };
+      expect(last.turns).toEqual([[...history.slice(-3, -1), cut]]);
+      expect(last.bytes).toBeLessThanOrEqual(limits.historyResultChars + 1_000);
+      expect(seeded.latestTurns(3, Infinity).turns.map(([first]) => first?.content)).toEqual([
+        'message 148',
+        'message 149',
+        'last',
+      ]);
+      expect(seeded.latestTurns(1_000, Infinity).turns.map((turn) => turn.length)).toEqual([
+        1,
+        ...Array.from({ length: 149 }, () => 1),
+        2,
+        3,
+      ]);
+      expect(seeded.latestTurns(0, Infinity).turns).toEqual([]);
+      expect(seeded.latestTurns(200, 10).turns).toEqual([]);
+    }));
+
+  test('[C1] a session exists with its history, or not at all', () =>
+    withDb(async (db) => {
+      const history = Array.from({ length: 3_000 }, (): SeededMessage => ({ role: 'user', content: 'x'.repeat(100) }));
+      let statements = 0;
+      const failing = withStatements(db, (statement) => {
+        if (statement.startsWith('INSERT INTO seeded') && (statements += 1) === 2) throw new Error('disk failure');
+      });
+      const journal = new Journal(failing);
+      const create = (): void => journal.create(RECORD, () => journal.seeded.write(history));
+      expect(create).toThrow('disk failure');
+      expect(journal.record).toBeNull();
+      for (const each of [journal, new Journal(db)]) {
+        expect(each.record).toBeNull();
+        expect(each.seeded.count).toBe(0);
+      }
+      create();
+      await journal.sync();
+      expect(new Journal(db).record).toEqual(RECORD);
+      expect(new Journal(db).seeded.count).toBe(history.length);
+    }));
+
+  test('[C1] a session without a history has no tables yet', () =>
+    withDb((db) => {
+      expect(newJournal(db, RECORD).seeded.count).toBe(0);
+      expect(db.exec(`SELECT name FROM sqlite_master WHERE name = 'seeded'`)).toEqual([]);
     }));
 
   test('variables survive a new instance', () =>

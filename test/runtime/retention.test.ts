@@ -2,6 +2,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { call, execute, newSession, post } from './client.ts';
+import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { SESSIONS } from './bindings.ts';
 
 /** Moves everything in the session back in time. */
@@ -60,7 +61,9 @@ test('[H1] a session whose initial state is too large is not created', async () 
     await object.create({ ...record, created_at: Date.now() }, state);
   });
   await expect(refused).rejects.toThrow('"large"');
-  expect((await call(`/agent/session/${id}`)).status).toBe(404);
+  // Directly, because the Worker knows that no session has this id.
+  const read = (object: SessionObject): Promise<Response> => object.fetch(new Request('http://session/'));
+  expect((await runInDurableObject(SESSIONS.getByName(id), read)).status).toBe(404);
   expect((await post('/agent/assistant/session', { initial_state: state })).status).toBe(400);
   const metadata = { note: 'x'.repeat(limits.metadataBytes) };
   expect((await post('/agent/assistant/session', { metadata })).status).toBe(400);

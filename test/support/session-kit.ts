@@ -20,6 +20,7 @@ import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
 import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
@@ -80,6 +81,8 @@ export interface KitOptions {
   readonly sql?: NodeSql;
   /** Its first variables; null creates no session. */
   readonly variables?: JsonObject | null;
+  /** The conversation before it (C1). */
+  readonly history?: readonly SeededMessage[];
   readonly secrets?: readonly string[];
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
@@ -174,6 +177,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
       },
       options.variables ?? {},
+      options.history,
     );
   }
   return {

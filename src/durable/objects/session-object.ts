@@ -21,6 +21,7 @@ import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
+import type { SeededMessage } from '../../domain/seeded.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
@@ -217,9 +218,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return response;
   }
 
-  async create(record: SessionRecord, state: JsonObject): Promise<void> {
+  async create(record: SessionRecord, state: JsonObject, history: readonly SeededMessage[] = []): Promise<void> {
     // Both in one turn, so that they become durable together.
-    await Promise.all([this.#session.create(record, state), this.#alarm.arm()]);
+    await Promise.all([this.#session.create(record, state, history), this.#alarm.arm()]);
   }
 
   async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {

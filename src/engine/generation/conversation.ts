@@ -13,30 +13,30 @@ import { renderAction } from '../../protocol/prompt/examples.ts';
 import { earlierResult } from './result-files.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
+import { HistoryRoom } from './history-room.ts';
 
 /** The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`. */
 export function readConversation(journal: Journal, run: number): ChatTurn[] {
-  return [...runsBefore(journal, run)]
+  const room = new HistoryRoom();
+  const turns = [...runsBefore(journal, run, room)]
     .map(({ content, record }) =>
       foldTurn(journal, content, journal.history.conversationOf(record), actionsOf(journal, record), record.status),
     )
     .reverse();
+  return [...room.seeded(journal).turns, ...turns];
 }
 
 /** The latest answered runs before `run` that fit into the limits together, newest first. */
 function* runsBefore(
   journal: Journal,
   run: number,
+  room: HistoryRoom,
 ): Generator<{ readonly record: RunRecord; readonly content: string; readonly bytes: number }> {
-  let bytes = 0;
-  let events = 0;
   for (const record of journal.runs.list(limits.historyTurns, run).reverse()) {
-    const own = journal.history.conversationBytes(record);
-    bytes += own;
-    events += (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
-    if (bytes > limits.historyBytes || events > limits.historyEvents) return;
+    const bytes = journal.history.conversationBytes(record);
+    if (!room.take(bytes, (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1)) return;
     const { content } = record.input;
-    if (typeof content === 'string') yield { record, content, bytes: own };
+    if (typeof content === 'string') yield { record, content, bytes };
   }
 }
 
@@ -55,7 +55,8 @@ export async function* readTranscript(
 ): AsyncGenerator<string> {
   const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
   const turns: { readonly status: RunRecord['status']; readonly turn: ChatTurn }[] = [];
-  for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER)) {
+  const room = new HistoryRoom();
+  for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER, room)) {
     await took(bytes);
     const stored: StoredEvent[] = [];
     for (const event of journal.history.conversationOf(record)) {
@@ -67,7 +68,10 @@ export async function* readTranscript(
       turn: foldTurn(journal, content, stored, actionsOf(journal, record), record.status),
     });
   }
-  const history: ChatTurn[] = [];
+  // Context only: nothing in it was written by this agent.
+  const seeded = room.seeded(journal);
+  await took(seeded.bytes);
+  const history: ChatTurn[] = [...seeded.turns];
   for (const { status, turn } of turns.reverse()) {
     const example = status === 'completed' ? trainingExample({ resolved, history, turn }) : null;
     history.push(turn);
@@ -83,7 +87,8 @@ export async function* readTranscript(
 export function withoutCleared(turns: readonly ChatTurn[]): readonly ChatTurn[] {
   const clears = ({ results }: ChatTurn['generations'][number]): boolean =>
     results.some(({ name, status }) => forgetsResults({ type: 'internal', name }) && status === 'completed');
-  const last = turns.findLastIndex(({ generations }) => generations.some(clears));
+  // What a seeded history calls has no effect, whatever its name is.
+  const last = turns.findLastIndex(({ generations, isSeeded = false }) => !isSeeded && generations.some(clears));
   if (last < 0) return turns;
   return turns.map((turn, index) => {
     const from = index < last ? Infinity : index > last ? 0 : turn.generations.findLastIndex(clears);

@@ -9,6 +9,7 @@ import { buildMessages } from '../../protocol/prompt/feedback.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt } from '../../protocol/prompt/prompt.ts';
+import { asText } from '../../protocol/prompt/transcript.ts';
 import { agentSummary } from './agent-summary.ts';
 import { withoutCleared } from './conversation.ts';
 
@@ -31,7 +32,11 @@ export function modelRequest(given: {
   const { agent } = resolved;
   const parameters: JsonObject = { ...agent.engine.parameters };
   const { temperature, max_tokens: maxTokens, ...extra } = parameters;
-  const turns = promptTurns(history, turn);
+  const { dialect, form } = agent.protocol;
+  // A seeded history has calls in the form of the OpenAI protocol, whatever the agent's model writes (C1).
+  const shown =
+    dialect === 'tool_calls' ? history : history.map((one) => (one.isSeeded === true ? asText(one, form) : one));
+  const turns = promptTurns(shown, turn);
   const messages = buildMessages({
     system: buildSystemPrompt(resolved),
     history: turns.slice(0, -1),
@@ -41,7 +46,7 @@ export function modelRequest(given: {
   });
   // Declaring functions costs tokens, so it is done only if the manifest requests it, or if the conversation already
   // contains calls: endpoints reject calls without their functions.
-  const native = agent.protocol.dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
+  const native = dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
   const wished = typeof maxTokens === 'number' ? maxTokens : null;
   return {
     messages,

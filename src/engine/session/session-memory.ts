@@ -26,6 +26,11 @@ export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' |
     return this.#variables;
   }
 
+  /** They are read again: the session has just been created with them. */
+  forgetVariables(): void {
+    this.#variables = null;
+  }
+
   get learned(): LearnedDurations {
     this.#learned ??= new LearnedDurations(this.#journal.history.durations());
     return this.#learned;

@@ -16,6 +16,7 @@ import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { SeededMessage } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
@@ -216,7 +217,8 @@ export class SessionReading {
   }
 
   /**
-   * Everything of the session that is durable, as JSON Lines: its record, its runs, all events in order, its variables.
+   * Everything of the session that is durable, as JSON Lines: its record, its seeded history, its runs, all events in
+   * order, its variables.
    */
   export(variables: VariablesSnapshot): AsyncGenerator<string> {
     // All other runs have ended.
@@ -231,6 +233,11 @@ export class SessionReading {
   ): AsyncGenerator<string> {
     const { owner: _owner, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
+    for (let id = 1; id <= this.#journal.seeded.count; id += 1) {
+      const { message, chars } = this.#journal.seeded.get(id);
+      yield `${JSON.stringify({ seeded: message })}\n`;
+      await this.#took(chars + limits.eventChars);
+    }
     for (let number = 1; number <= runCount; number += 1) {
       const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.runs.require(number);
       const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input };
@@ -270,6 +277,14 @@ export class SessionReading {
       await this.#took(text.length);
     }
     yield '}';
+  }
+
+  /** The messages of the seeded history before the number `before`, newest first. */
+  async *seeded(before?: number): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
+    for (const { id, message, chars } of this.#journal.seeded.newestFirst(before)) {
+      yield { id, message };
+      await this.#took(chars + limits.eventChars);
+    }
   }
 
   /** The artifacts of completed actions after the event `after`, oldest first; `next` is the start of the next page. */

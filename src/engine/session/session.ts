@@ -21,6 +21,7 @@ import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
+import type { SeededMessage } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { Pacer } from '../../domain/work.ts';
 import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
@@ -107,12 +108,18 @@ export class Session {
     return isParked ? 'waiting' : 'idle';
   }
 
-  async create(record: SessionRecord, state: JsonObject): Promise<void> {
+  /** @param history admitted (policies/seeded-history.ts) */
+  async create(record: SessionRecord, state: JsonObject, history: readonly SeededMessage[] = []): Promise<void> {
     if (this.exists) throw new EngineError('invalid_request', 'This session already exists');
     // Before anything is written: a session exists completely, or not at all.
     checkVariables(state);
-    this.#journal.create(record);
-    for (const [key, value] of Object.entries(state)) this.#memory.variables.set(key, value);
+    const variables = Object.entries(state);
+    const fill = (): void => {
+      for (const [key, value] of variables) this.#journal.setVariable(key, value);
+      if (history.length > 0) this.#journal.seeded.write(history);
+    };
+    this.#journal.create(record, variables.length + history.length === 0 ? null : fill);
+    this.#memory.forgetVariables();
     await this.#journal.sync();
   }
 
@@ -299,6 +306,11 @@ export class Session {
       lastSeq: { value: null },
       endedAt: { value: null },
     }) as RunRecord;
+  }
+
+  /** Number of messages of the seeded history (C1). */
+  get seededCount(): number {
+    return this.#journal.seeded.count;
   }
 
   get runCount(): number {

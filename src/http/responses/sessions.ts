@@ -72,11 +72,49 @@ export const token = z.object({
   expires_at: at,
 });
 
+const participant = z.string().exactOptional().describe('As given; absent if none was given');
+const isSeeded = z.literal(true).describe('It is of the history that the session was created with');
+
+const seededMessages = [
+  z.object({
+    role: z.literal('user').describe('A message of the user'),
+    content: text('The message'),
+    name: participant,
+    seeded: isSeeded,
+  }),
+  z.object({
+    role: z.literal('assistant').describe('An answer, calls, or both'),
+    content: z.string().nullable().describe('The answer; null if there are only calls'),
+    name: participant,
+    tool_calls: z
+      .array(
+        z.object({
+          id: text('Id of the call'),
+          type: z.literal('function').describe('Always `function`'),
+          function: z
+            .object({ name: text('Name of the function'), arguments: text('A JSON object as text') })
+            .describe('What was called'),
+        }),
+      )
+      .exactOptional()
+      .describe('Calls; absent if there are none'),
+    seeded: isSeeded,
+  }),
+  z.object({
+    role: z.literal('tool').describe('The result of a call'),
+    tool_call_id: text('Id of the call'),
+    content: text('Its result'),
+    name: participant,
+    seeded: isSeeded,
+  }),
+] as const;
+
 export const history = z.object({
   session_id: sessionId,
   messages: z
     .array(
-      z.discriminatedUnion('role', [
+      z.union([
+        ...seededMessages,
         z.object({
           role: z.literal('user').describe('A message of the user'),
           content: text('The message'),

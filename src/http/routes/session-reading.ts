@@ -10,7 +10,7 @@ import { artifactResponse } from '../artifact.ts';
 import { lastEventId, range } from '../headers.ts';
 import { describe, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
-import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
+import { artifactsQuery, eventsQuery, historyQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { closedBy, expiryOf, runDocument } from '../run-response.ts';
@@ -55,15 +55,17 @@ sessionReading.get(
 sessionReading.get(
   '/history',
   describe({
-    summary: 'List messages and answers in order: the newest page, or the page before a run',
-    query: runsQuery,
+    summary: 'List messages and answers in order: the newest page, or the page before a run or a seeded message',
+    query: historyQuery,
     response: sessionsAnswers.history,
   }),
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
     const reading = session.read();
-    const page = session.runs(...pageOf(c.req.url));
+    const { limit = limits.pageRows, before } = readQuery(historyQuery, c.req.url);
+    const seededBefore = before?.startsWith('seeded_') === true ? numberIn(before) : undefined;
+    const page = seededBefore === undefined ? session.runs(limit, numberIn(before)) : [];
     const messages: Record<string, unknown>[][] = [];
     let sizeChars = 0;
     // Selected newest first within the size limit; returned in order.
@@ -78,8 +80,21 @@ sessionReading.get(
         { role: 'assistant', content, run_id, status, timestamp: endedAt, ...failureOf(reading, run) },
       ]);
     }
-    const oldest = page.at(-messages.length);
-    const next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
+    const oldest = messages.length === 0 ? undefined : page.at(-messages.length);
+    let next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
+    if (next === null) {
+      // The seeded history precedes the first run.
+      let left = limit - messages.length;
+      for await (const { id: number, message } of reading.seeded(seededBefore)) {
+        if (left <= 0 || sizeChars > limits.historyPageChars) {
+          next = `seeded_${number + 1}`;
+          break;
+        }
+        left -= 1;
+        sizeChars += message.content?.length ?? 0;
+        messages.push([{ ...message, seeded: true }]);
+      }
+    }
     return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
   },
 );
@@ -100,7 +115,8 @@ sessionReading.get(
 sessionReading.get(
   '/export',
   describe({
-    summary: 'Export the whole session, one JSON value per line: its record, runs, events and variables',
+    summary:
+      'Export the whole session, one JSON value per line: its record, seeded history, runs, events and variables',
     media: 'lines',
   }),
   (c) => {
@@ -199,7 +215,12 @@ sessionReading.get('/-/latest-run', async (c) => {
 /** Page size, and the number of the run that the page precedes: `?limit=20&before=run_…_7`. */
 function pageOf(url: string): [limit: number, before: number | undefined] {
   const { limit = limits.pageRows, before } = readQuery(runsQuery, url);
-  return [limit, before === undefined ? undefined : Number(/\d+$/.exec(before)?.[0])];
+  return [limit, numberIn(before)];
+}
+
+/** The number at the end of an id. */
+function numberIn(id: string | undefined): number | undefined {
+  return id === undefined ? undefined : Number(/\d+$/.exec(id)?.[0]);
 }
 
 function sessionDocument(session: Session): Record<string, unknown> {
@@ -212,7 +233,7 @@ function sessionDocument(session: Session): Record<string, unknown> {
     ...visible,
     agent_name: record.agent,
     updated_at: endedAt ?? startedAt,
-    message_count: session.runCount * perRun,
+    message_count: session.seededCount + session.runCount * perRun,
     status: session.status,
     last_seq: session.lastSeq,
     runs: session.runCount,

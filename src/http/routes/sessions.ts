@@ -2,6 +2,7 @@
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
+import { admitHistory } from '../../policies/seeded-history.ts';
 import { readJson } from '../body.ts';
 import { describe } from '../openapi/describe.ts';
 import { whole } from '../gateway.ts';
@@ -34,7 +35,12 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
     async (c) => {
       const name = c.req.param('name');
       await gateway.requireAgent(name, c.get('principal').owner);
-      const body = validate(createSessionBody, await readJson(c.req.raw));
+      const body = validate(createSessionBody, await readJson(c.req.raw, limits.createBodyBytes));
+      // It can contain anything, also what the agent never said.
+      if (body.history !== undefined && c.get('token') !== null) {
+        throw new EngineError('forbidden', 'A history requires an API key');
+      }
+      const history = admitHistory(body.history ?? []);
       if (typeof body.agent_name === 'string' && body.agent_name !== name) {
         throw new EngineError(
           'invalid_request',
@@ -45,10 +51,11 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
         c.get('principal'),
         { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
         body.initial_state ?? {},
+        history,
       );
       const { session_id, user_id, created_at } = record;
       const names = { agent: name, agent_name: name };
-      const rest = { status: 'active', created_at, updated_at: created_at, message_count: 0 };
+      const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.length };
       return c.json({ session_id, ...names, user_id, ...rest }, 201);
     },
   );

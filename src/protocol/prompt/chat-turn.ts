@@ -68,6 +68,11 @@ export interface ChatTurn {
   readonly answer?: string;
   /** How the turn ended if not with an answer. Shown to the model. */
   readonly note?: string;
+  /**
+   * It is of the seeded history (C1): it took place before the session, and no name refers to its results. `user` is
+   * empty if the history begins with the assistant.
+   */
+  readonly isSeeded?: boolean;
 }
 
 /** The value of a feed at the start of an iteration (F2). */

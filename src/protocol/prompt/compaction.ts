@@ -70,7 +70,8 @@ function valueNames(older: readonly ChatTurn[], kept: readonly ChatTurn[]): stri
   return fitting.toReversed().join(', ');
 }
 
-function namesOf({ generations }: ChatTurn): string[] {
+function namesOf({ generations, isSeeded = false }: ChatTurn): string[] {
+  if (isSeeded) return [];
   return generations.flatMap(({ results }) =>
     results.flatMap(({ id, outputKey, status }) => (status === 'completed' ? [outputKey ?? id] : [])),
   );

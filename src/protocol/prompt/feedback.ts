@@ -23,6 +23,12 @@ const ANSWER_AGAIN =
 const LAST_CHANCE =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
 
+/** Opens a seeded history that begins with the assistant: endpoints want a user message first (C1). */
+const BEGINS = '<system>The conversation begins with your message.</system>';
+/** Follows a seeded history with tool results, because the results of the session have names (C1). */
+const NAMES_BEGIN =
+  '<system>The conversation up to here took place before this session. No name refers to its results: repeat an action if you need its result.</system>';
+
 const CUT_REASONS: Readonly<Record<Cut, string>> = {
   length: 'it reached the limit of one output',
   content_filter: 'a content filter stopped it',
@@ -86,7 +92,7 @@ export function buildMessages(conversation: {
   const messages = new MessageList(conversation.system);
   if (notice !== null) messages.user(notice);
   const shared = { budget, files };
-  for (const turn of kept) addTurn(messages, turn, { ...shared, ahead: null });
+  addHistory(messages, kept, shared);
   addTurn(messages, current, { ...shared, ahead: current.last === true ? LAST_CHANCE : GO_ON });
   if (current.feeds !== undefined && current.feeds.length > 0) {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
@@ -107,27 +113,39 @@ export function buildTranscript(conversation: {
   const { history, turn } = conversation;
   const budget = budgetFor(history, turn);
   const messages = new MessageList(conversation.system);
-  const shared = { budget, files: NO_FILES, ahead: null };
-  for (const earlier of history) addTurn(messages, earlier, shared);
+  const shared = { budget, files: NO_FILES };
+  addHistory(messages, history, shared);
   const context = messages.list.length;
-  addTurn(messages, turn, shared);
+  addTurn(messages, turn, { ...shared, ahead: null });
   const last = messages.list.findLastIndex(({ role }) => role === 'assistant');
   return { messages: messages.list.slice(0, last + 1), context };
+}
+
+/** What the turns of one prompt share. */
+interface SharedByTurns {
+  readonly budget: ResultBudget;
+  readonly files: ShownFiles;
+}
+
+function addHistory(messages: MessageList, history: readonly ChatTurn[], shared: SharedByTurns): void {
+  const lastSeeded = history.findLastIndex(({ isSeeded = false }) => isSeeded);
+  const seeded = history.slice(0, lastSeeded + 1);
+  for (const turn of seeded) addTurn(messages, turn, { ...shared, ahead: null });
+  const hasResults = seeded.some(({ generations }) => generations.some(({ results }) => results.length > 0));
+  if (hasResults) messages.user(NAMES_BEGIN);
+  for (const turn of history.slice(lastSeeded + 1)) addTurn(messages, turn, { ...shared, ahead: null });
 }
 
 /** @param ahead the notice before the next generation; null when the turn is over */
 function addTurn(
   messages: MessageList,
   turn: ChatTurn,
-  {
-    budget,
-    files,
-    ahead,
-  }: { readonly budget: ResultBudget; readonly files: ShownFiles; readonly ahead: string | null },
+  { budget, files, ahead }: SharedByTurns & { readonly ahead: string | null },
 ): void {
   const attached = (given: readonly Attachment[] = []): Attachment[] =>
     given.flatMap((file) => files.attached.get(file) ?? []);
-  messages.user(escapeReservedTags(sanitizeText(turn.user), 'runtime'), attached(turn.files));
+  const isBegun = turn.isSeeded === true && turn.user === '';
+  messages.user(isBegun ? BEGINS : escapeReservedTags(sanitizeText(turn.user), 'runtime'), attached(turn.files));
   for (const file of turn.files ?? []) {
     const text = files.texts.get(file);
     if (text !== undefined) messages.user(fileBlock(file, text));
@@ -170,8 +188,10 @@ const KEEP_ALL: MemoryPolicy = { maxTurns: null, summarizeAfter: null };
 
 /** Newest first: when the budget is used up, the oldest results are left out. */
 function budgetFor(history: readonly ChatTurn[], current: ChatTurn): ResultBudget {
-  const generations = [...history, current].flatMap((turn) => turn.generations);
-  const latest = latestOf(generations.map(({ results }) => results));
+  const turns = [...history, current];
+  const generations = turns.flatMap((turn) => turn.generations);
+  const named = turns.filter(({ isSeeded = false }) => !isSeeded).flatMap((turn) => turn.generations);
+  const latest = latestOf(named.map(({ results }) => results));
   const budget = new ResultBudget(limits.resultsPromptChars);
   for (const generation of generations.toReversed()) {
     budget.reserve(generation.results, latest, new Set(calledResults(generation).values()));

@@ -45,9 +45,10 @@ export function trainingExample(run: {
 }
 
 /** The turn as if the model had written its calls as text. Rejected calls are left out. */
-function asText(turn: ChatTurn, form: 'full' | 'compact'): ChatTurn {
+export function asText(turn: ChatTurn, form: 'full' | 'compact'): ChatTurn {
   return {
     user: turn.user,
+    ...(turn.isSeeded === true ? { isSeeded: true, answer: turn.answer ?? '' } : {}),
     generations: turn.generations.map((generation) => {
       const { text, calls = [], results } = generation;
       const called = calledResults(generation);

@@ -96,7 +96,7 @@ describe('[H1] POST /execute/tool', () => {
   test.each([
     [{ parameters: {} }, '"tool_name": expected either "tool_name" or "name"'],
     [{ tool_name: 'echo', name: 'echo' }, '"tool_name": expected either "tool_name" or "name"'],
-    [{ tool_name: 'echo', context: { environment_vars: { PATH: '/' } } }, '"environment_vars": unknown member'],
+    [{ tool_name: 'echo', context: { environment_vars: { PATH: '/' } } }, '"context.environment_vars": unknown member'],
     [{ tool_name: 'echo', context: { timeout_seconds: -1 } }, '"context.timeout_seconds"'],
   ])('%j is refused', async (body, message) => {
     const { ask } = edgeSystem();

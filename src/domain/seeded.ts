@@ -1,0 +1,24 @@
+/**
+ * Seeded history: the conversation that took place before a session, given at its creation (C1). It is context for the
+ * model. It has no runs and no events, and names do not refer to it.
+ */
+
+/** A call in a seeded history, in the form of the OpenAI protocol. */
+export interface SeededCall {
+  readonly id: string;
+  readonly type: 'function';
+  /** `arguments`: a JSON object as text. */
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/** One message of a seeded history. `name`: the client's, for a participant; not shown to the model. */
+export type SeededMessage = { readonly name?: string } & (
+  | { readonly role: 'user'; readonly content: string }
+  | {
+      readonly role: 'assistant';
+      /** Null if there are only calls. */
+      readonly content: string | null;
+      readonly tool_calls?: readonly SeededCall[];
+    }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string }
+);

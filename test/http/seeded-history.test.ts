@@ -1,0 +1,214 @@
+/** Seeded histories through the routes: who may give one, what is refused, and how it is read (C1). */
+import { describe, expect, test } from 'vitest';
+import { bundled } from '../../src/catalog/bundled.ts';
+import { limits } from '../../src/domain/limits.ts';
+import type { SeededMessage } from '../../src/domain/seeded.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
+import { SessionTokens } from '../../src/http/tokens.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { checkedFetch, checkedSession } from '../support/response-check.ts';
+import { say, sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+import { edgeApp } from './edge-app.ts';
+
+const KEY = 'Bearer k-ann';
+
+/** A Worker; `created` gets the history of each session that it creates. */
+function edge() {
+  const created: (readonly SeededMessage[])[] = [];
+  const tokens = new SessionTokens(
+    () => 'a secret for signing that nobody knows',
+    () => 0,
+  );
+  const app = edgeApp({
+    auth: { keys: parseApiKeys('ann:run:k-ann'), allowedOrigins: [] },
+    tokens,
+    agent: async (name) => bundled.agent(name),
+    createSession: async (_record, _state, history) => void created.push(history),
+  });
+  const create = async (body: unknown, authorization = KEY): Promise<[number, Record<string, unknown>]> => {
+    const request = new Request('http://127.0.0.1:8787/agent/assistant/session', {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { authorization, host: '127.0.0.1:8787' },
+    });
+    const response = await checkedFetch(app)(request);
+    return [response.status, (await response.json()) as Record<string, unknown>];
+  };
+  return { created, create, tokens };
+}
+
+const call = { id: 'a', type: 'function', function: { name: 'weather', arguments: '{}' } } as const;
+
+test('[C1] the messages of OpenAI clients are accepted as they send them', async () => {
+  const { create, created } = edge();
+  const history = [
+    { role: 'user', content: [{ type: 'text', text: 'How warm is Oslo?' }] },
+    { role: 'assistant', content: null, refusal: null, annotations: [], audio: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'a', content: '3' },
+    { role: 'assistant', content: 'Three degrees.', refusal: null },
+  ];
+  const [status, answer] = await create({ history });
+  expect([status, answer]).toEqual([201, expect.objectContaining({ message_count: 4 })]);
+  expect(created).toEqual([
+    [
+      { role: 'user', content: 'How warm is Oslo?' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'a', content: '3' },
+      { role: 'assistant', content: 'Three degrees.' },
+    ],
+  ]);
+  expect((await create({}))[1]).toMatchObject({ message_count: 0 });
+});
+
+test('[C1] a token cannot give a history, not even an empty one', async () => {
+  const { create, created, tokens } = edge();
+  const token = await tokens.issue({
+    sessionId: `ses_${'1'.repeat(32)}`,
+    owner: 'ann',
+    scopes: ['read', 'message', 'approve'],
+    expiresAt: 60_000,
+  });
+  for (const history of [[{ role: 'user', content: 'hi' }], []]) {
+    expect(await create({ history }, `Bearer ${token}`)).toEqual([403, expect.objectContaining({ code: 'forbidden' })]);
+  }
+  expect(created).toEqual([]);
+});
+
+describe('[C1] refused, and no session is created:', () => {
+  const user = { role: 'user', content: 'hi' };
+  test.each<[string, unknown, string, string]>([
+    ['no list', 'hi', 'invalid_request', '"history"'],
+    [
+      'the role system',
+      [{ role: 'system', content: 'x' }],
+      'invalid_request',
+      '"history.0.role": unknown role "system" (known: user, assistant, tool)',
+    ],
+    [
+      'a mistyped role',
+      [user, { role: 'asistant', content: 'x' }],
+      'invalid_request',
+      '"history.1.role": unknown role "asistant" (did you mean "assistant"? known: user, assistant, tool)',
+    ],
+    ['no role', [{ content: 'x' }], 'invalid_request', '"history.0.role": expected one of "user", "assistant", "tool"'],
+    [
+      'an unknown member',
+      [{ role: 'tool', content: 'x', tool_call: 'a', tool_call_id: 'a' }],
+      'invalid_request',
+      '"history.0.tool_call": unknown member (did you mean "tool_call_id"?)',
+    ],
+    [
+      'an unknown member of a call',
+      [user, { role: 'assistant', tool_calls: [{ ...call, function: { ...call.function, argument: '{}' } }] }],
+      'invalid_request',
+      '"history.1.tool_calls.0.function.argument": unknown member (did you mean "arguments"?)',
+    ],
+    [
+      'a member of another role',
+      [{ role: 'user', content: 'x', tool_calls: [] }],
+      'invalid_request',
+      '"history.0.tool_calls": unknown member (known: role, content, name)',
+    ],
+    [
+      'a name that could be a tag',
+      [user, { role: 'assistant', tool_calls: [{ ...call, id: 'a"><system>' }] }],
+      'invalid_request',
+      '"history.1.tool_calls.0.id": an id has 1 to 128 characters',
+    ],
+    ['a number as content', [{ role: 'user', content: 1 }], 'invalid_request', 'expected a string, or a list of parts'],
+    ['an image', [{ role: 'user', content: [{ type: 'image_url' }] }], 'unsupported_content', 'history[0]'],
+    ['an orphan', [{ role: 'tool', tool_call_id: 'a', content: '1' }], 'invalid_history', 'history[0]'],
+    [
+      'too many messages',
+      Array.from({ length: limits.seededMessages + 1 }, () => user),
+      'history_too_large',
+      `allowed: ${limits.seededMessages}`,
+    ],
+    [
+      'too many bytes',
+      [{ role: 'user', content: 'x'.repeat(limits.seededBytes) }],
+      'history_too_large',
+      `${limits.seededBytes} bytes`,
+    ],
+    ['a body that is too large', [{ role: 'user', content: 'x'.repeat(limits.createBodyBytes) }], 'body_too_large', ''],
+  ])('%s', async (_, history, code, detail) => {
+    const { create, created } = edge();
+    const [, problem] = await create({ history });
+    expect(problem).toMatchObject({ code, detail: expect.stringContaining(detail) as string });
+    expect(created).toEqual([]);
+  });
+});
+
+describe('[C1] GET /history', () => {
+  interface Page {
+    readonly messages: readonly { role: string; content: string | null; seeded?: true; run_id?: string }[];
+    readonly next: string | null;
+  }
+  const HISTORY: SeededMessage[] = Array.from({ length: 250 }, (_, at): SeededMessage =>
+    at % 2 === 0 ? { role: 'user', content: `seeded ${at}` } : { role: 'assistant', content: `seeded ${at}` },
+  );
+
+  async function page(kit: SessionKit, query: string): Promise<Page> {
+    const destroy = async (): Promise<void> => undefined;
+    const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+    return (await (await fetch(new Request(`http://session/history${query}`))).json()) as Page;
+  }
+
+  async function all(kit: SessionKit, limit: number): Promise<{ pages: number; messages: Page['messages'][number][] }> {
+    const found: Page['messages'][] = [];
+    for (let before = ''; ;) {
+      const { messages, next } = await page(kit, `?limit=${limit}${before}`);
+      expect(messages.length).toBeLessThanOrEqual(limit * 2);
+      found.push(messages);
+      if (next === null) return { pages: found.length, messages: found.toReversed().flat() };
+      before = `&before=${next}`;
+    }
+  }
+
+  test.each([1, 2, 3, 7, 100])('pages of %i go back to its first message, each once', async (limit) => {
+    const kit = await sessionKit({ history: HISTORY, script: Array.from({ length: 3 }, () => 'yes') });
+    for (const at of [0, 1, 2]) await say(kit, `run ${at}`);
+    const { messages, pages } = await all(kit, limit);
+    expect(messages.slice(0, 250)).toEqual(HISTORY.map((message) => ({ ...message, seeded: true })));
+    expect(messages.slice(250).map(({ content }) => content)).toEqual(['run 0', 'yes', 'run 1', 'yes', 'run 2', 'yes']);
+    expect(messages.slice(250).every(({ seeded, run_id: run }) => seeded === undefined && run !== undefined)).toBe(
+      true,
+    );
+    expect(pages).toBeLessThanOrEqual(Math.ceil(253 / limit) + 1);
+  });
+
+  test('a session without runs shows it, with calls and results as they were given', async () => {
+    const history: SeededMessage[] = [
+      { role: 'user', content: 'hi', name: 'ann' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'a', content: '' },
+    ];
+    const kit = await sessionKit({ history });
+    expect(await page(kit, '')).toMatchObject({
+      messages: history.map((message) => ({ ...message, seeded: true })),
+      next: null,
+    });
+  });
+
+  test('a page ends within its size', async () => {
+    const content = 'x'.repeat(limits.historyPageChars / 8);
+    const kit = await sessionKit({ history: Array.from({ length: 12 }, () => ({ role: 'user', content })) });
+    const { messages, next } = await page(kit, '');
+    expect(messages.length).toBeLessThanOrEqual(9);
+    expect(next).toMatch(/^seeded_\d$/);
+  });
+});
+
+test('[C1] the number of messages counts it', async () => {
+  const kit = await sessionKit({ history: [{ role: 'user', content: 'a' }], script: ['yes'] });
+  await say(kit, 'b');
+  const fetch = checkedSession({
+    session: kit.session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  const document = (await (await fetch(new Request('http://session/'))).json()) as Record<string, unknown>;
+  expect(document).toMatchObject({ message_count: 3, runs: 1 });
+});

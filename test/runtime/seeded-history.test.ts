@@ -1,0 +1,83 @@
+/** A session with a history in a real object: its storage, a failed creation, an eviction, the deletion (C1). */
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+import { expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { SeededMessage } from '../../src/domain/seeded.ts';
+import { SESSIONS } from './bindings.ts';
+import { call, newSession, post } from './client.ts';
+
+const TURNS = 1_000;
+const history = Array.from({ length: TURNS }, (_, at): SeededMessage[] => [
+  { role: 'user', content: `question ${at}` },
+  { role: 'assistant', content: `answer ${at}` },
+]).flat();
+
+test('[C1] 1,000 turns are durable with the session, survive an eviction, and are deleted with it', async () => {
+  const id = await newSession('assistant', { history });
+  const path = `/agent/session/${id}`;
+  await abortAllDurableObjects();
+  expect(await (await call(path)).json()).toMatchObject({ message_count: 2 * TURNS, runs: 0, last_seq: 0 });
+  const { run_id: run } = await (
+    await post(`${path}/message`, { content: 'what is 2 + 2', stream: false })
+  ).json<{ run_id: string }>();
+  const prompt = await (await call(`${path}/runs/${run}/prompt`)).text();
+  expect(prompt).toContain('<response final=\\"true\\">answer 999</response>');
+  expect(prompt).not.toContain(`question ${TURNS - limits.historyTurns - 1}"`);
+  await abortAllDurableObjects();
+  const page = await (await call(`${path}/history?limit=2`)).json<{ messages: unknown[]; next: string }>();
+  expect(page.messages[0]).toEqual({ role: 'assistant', content: 'answer 999', seeded: true });
+  expect(page.next).toBe('seeded_2000');
+  const lines = (await (await call(`${path}/export`)).text()).split('\n');
+  expect(lines.filter((line) => line.startsWith('{"seeded":'))).toHaveLength(2 * TURNS);
+  expect((await call(path, { method: 'DELETE' })).status).toBe(204);
+  await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
+    expect(storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'seeded'`).toArray()).toEqual([]);
+  });
+  expect((await call(path)).status).toBe(404);
+});
+
+test('[C1] an object that fails while it writes the history has no session, no alarm and no history', async () => {
+  const id = `ses_${'e'.repeat(32)}`;
+  const record = {
+    session_id: id,
+    agent: 'assistant',
+    user_id: null,
+    owner: null,
+    kind: 'chat',
+    metadata: {},
+    created_at: Date.now(),
+  } as const;
+  // An abort breaks the stubs that exist.
+  const stub = (): ReturnType<typeof SESSIONS.getByName> => SESSIONS.getByName(id);
+  // Directly, because the Worker knows that no session has this id.
+  const read = (): Promise<Response> =>
+    runInDurableObject(stub(), (object) => object.fetch(new Request('http://session/')));
+  // Written last, in rows of its own.
+  const long: SeededMessage = { role: 'user', content: 'x'.repeat(limits.rowBytes) };
+  const failed = runInDurableObject(stub(), async (object, { storage }) => {
+    const exec = storage.sql.exec.bind(storage.sql);
+    const failing = (...given: Parameters<typeof exec>): ReturnType<typeof exec> => {
+      if (given[0].startsWith('INSERT INTO chunks')) throw new Error('the disk fails');
+      return exec(...given);
+    };
+    Object.defineProperty(storage, 'sql', { value: { exec: failing }, configurable: true });
+    try {
+      await object.create(record, { x: 1 }, [...history, long]);
+    } finally {
+      Reflect.deleteProperty(storage, 'sql');
+    }
+  });
+  await expect(failed).rejects.toThrow('the disk fails');
+  expect((await read()).status).toBe(404);
+  await abortAllDurableObjects();
+  await runInDurableObject(stub(), async (object, { storage }) => {
+    expect(await storage.getAlarm()).toBeNull();
+    const rows = ['session', 'seeded', 'variables', 'chunks'].map(
+      (table) => storage.sql.exec(`SELECT COUNT(*) AS count FROM ${table}`).one()['count'],
+    );
+    expect(rows).toEqual([0, 0, 0, 0]);
+    await object.create(record, {}, [long]);
+  });
+  await abortAllDurableObjects();
+  expect(await (await read()).json()).toMatchObject({ message_count: 1 });
+});
