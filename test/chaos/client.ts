@@ -1,7 +1,7 @@
 /** HTTP requests to a Worker that may be killed at any time. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** There was no answer: the Worker was killed during the request, or is not running. */
+/** A request without an answer: the Worker was killed during it, or is not running. */
 export const LOST = Symbol('lost');
 
 export interface Answer {
@@ -18,11 +18,15 @@ const REPEAT_MS = 100;
 const MOST_MS = 90_000;
 
 export interface Wanted extends RequestInit {
-  /** Whether to send it again if there is no answer. Default: yes. */
+  /** Send it again until an answer arrives. Default: true. */
   readonly mayRepeat?: boolean;
 }
 
-/** @returns LOST if there is no answer and the request may not be repeated, or was repeated for long */
+/**
+ * Sends a request, again until an answer arrives or `MOST_MS` have passed.
+ *
+ * @returns the answer; LOST if none arrived
+ */
 export async function request(url: string, { mayRepeat = true, ...init }: Wanted = {}): Promise<Answer | typeof LOST> {
   for (const deadline = Date.now() + MOST_MS; ;) {
     const answer = await once(url, init);

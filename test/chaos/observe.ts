@@ -47,7 +47,7 @@ export async function observe(
   };
 }
 
-/** The state that the session shows; null if there is none. */
+/** The state that the session shows; null if the session was deleted. */
 export async function shownBy(session: PlayedSession): Promise<unknown> {
   const [record, runs] = await Promise.all([request(session.url), request(`${session.url}/runs?limit=100`)]);
   if (record === LOST || runs === LOST) return 'no answer';

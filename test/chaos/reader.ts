@@ -50,7 +50,7 @@ export class SseReader implements ReaderLog {
     }
   }
 
-  /** One connection. @returns whether there is no such session */
+  /** Reads one connection until it ends. @returns true if the session was deleted */
   async #read(): Promise<boolean> {
     const { signal } = this.#leave;
     const own = new AbortController();

@@ -22,7 +22,7 @@ function toolsAfter(...files: readonly ManifestFile[]): Bundle & { readonly name
 }
 
 describe('the bundle of npm start', () => {
-  it('[M1] keeps the earlier version of a manifest with errors, and nothing that is no longer there', () => {
+  it('[M1] keeps the earlier version of a manifest with errors, and drops deleted manifests', () => {
     const { names, sources } = toolsAfter(file('a', tool('a')), file('b', tool('b', 'no_such_builtin')));
     expect(names).toEqual(['a', 'b']);
     expect(sources['tool/b']).toBe(before.sources['tool/b']);

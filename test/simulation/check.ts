@@ -26,7 +26,7 @@ export async function checkHistory(history: History): Promise<Checked> {
   }
 }
 
-/** The first violation of the history of a seed; null if there is none. */
+/** The first violation of the history of a seed; null if all invariants hold. */
 export async function checkSeed(seed: number): Promise<Violation | null> {
   return (await checkHistory(historyOf(seed))).violations[0] ?? null;
 }

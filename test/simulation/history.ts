@@ -69,7 +69,7 @@ export type Item =
   | { readonly type: 'thought' | 'bare'; readonly words: number }
   /** `refers`: places of actions, counted from the first of the generation. */
   | { readonly type: 'response'; readonly final: boolean | null; readonly refers: readonly number[] }
-  /** An action whose body is no JSON. */
+  /** An action whose body is invalid JSON. */
   | { readonly type: 'broken' };
 
 /** One generation of the model. */
@@ -118,7 +118,7 @@ export type Request =
 
 export type Fault =
   /**
-   * A host ends at its nth call of a port, which is as good as any await: between two calls nothing of it is visible.
+   * A host ends at its nth call of a port. Only these calls are visible from outside, so they cover every `await`.
    * `keeps`: the part of its unsynced writes that persists.
    */
   | { readonly type: 'crash'; readonly life: number; readonly call: number; readonly keeps: number }

@@ -28,7 +28,7 @@ describe('a stored history', () => {
     rmSync(path);
   });
 
-  test('one that no longer fits is refused with its file and the member', () => {
+  test('a file of an earlier form is refused with its name and the member', () => {
     const { agent, ...rest } = historyOf(1);
     const path = written(JSON.stringify({ name: 'old', seed: 1, history: { ...rest, agent: { ...agent, feed: 1 } } }));
     expect(() => readHistory(path)).toThrow(
@@ -36,7 +36,7 @@ describe('a stored history', () => {
     );
   });
 
-  test('a file that is no JSON is refused with its name', () => {
+  test('a file with invalid JSON is refused with its name', () => {
     expect(() => readHistory(written('{'))).toThrow(/history\.json is not a JSON file that can be read/);
   });
 });

@@ -88,7 +88,7 @@ export class SessionRecovery {
     return true;
   }
 
-  /** The feed's refresh has ended: its note is no longer needed. */
+  /** The feed's refresh has ended; removes its note. */
   endFeed(feed: FeedDefinition): void {
     this.#scope.recoveryQueue.end(`${FEED_WORK}${feed.id}`);
   }
@@ -132,7 +132,7 @@ export class SessionRecovery {
     }
   }
 
-  /** Ends a run that is not recovered; its note is no longer needed. */
+  /** Ends a run as failed instead of recovering it, and removes its note. */
   async #fail(record: RunRecord, error: RunError): Promise<void> {
     await this.#runs.fail(record, error);
     this.#scope.recoveryQueue.end(workOf(record.run));

@@ -11,7 +11,7 @@ export type Progress =
 
 const [, , name, histories] = process.argv;
 const patch = PATCHES.find((candidate) => candidate.name === name);
-if (patch === undefined) throw new Error(`There is no patch "${name}"`);
+if (patch === undefined) throw new Error(`Unknown patch "${name}"`);
 
 const unhandled: unknown[] = [];
 process.on('unhandledRejection', (fault) => {

@@ -89,8 +89,10 @@ What happened:
     for (const sentence of sentences) expect(text).toContain(`  ${sentence}\n`);
   });
 
-  test('without an end has no timeline', () => {
-    expect(historyText(EVICTION, null)).toContain('It did not end, so there is no timeline.');
+  test('that did not end is printed without a timeline', () => {
+    expect(historyText(EVICTION, null)).toContain(
+      'The history did not end. A timeline is printed only for a history that ends.',
+    );
   });
 
   test('violations are grouped by invariant, with what should hold', () => {

@@ -40,7 +40,7 @@ export function violationsText(violations: readonly Violation[]): string {
     .join('\n');
 }
 
-/** @param seen null if the history has no end */
+/** @param seen null if the history did not end */
 export function historyText(history: History, seen: Observation | null): string {
   const planned = plannedOf({ ...history, messages: [] });
   return [
@@ -50,7 +50,9 @@ export function historyText(history: History, seen: Observation | null): string 
     ...history.decisions.map((decision, index) => `  Approval ${index + 1}: ${decisionText(decision)}.`),
     ...planned.map(({ at, text }) => `  ${at === null ? capital(text) : `At ${at} ms, ${text}`}.`),
     '',
-    seen === null ? 'It did not end, so there is no timeline.' : `What happened:\n${timelineText(seen)}`,
+    seen === null
+      ? 'The history did not end. A timeline is printed only for a history that ends.'
+      : `What happened:\n${timelineText(seen)}`,
   ].join('\n');
 }
 

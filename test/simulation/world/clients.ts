@@ -111,7 +111,7 @@ export class Clients {
   /**
    * Sends a request, again if it got no answer and may be repeated.
    *
-   * @returns the answer, or the engine's error; LOST if there is no answer, or no session any more
+   * @returns the answer, or the engine's error; LOST if no answer arrived, or the session was deleted
    */
   async #request<T>(send: (host: Host) => Promise<T>, mayRepeat: boolean): Promise<T | EngineError | typeof LOST> {
     this.open += 1;

@@ -29,7 +29,7 @@ export class TimeQueue {
     return this.#now;
   }
 
-  /** When the next thing is due; null if nothing is. */
+  /** When the next task is due; null if the queue is empty. */
   get next(): number | null {
     return this.#due[0]?.at ?? null;
   }
@@ -51,7 +51,7 @@ export class TimeQueue {
     };
   }
 
-  /** Runs the next thing at its time. @returns whether there was one */
+  /** Runs the next task at its time. @returns false if the queue was empty */
   step(): boolean {
     const due = this.#due.shift();
     if (due === undefined) return false;

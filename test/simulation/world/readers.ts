@@ -7,7 +7,7 @@ import type { Host } from './host.ts';
 import { DiskFailure, HostGone } from './life.ts';
 import type { Stage } from './stage.ts';
 
-/** Pause before a new connection; doubled as long as there is nothing to read. */
+/** Pause before a new connection; doubled while reads are empty. */
 const RECONNECT_MS = 15;
 const RECONNECT_MOST_MS = 10_000;
 

@@ -172,7 +172,7 @@ export class Targets {
   /** Whether the start of this attempt is on disk. */
   #isStartRecorded(runtimeKey: string, attempt: number): boolean {
     const [run, iteration, ordinal] = runtimeKey.split('/').slice(-3);
-    // A feed is no action, and leaves no record of its start.
+    // The start of a feed is not recorded.
     if (run === 'feed') return true;
     const rows = this.#stage.disk.exec(
       `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ?

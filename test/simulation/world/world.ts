@@ -57,7 +57,7 @@ class World {
   #lives = 0;
   #mostTimers = 0;
   #isDeleted = false;
-  /** The journal before the deletion; null if there was no host to read it. */
+  /** The journal before the deletion; null if no host was running to read it. */
   #deletedEvents: readonly SessionEvent[] | null = null;
   #isClosed = false;
   #cancelAlarm = (): void => undefined;
@@ -82,7 +82,7 @@ class World {
     this.#stage.disk.close();
   }
 
-  /** The current host; starts one if there is none. Null if the session was deleted. */
+  /** The current host, started if necessary; null if the session was deleted. */
   #live(): Host | null {
     if (this.#isDeleted) return null;
     while (this.#host === null || this.#host.life.isOver) {

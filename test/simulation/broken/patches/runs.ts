@@ -100,7 +100,7 @@ export const RUN_PATCHES: readonly Patch[] = [
     invariant: 'parked is free',
   },
   {
-    name: 'the queue has no end',
+    name: 'the queue has no limit',
     file: 'src/engine/session/session-runs.ts',
     find: `if (this.#queue.length >= limits.queuedMessages)`,
     replace: `if (this.#queue.length >= 1_000)`,

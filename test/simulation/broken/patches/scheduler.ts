@@ -98,7 +98,7 @@ export const SCHEDULER_PATCHES: readonly Patch[] = [
     invariant: 'nothing after the end',
   },
   {
-    name: 'references are no dependencies',
+    name: 'references do not count as dependencies',
     file: 'src/scheduler/step.ts',
     find: `bound.push([name, producer]);\n    dependOn(producer);`,
     replace: `bound.push([name, producer]);`,
