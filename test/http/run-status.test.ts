@@ -8,7 +8,7 @@ import type { ModelDelta } from '../../src/domain/ports.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
-import { sessionKit } from '../support/session-kit.ts';
+import { failedStream, sessionKit } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
 interface Client {
@@ -34,10 +34,7 @@ async function client(options: KitOptions): Promise<Client> {
 }
 
 const fails = (code: ErrorCode): KitOptions => ({
-  // oxlint-disable-next-line require-yield
-  async *stream(): AsyncGenerator<ModelDelta> {
-    throw new EngineError(code, 'the endpoint answered 401: wrong key');
-  },
+  stream: () => failedStream(new EngineError(code, 'the endpoint answered 401: wrong key')),
 });
 const act = (id: string, parameters: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, retry: 1 })}</action>`;

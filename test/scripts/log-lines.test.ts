@@ -1,4 +1,5 @@
 /** What `npm start` prints for entries of the Worker's log (X5). */
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { LogLines } from '../../scripts/system/log-lines.ts';
 import { LOG_EVENTS } from '../../src/domain/log.ts';
@@ -7,7 +8,7 @@ import { logEntry } from '../../src/policies/log-entry.ts';
 
 const now = (): Date => new Date(2026, 0, 2, 3, 4, 5);
 const plain = (line: string | null | undefined): string | null | undefined =>
-  line?.replaceAll(/\u001b\[[\d;]*m/g, '') ?? line; // oxlint-disable-line no-control-regex -- colours
+  line == null ? line : stripVTControlCharacters(line);
 
 /** The entry as `wrangler dev` prints it. */
 function printed(event: LogEvent, fields: LogFields, count = 1): string {

@@ -1,4 +1,5 @@
 /** The text of `npm start` names what to set and suggests a command that works as it is printed. */
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { startScreen } from '../../scripts/system/start-screen.ts';
 import type { StartScreen } from '../../scripts/system/start-screen.ts';
@@ -14,16 +15,18 @@ const health = {
 };
 
 const screen = (changed: Partial<StartScreen> = {}): string =>
-  startScreen({
-    url: 'http://127.0.0.1:1',
-    health,
-    keys: [],
-    hidden: [],
-    stateDir: '.cortex',
-    manifests: { folders: ['manifests'], errors: 0 },
-    external: null,
-    ...changed,
-  }).replaceAll(/\u001b\[[\d;]*m/g, ''); // oxlint-disable-line no-control-regex -- colours
+  stripVTControlCharacters(
+    startScreen({
+      url: 'http://127.0.0.1:1',
+      health,
+      keys: [],
+      hidden: [],
+      stateDir: '.cortex',
+      manifests: { folders: ['manifests'], errors: 0 },
+      external: null,
+      ...changed,
+    }),
+  );
 
 const example = (text: string): string => /Try: (.*)/.exec(text)?.[1] ?? '';
 

@@ -42,8 +42,7 @@ export class Thread implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<Answer>();
     this.#answer = resolve;
     const timer = setTimeout(() => this.#fail(NEVER_BLOCKS, `no end after ${mostMs} ms`), mostMs);
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
-    this.#worker.postMessage({ history, isDetailed } satisfies Task);
+    this.#worker.postMessage({ history, isDetailed } satisfies Task, []);
     const answer = await promise;
     clearTimeout(timer);
     if (answer.digest === null) await this[Symbol.asyncDispose]();

@@ -18,7 +18,7 @@ export interface Task {
 
 export interface Answer {
   readonly violations: readonly Violation[];
-  /** Digest of the facts and the journal; null if the history has no end. */
+  /** Digest of the facts and the journal; null if the history did not end. */
   readonly digest: string | null;
   readonly seen: Observation | null;
 }
@@ -46,6 +46,5 @@ async function answer({ history, isDetailed }: Task): Promise<Answer> {
 }
 
 parentPort?.on('message', (task: Task) => {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
-  void answer(task).then((given) => parentPort?.postMessage(given));
+  void answer(task).then((given) => parentPort?.postMessage(given, []));
 });

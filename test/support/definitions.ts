@@ -1,5 +1,6 @@
 /** Definitions that the catalogue builds from short manifests. */
 import type {
+  FeedDefinition,
   RelicDefinition,
   RelicImplementation,
   ToolDefinition,
@@ -38,6 +39,22 @@ export function relicOf(implementation: RelicImplementation, changes: Partial<Re
     persistent: true,
     idleMs: 600_000,
     endpoints: {},
+    ...changes,
+  };
+}
+
+/** A feed that is fetched on demand, from the tool `echo`. */
+export function feedOf(id: string, changes: Partial<FeedDefinition> = {}): FeedDefinition {
+  return {
+    id,
+    when: 'on_demand',
+    intervalMs: null,
+    cacheTtlMs: 0,
+    maxTokens: 1_000,
+    enabled: true,
+    source: { type: 'tool', name: 'echo', action: null, params: {} },
+    onError: 'use_cached',
+    defaultValue: null,
     ...changes,
   };
 }

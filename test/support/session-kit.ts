@@ -100,6 +100,11 @@ export interface KitOptions {
   readonly pin?: () => Promise<void>;
 }
 
+/** A model stream that fails before its first text. */
+export async function* failedStream(fault: Error): AsyncGenerator<ModelDelta> {
+  yield await Promise.reject<ModelDelta>(fault);
+}
+
 export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
   const sql = options.sql ?? openNodeSql();
   const clock = options.clock ?? new FakeClock();

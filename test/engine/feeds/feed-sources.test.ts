@@ -14,6 +14,7 @@ import { SessionVariables } from '../../../src/engine/session/session-variables.
 import type { ActionCall, ActionContext, Executor } from '../../../src/executors/executor.ts';
 import { runIdOf } from '../../../src/journal/run-id.ts';
 import { newJournal, SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
@@ -27,17 +28,7 @@ const assistant = (): ResolvedAgent => {
 const NOW = Date.UTC(2026, 2, 29, 0, 30, 0, 500);
 
 function feed(source: Partial<FeedSource>): FeedDefinition {
-  return {
-    id: 'f',
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 1_000,
-    enabled: true,
-    source: { type: 'internal', name: 'system_clock', action: null, params: {}, ...source },
-    onError: 'use_cached',
-    defaultValue: null,
-  };
+  return feedOf('f', { source: { type: 'internal', name: 'system_clock', action: null, params: {}, ...source } });
 }
 
 function ports(moment: FeedPorts['moment'] = null, now = NOW): FeedPorts {

@@ -13,27 +13,13 @@ import type { Fetched } from '../../../src/engine/feeds/feeds.ts';
 import type { FeedReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { settle } from '../../support/session-kit.ts';
 
-function feed(id: string, more: Partial<FeedDefinition> = {}): FeedDefinition {
-  return {
-    id,
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 1_000,
-    enabled: true,
-    source: { type: 'tool', name: 'echo', action: null, params: {} },
-    onError: 'use_cached',
-    defaultValue: null,
-    ...more,
-  };
-}
-
 const periodic = (id: string, intervalMs: number, more: Partial<FeedDefinition> = {}): FeedDefinition =>
-  feed(id, { when: 'periodic', intervalMs, ...more });
+  feedOf(id, { when: 'periodic', intervalMs, ...more });
 
 function having(...feeds: readonly FeedDefinition[]): ResolvedAgent {
   const resolved = bundled.agent('assistant');
@@ -96,11 +82,11 @@ class World {
 
 describe('[F2] a prompt fetches a feed', () => {
   test.each([
-    ['at the end of its time to live', feed('f', { cacheTtlMs: 60_000 }), 60_000],
+    ['at the end of its time to live', feedOf('f', { cacheTtlMs: 60_000 }), 60_000],
     ['when it is due again', periodic('f', 30_000), 30_000],
     ['when both have passed', periodic('f', 30_000, { cacheTtlMs: 90_000 }), 90_000],
-    ['each time, without either', feed('f'), 0],
-    ['each time, if only a periodic feed has an interval', feed('f', { intervalMs: 30_000 }), 0],
+    ['each time, without either', feedOf('f'), 0],
+    ['each time, if only a periodic feed has an interval', feedOf('f', { intervalMs: 30_000 }), 0],
   ])('%s', async (_when, one, freshMs) => {
     const world = new World();
     await world.prompt(having(one));
@@ -114,7 +100,7 @@ describe('[F2] a prompt fetches a feed', () => {
 
   test('only if it is enabled, and shows no disabled feed', async () => {
     const world = new World();
-    const agent = having(feed('off', { enabled: false, onError: 'use_default', defaultValue: 'd' }), feed('on'));
+    const agent = having(feedOf('off', { enabled: false, onError: 'use_default', defaultValue: 'd' }), feedOf('on'));
     expect(await world.prompt(agent)).toEqual([{ id: 'on', value: 'v1', ageMs: 0 }]);
     expect(world.fetched).toEqual(['on']);
     expect(world.feeds.list(agent).map(({ feed: { id } }) => id)).toEqual(['off', 'on']);
@@ -124,7 +110,7 @@ describe('[F2] a prompt fetches a feed', () => {
     const world = new World();
     world.silent = true;
     const abort = new AbortController();
-    const shown = world.feeds.current(having(feed('f')), world.fetch, abort.signal);
+    const shown = world.feeds.current(having(feedOf('f')), world.fetch, abort.signal);
     await settle();
     abort.abort();
     expect(await shown).toEqual([]);
@@ -141,7 +127,7 @@ describe('[F2] the value of a feed in a prompt', () => {
     report === undefined ? 'nothing' : `${String(report.value)}, ${report.ageMs} ms old`;
 
   test.each(cases)('%s: without a value %s, with an older one %s', async (onError, never, failed, late) => {
-    const one = feed('f', { onError, defaultValue: 'default' });
+    const one = feedOf('f', { onError, defaultValue: 'default' });
     const failing = new World();
     failing.error = 'down';
     expect(show(await failing.prompt(having(one)))).toBe(never);
@@ -159,7 +145,7 @@ describe('[F2] the value of a feed in a prompt', () => {
 
   test('an age is never negative, even if the clock was set back', async () => {
     const world = new World();
-    const agent = having(feed('f', { cacheTtlMs: 60_000 }));
+    const agent = having(feedOf('f', { cacheTtlMs: 60_000 }));
     await world.prompt(agent);
     world.clock.advance(-5_000);
     expect(await world.prompt(agent)).toEqual([{ id: 'f', value: 'v1', ageMs: 0 }]);
@@ -167,7 +153,7 @@ describe('[F2] the value of a feed in a prompt', () => {
 
   test('[P12] its name refers to the latest value, otherwise to the default; other names are unknown', async () => {
     const world = new World();
-    const agent = having(feed('f', { defaultValue: 'default' }), feed('g'));
+    const agent = having(feedOf('f', { defaultValue: 'default' }), feedOf('g'));
     expect([world.feeds.value(agent, 'f'), world.feeds.value(agent, 'g'), world.feeds.value(agent, 'h')]).toEqual([
       'default',
       NO_VALUE,
@@ -185,7 +171,7 @@ describe('[F2] the value of a feed in a prompt', () => {
 describe('[F2] a fetch', () => {
   test('ends with an error after its timeout; then the feed is fetched again', async () => {
     const world = new World();
-    const agent = having(feed('f'));
+    const agent = having(feedOf('f'));
     world.silent = true;
     await world.prompt(agent);
     await world.prompt(agent);
@@ -204,7 +190,7 @@ describe('[F2] a fetch', () => {
 
   test('is shared by concurrent requests', async () => {
     const world = new World();
-    const one = feed('f');
+    const one = feedOf('f');
     await Promise.all([world.feeds.refresh(one, world.fetch), world.feeds.refresh(one, world.fetch)]);
     expect(world.fetched).toEqual(['f']);
     await world.feeds.refresh(one, world.fetch);
@@ -213,7 +199,7 @@ describe('[F2] a fetch', () => {
 
   test('that was late can be waited for again after its answer', async () => {
     const world = new World();
-    const agent = having(feed('f'));
+    const agent = having(feedOf('f'));
     const gate = Promise.withResolvers<Json>();
     const shown = world.feeds.current(agent, async () => ({ value: await gate.promise }), signal);
     await settle();
@@ -227,7 +213,7 @@ describe('[F2] a fetch', () => {
 
   test('readers get events for a new value, a new error, and the end of an error', async () => {
     const world = new World();
-    const one = feed('f');
+    const one = feedOf('f');
     const step = async (value: Json, error: string | null): Promise<void> => {
       world.value = value;
       world.error = error;
@@ -252,7 +238,7 @@ describe('[F2] a fetch', () => {
 
   test('[F4] a value past the size limit is cut as text; a value of exactly the limit is not', async () => {
     const world = new World();
-    const agent = having(feed('f', { maxTokens: 5 }));
+    const agent = having(feedOf('f', { maxTokens: 5 }));
     const shows = async (value: Json): Promise<Json | undefined> => {
       world.value = value;
       return (await world.prompt(agent))[0]?.value;
@@ -266,7 +252,7 @@ describe('[F2] a fetch', () => {
 
   test('[J2] the next host has the state of every feed', async () => {
     const world = new World();
-    const agent = having(feed('f', { cacheTtlMs: 60_000 }));
+    const agent = having(feedOf('f', { cacheTtlMs: 60_000 }));
     await world.prompt(agent);
     world.error = 'down';
     world.clock.advance(60_000);
@@ -281,7 +267,7 @@ describe('[F2] a fetch', () => {
 describe('[F3] due times of periodic feeds', () => {
   test('each feed has its own time, and the host wakes for the earliest', async () => {
     const world = new World();
-    const agent = having(periodic('slow', 60_000), periodic('fast', 10_000), feed('never'));
+    const agent = having(periodic('slow', 60_000), periodic('fast', 10_000), feedOf('never'));
     const ids = (): string[] => world.feeds.due(agent).now.map(({ id }) => id);
     expect(ids()).toEqual(['slow', 'fast']);
     // A feed that is due now is due again after its period.
@@ -296,7 +282,7 @@ describe('[F3] due times of periodic feeds', () => {
 
   test('a disabled feed is never due, nor is one that is fetched only for prompts', () => {
     const world = new World();
-    const agent = having(periodic('off', 10_000, { enabled: false }), feed('f', { intervalMs: 10_000 }));
+    const agent = having(periodic('off', 10_000, { enabled: false }), feedOf('f', { intervalMs: 10_000 }));
     expect(world.feeds.due(agent)).toEqual({ now: [], next: null });
   });
 });
@@ -306,7 +292,7 @@ describe('[I] feed actions of the model', () => {
 
   test('a feed is listed once, with its definition and its origin', async () => {
     const world = new World();
-    const agent = having(feed('f', { defaultValue: 'd' }), periodic('p', 30_000, { onError: 'skip' }));
+    const agent = having(feedOf('f', { defaultValue: 'd' }), periodic('p', 30_000, { onError: 'skip' }));
     const store = world.store(agent, allowAll);
     await store.add(added);
     const common = { cache_ttl: 0, max_tokens: 1_000, enabled: true, on_error: 'use_cached', error: null };
@@ -345,7 +331,7 @@ describe('[I] feed actions of the model', () => {
 
   test('an update keeps the value of the same source, and drops the value of another', async () => {
     const world = new World();
-    const agent = having(feed('f'));
+    const agent = having(feedOf('f'));
     const store = world.store(agent, allowAll);
     await world.prompt(agent);
     world.error = 'down';
@@ -364,13 +350,13 @@ describe('[I] feed actions of the model', () => {
 
   test('a removed feed of the manifest stays removed, until the model adds one with its name', async () => {
     const world = new World();
-    const agent = having(feed('mine'));
+    const agent = having(feedOf('mine'));
     const store = world.store(agent, allowAll);
     await world.prompt(agent);
     expect(store.remove('mine')).toBe(true);
     expect([store.list(), world.feeds.value(agent, 'mine')]).toEqual([[], undefined]);
     // A late value is ignored.
-    await world.feeds.refresh(feed('mine'), world.fetch);
+    await world.feeds.refresh(feedOf('mine'), world.fetch);
     expect(world.told).toEqual([
       { id: 'mine', value: 'v1' },
       { id: 'mine', removed: true },
@@ -383,7 +369,7 @@ describe('[I] feed actions of the model', () => {
 
   test('an invalid change is refused with a clear message, and changes nothing', async () => {
     const world = new World();
-    const agent = having(feed('f'), feed('g'));
+    const agent = having(feedOf('f'), feedOf('g'));
     const store = world.store(agent, ({ source }) => (source.name === 'secret' ? 'not this one' : null));
     const refused = async (made: () => Promise<unknown>, code: string, message: string): Promise<void> =>
       await expect(made()).rejects.toMatchObject({ code, message });
@@ -407,7 +393,7 @@ describe('[I] feed actions of the model', () => {
 
   test('a session has a maximum number of feeds', async () => {
     const world = new World();
-    const feeds = Array.from({ length: limits.feeds - 1 }, (_, n) => feed(`f${n}`));
+    const feeds = Array.from({ length: limits.feeds - 1 }, (_, n) => feedOf(`f${n}`));
     const store = world.store(having(...feeds), allowAll);
     await store.add(added);
     await expect(store.add({ ...added, id: 'more' })).rejects.toMatchObject({
@@ -418,13 +404,13 @@ describe('[I] feed actions of the model', () => {
 
   test('an added feed ignores the fetches of an earlier feed with its name', async () => {
     const world = new World();
-    const agent = having(feed('mine'));
+    const agent = having(feedOf('mine'));
     const store = world.store(agent, allowAll);
     const gate = Promise.withResolvers<Json>();
-    const before = world.feeds.refresh(feed('mine'), async () => ({ value: await gate.promise }));
+    const before = world.feeds.refresh(feedOf('mine'), async () => ({ value: await gate.promise }));
     store.remove('mine');
     await store.add(added);
-    const fresh = world.feeds.refresh(world.feeds.list(agent)[0]?.feed ?? feed('none'), world.fetch);
+    const fresh = world.feeds.refresh(world.feeds.list(agent)[0]?.feed ?? feedOf('none'), world.fetch);
     gate.resolve('old');
     await Promise.all([before, fresh]);
     expect(world.feeds.value(agent, 'mine')).toBe('v1');

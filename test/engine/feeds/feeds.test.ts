@@ -9,6 +9,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../../src/domain/manifest.ts';
 import type { SharedFeedRequest, SharedFeeds, SharedFeedValue } from '../../../src/domain/ports.ts';
 import { feedRefusal } from '../../../src/engine/feeds/feed-sources.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { say, sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -21,20 +22,8 @@ const internal = (name: string, params: Record<string, Json> = {}): FeedSource =
 });
 const tool = (params: Record<string, Json> = {}): FeedSource => ({ type: 'tool', name: 'echo', action: null, params });
 
-function feed(id: string, source: FeedSource, more: Partial<FeedDefinition> = {}): FeedDefinition {
-  return {
-    id,
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 1_000,
-    enabled: true,
-    source,
-    onError: 'use_cached',
-    defaultValue: null,
-    ...more,
-  };
-}
+const feed = (id: string, source: FeedSource, more: Partial<FeedDefinition> = {}): FeedDefinition =>
+  feedOf(id, { source, ...more });
 
 const having =
   (...feeds: FeedDefinition[]) =>

@@ -9,24 +9,15 @@ import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manife
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { fakeRunner } from '../../executors/support.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { resultOf, say, sessionKit, settle } from '../../support/session-kit.ts';
 import { call, finish } from '../generation/deltas.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
 function feed(id: string, params: JsonObject = {}, more: Partial<FeedDefinition> = {}): FeedDefinition {
-  return {
-    id,
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 1_000,
-    enabled: true,
-    source: { type: 'tool', name: 'echo', action: null, params: { value: `value of ${id}`, ...params } },
-    onError: 'use_cached',
-    defaultValue: null,
-    ...more,
-  };
+  const source = { type: 'tool', name: 'echo', action: null, params: { value: `value of ${id}`, ...params } } as const;
+  return feedOf(id, { source, ...more });
 }
 
 const having =

@@ -5,6 +5,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manifest.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
@@ -333,20 +334,15 @@ describe('[J2] a host without a supervisor', () => {
 });
 
 describe('[F3] a periodic feed that freezes its host', () => {
-  const feed: FeedDefinition = {
-    id: 'poison',
-    when: 'periodic',
-    intervalMs: 5_000,
-    cacheTtlMs: 0,
-    maxTokens: 100,
-    enabled: true,
-    source: { type: 'tool', name: 'echo', action: null, params: { say: 'freeze' } },
-    onError: 'use_cached',
-    defaultValue: null,
-  };
+  const feed = (id: string, say: string): FeedDefinition =>
+    feedOf(id, {
+      when: 'periodic',
+      intervalMs: 5_000,
+      source: { type: 'tool', name: 'echo', action: null, params: { say } },
+    });
   const agent = (found: AgentDefinition): AgentDefinition => ({
     ...found,
-    feeds: [feed, { ...feed, id: 'good', source: { ...feed.source, params: { say: 'fine' } } }],
+    feeds: [feed('poison', 'freeze'), feed('good', 'fine')],
   });
 
   test('is quarantined by name, the others are refreshed, and a message gives it another attempt', async () => {

@@ -10,6 +10,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
@@ -176,19 +177,8 @@ async function lastResult({ kit }: Host): Promise<RunResult> {
   return await resultOf(kit.session, run);
 }
 
-function feedOf(id: string, params: JsonObject): FeedDefinition {
-  return {
-    id,
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 1_000,
-    enabled: true,
-    source: { type: 'tool', name: 'echo', action: null, params },
-    onError: 'use_cached',
-    defaultValue: null,
-  };
-}
+const echoFeed = (id: string, params: JsonObject): FeedDefinition =>
+  feedOf(id, { source: { type: 'tool', name: 'echo', action: null, params } });
 
 const ENDS = new Set(['action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected']);
 const ACTION = (
@@ -224,7 +214,10 @@ const WORK: readonly Work[] = [
   {
     name: '[P12] posted text with feeds: one of the manifest, one that fails, one that the text adds',
     text: `${ACTION('a', {}, { value: 'rate $rate', ms: 30 })}${ACTION('b', { depends_on: ['a'] }, { value: '$rate' })}<action type="internal" id="add">{"name":"add_context_feed","parameters":{"id":"mine","source":{"type":"tool","name":"echo","params":{"value":"my value"}}}}</action>${ACTION('c', {}, { value: '$mine and $down' })}${ACTION('d', { when: 'rate == 7' }, { value: ['$rate', '$mine'] })}<response final="true">$a, $b, $c, $mine, $rate, $down</response>`,
-    agent: (agent) => ({ ...agent, feeds: [feedOf('rate', { value: 7, ms: 20 }), feedOf('down', { fail_times: 9 })] }),
+    agent: (agent) => ({
+      ...agent,
+      feeds: [echoFeed('rate', { value: 7, ms: 20 }), echoFeed('down', { fail_times: 9 })],
+    }),
   },
   {
     name: 'two iterations with a model',

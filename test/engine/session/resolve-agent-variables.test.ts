@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { FeedDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 import { SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';
+import { feedOf } from '../../support/definitions.ts';
 
 const RECORD: SessionRecord = { ...SESSION_RECORD, created_at: Date.UTC(2026, 0, 2, 3) };
 
@@ -48,17 +49,10 @@ test('[F1] [M5] variables in the parameters of feeds are replaced at any depth; 
     list: ['${TEAM}', 1, null, { deep: '${USER_ID}' }],
     flag: true,
   };
-  const feed: FeedDefinition = {
-    id: 'f',
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 10,
-    enabled: true,
+  const feed = feedOf('f', {
     source: { type: 'internal', name: '${TEAM}', action: null, params },
-    onError: 'skip',
     defaultValue: '${TEAM}',
-  };
+  });
   const resolved = resolveAgentVariables(assistant({ feeds: [feed], variables: { TEAM: 'blue' } }), {
     ...RECORD,
     user_id: 'u1',
@@ -76,18 +70,7 @@ test.each([
   ['${FLAG}', { FLAG: '' }, false],
   ['${FLAG}', { FLAG: 'maybe' }, false],
 ])('[F1] [M5] a feed that is enabled by %s with %j: %s', (enabledBy, variables, enabled) => {
-  const feed: FeedDefinition = {
-    id: 'f',
-    when: 'on_demand',
-    intervalMs: null,
-    cacheTtlMs: 0,
-    maxTokens: 10,
-    enabled: true,
-    enabledBy,
-    source: { type: 'internal', name: 'usage', action: null, params: {} },
-    onError: 'skip',
-    defaultValue: null,
-  };
+  const feed = feedOf('f', { enabledBy });
   const [resolved] = resolveAgentVariables(assistant({ feeds: [feed], variables }), RECORD).agent.feeds;
   expect(resolved?.enabled).toBe(enabled);
   expect(resolved).not.toHaveProperty('enabledBy');

@@ -4,6 +4,7 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { problemResponse } from '../../../src/http/problem.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
@@ -96,10 +97,10 @@ test('[J6] if a session becomes full during a run, running actions end normally,
 test('[J6] [F3] a full session refreshes no periodic feed', async () => {
   const sql = fillable();
   const source = { type: 'internal', name: 'random', action: null, params: {} } as const;
-  const feed = { id: 'f', when: 'periodic', intervalMs: 10_000, cacheTtlMs: 0, maxTokens: 100, enabled: true } as const;
+  const feed = feedOf('f', { when: 'periodic', intervalMs: 10_000, source });
   const kit = await sessionKit({
     sql,
-    agent: (agent) => ({ ...agent, feeds: [{ ...feed, source, onError: 'use_cached', defaultValue: null }] }),
+    agent: (agent) => ({ ...agent, feeds: [feed] }),
   });
   await say(kit, 'hi');
   await settle();

@@ -7,6 +7,7 @@ import type { RunRecord } from '../../../src/domain/session.ts';
 import type { MessageRequest } from '../../../src/engine/session/session.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
+import { feedOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
@@ -511,17 +512,7 @@ describe('[J1] [J3] the end of a run', () => {
 
   test('[F3] a feed that answers after its session was deleted does not find missing tables', async () => {
     const answered = Promise.withResolvers<ActionOutcome>();
-    const feed = {
-      id: 'news',
-      when: 'periodic',
-      intervalMs: 5_000,
-      cacheTtlMs: 1_000,
-      maxTokens: 100,
-      enabled: true,
-      source: { type: 'tool', name: 'echo', action: null, params: { text: 'new' } },
-      onError: 'use_cached',
-      defaultValue: null,
-    } as const;
+    const feed = feedOf('news', { when: 'periodic', intervalMs: 5_000 });
     const kit = await sessionKit({
       agent: (agent) => ({ ...agent, feeds: [feed] }),
       executors: { tool: () => answered.promise },

@@ -4,7 +4,7 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
 import { createSessionApp } from '../../../src/http/session-app.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { sessionKit } from '../../support/session-kit.ts';
+import { failedStream, sessionKit } from '../../support/session-kit.ts';
 import { edgeSystem } from './edge-system.ts';
 
 describe('[H1] POST /execute/tool', () => {
@@ -149,10 +149,7 @@ describe('[H1] POST /execute/agent', () => {
 
   test('a run that fails has the status of its error', async () => {
     const { ask } = edgeSystem({
-      // oxlint-disable-next-line require-yield -- a stream that fails before its first text
-      async *stream() {
-        throw new Error('broken');
-      },
+      stream: () => failedStream(new Error('broken')),
     });
     const response = await ask('POST', '/execute/agent', { agent_name: 'assistant', input_data: { q: 'x' } });
     expect(response.status).toBeGreaterThanOrEqual(500);

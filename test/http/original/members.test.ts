@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { checkedFetch, checkedSession } from '../../support/response-check.ts';
-import { runText, say, sessionKit } from '../../support/session-kit.ts';
+import { failedStream, runText, say, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
 import { edgeApp } from '../edge-app.ts';
@@ -141,10 +141,7 @@ describe('[H1] a message', () => {
 
   test('that fails is answered with an error as the last chunk', async () => {
     const chunks = await chunksOf({
-      // oxlint-disable-next-line require-yield -- a stream that fails before its first text
-      async *stream() {
-        throw new Error('broken');
-      },
+      stream: () => failedStream(new Error('broken')),
     });
     expect(chunks).toEqual([{ type: 'error', data: { error: expect.any(String) as string } }]);
   });

@@ -4,7 +4,7 @@ import { bundled } from '../../../src/catalog/bundled.ts';
 import '../../../src/catalog/schema/feed.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Logger } from '../../../src/domain/log.ts';
-import type { FeedDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
@@ -15,7 +15,7 @@ import { createExecutors } from '../../../src/executors/registry.ts';
 import { eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
 import { Journal } from '../../../src/journal/journal.ts';
-import { toolOf } from '../../support/definitions.ts';
+import { feedOf, toolOf } from '../../support/definitions.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
@@ -35,7 +35,7 @@ const RECORD: SessionRecord = {
   created_at: EPOCH_MS,
 };
 
-/** Nothing is listed outside of the session. */
+/** Ignores entries for lists outside of the session. */
 const NO_LIST = { isBehind: false, sync: (): Promise<void> => Promise.resolve() };
 
 const noRedaction = redactor([]);
@@ -146,17 +146,12 @@ const TOOLS = [
   tool('late', 'unsafe', { dispatch: 'after_generation' }),
 ];
 
-const FEED: FeedDefinition = {
-  id: 'news',
+const FEED = feedOf('news', {
   when: 'periodic',
   intervalMs: 5_000,
   cacheTtlMs: 1_000,
-  maxTokens: 100,
-  enabled: true,
   source: { type: 'tool', name: 'pure', action: null, params: { token: 'feed' } },
-  onError: 'use_cached',
-  defaultValue: null,
-};
+});
 
 function agentOf(settings: AgentSettings): ResolvedAgent {
   const found = bundled.agent('assistant');
