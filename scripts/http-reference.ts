@@ -1,7 +1,6 @@
 /** Writes the reference of routes in docs/http.md from the OpenAPI document: npm run docs */
 import { createApp } from '../src/http/app.ts';
 import type { AppOptions } from '../src/http/app.ts';
-import { scopesOf } from '../src/http/tokens.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -27,6 +26,7 @@ interface Parameter {
 
 interface Operation {
   readonly summary: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
   readonly responses: Readonly<
@@ -55,7 +55,7 @@ export async function apiDocument(): Promise<ApiDocument> {
 
 /** The sections of the page, with the paths of each; the first that fits counts. */
 const SECTIONS: readonly (readonly [title: string, pattern: RegExp])[] = [
-  ['Sessions', /^\/agent\/(?!.*\/approvals)/],
+  ['Sessions', /^\/(tokens|agent\/(?!.*\/approvals))/],
   ['Approvals', /\/approvals/],
   ['Programs', /^\/(execute\/(direct|streaming)|plan|executions)/],
   ['Workflows', /^\/(workflows|schedules|events|webhooks)/],
@@ -111,15 +111,20 @@ function memberRows(where: string, schema: Schema, path = ''): string[][] {
   });
 }
 
-function access(method: string, path: string): string {
-  if (path === '/health') return 'none';
-  if (path.startsWith('/webhooks/')) return 'a signature';
-  const inside = /^\/agent\/session\/\{id\}(.*)$/.exec(path)?.[1];
-  const scopes = inside === undefined ? [] : scopesOf(method.toUpperCase(), inside === '' ? '/' : inside);
-  const role =
-    path.startsWith('/manifests') && method !== 'get' && !/\/(validate|parse)$/.test(path) ? ' (role `admin`)' : '';
-  const tokens = scopes.map((scope) => `\`${scope}\``).join(' or ');
-  return `API key${role}${tokens === '' ? '' : `, or a session token with the scope ${tokens}`}`;
+/** Who may call an operation. */
+function access({ security }: Operation): string {
+  const roleOrScopes = (scheme: string): string[] => security.flatMap((one) => one[scheme] ?? []);
+  const has = (scheme: string): boolean => security.some((one) => Object.hasOwn(one, scheme));
+  if (has('signature')) return 'a signature';
+  if (!has('apiKey')) return 'none';
+  const role = roleOrScopes('apiKey')
+    .map((name) => ` (role \`${name}\`)`)
+    .join('');
+  const scopes = roleOrScopes('userToken')
+    .map((scope) => `\`${scope}\``)
+    .join(' or ');
+  const kind = has('sessionToken') ? 'a token' : 'a user token';
+  return `API key${role}${scopes === '' ? '' : `, or ${kind} with the scope ${scopes}`}`;
 }
 
 /** What a successful response contains. */
@@ -147,7 +152,7 @@ function operationText(method: string, path: string, operation: Operation): stri
   return [
     `### \`${method.toUpperCase()} ${path}\``,
     '',
-    `${summary}. Access: ${access(method, path)}.`,
+    `${summary}. Access: ${access(operation)}.`,
     '',
     ...table(
       ['in', 'name', 'type', 'meaning'],

@@ -38,6 +38,9 @@ export type EventOf<T extends EventType> = T extends EventType
 
 export type SessionEvent = EventOf<EventType>;
 
+/** The part of an event that a reader may have; null: nothing. */
+export type EventView = (event: SessionEvent) => SessionEvent | null;
+
 /** The events that end a run. */
 export const RUN_END_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
   'agent_completed',

@@ -372,8 +372,10 @@ export const limits = {
   /** Length of the name of an API key or namespace: it is part of names of objects, and is sent to the runner. */
   keyNameChars: 64,
 
-  /** Length of a session token, its default lifetime, and its maximum lifetime (H5). */
+  /** Length of a token, its default lifetime, and its maximum lifetime (H5). */
   sessionTokenChars: 2_048,
+  /** Names of agents in a user token. */
+  tokenAgents: 32,
   /** Minimum length of the signing secret: the holder of a token could find a shorter one by trial. */
   tokenSecretChars: 32,
   sessionTokenSeconds: 3_600,

@@ -4,6 +4,11 @@ import type { JsonObject } from './json.ts';
 /** The properties of a session, fixed at its creation. */
 export interface SessionRecord {
   readonly session_id: string;
+  /**
+   * Random; distinguishes this session from an earlier one with the same id, and is part of every id that is derived from
+   * the session's (T5). Absent in sessions of earlier versions.
+   */
+  readonly incarnation?: string;
   readonly agent: string;
   /** For a session that runs a workflow: its name, also in `agent` (M6). */
   readonly workflow?: string;

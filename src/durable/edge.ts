@@ -6,7 +6,7 @@ import { describeAbsence } from '../executors/runner/wait.ts';
 import { createApp } from '../http/app.ts';
 import { runnerState } from '../http/health.ts';
 import type { MissingPart } from '../http/health.ts';
-import { SessionTokens } from '../http/tokens.ts';
+import { Tokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { indexFor } from './executions.ts';
@@ -35,7 +35,7 @@ function appFor(env: Env): App {
   const app = createApp({
     version: VERSION,
     auth: settings,
-    tokens: new SessionTokens(settings.tokenSecret, platformClock.now),
+    tokens: new Tokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
     debugPrompts: settings.debugPrompts,
     newSessionId: () => newSessionId(env),

@@ -9,6 +9,7 @@ import type { Logger } from '../domain/log.ts';
 import type { ThreadShare } from '../domain/fair-queue.ts';
 import { isOwner } from './api-keys.ts';
 import { authenticate, checkCaller } from './auth.ts';
+import { allow } from './access.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
@@ -30,10 +31,10 @@ import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
 import { presentedToken } from './tokens.ts';
 import { unknownRoute } from './unknown-route.ts';
-import type { SessionTokens } from './tokens.ts';
+import type { Tokens } from './tokens.ts';
 
 export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
-  readonly tokens: SessionTokens;
+  readonly tokens: Tokens;
   readonly debugPrompts?: boolean;
   /** Executions of one namespace, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
@@ -95,21 +96,16 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.use(async (c, next) => {
     const presented = presentedToken(c.req.raw);
     if (presented === null) {
-      c.set('token', null);
-      c.set('principal', await authenticate(c.req.raw, auth));
+      c.set('principal', { ...(await authenticate(c.req.raw, auth)), token: null });
     } else {
       checkCaller(c.req.raw, auth);
       const token = await options.tokens.read(presented);
       if (!isOwner(auth.keys, token.owner)) {
-        throw new EngineError('unauthorized', 'The namespace of this session token no longer has an API key');
+        throw new EngineError('unauthorized', 'The namespace of this token no longer has an API key');
       }
-      // Only a session's own routes accept tokens.
-      if (!c.req.path.startsWith('/agent/session/')) {
-        throw new EngineError('forbidden', 'A session token is valid for its session only');
-      }
-      c.set('token', token);
-      c.set('principal', { owner: token.owner, role: 'run' });
+      c.set('principal', { owner: token.owner, role: 'run', token });
     }
+    allow(c.get('principal'), c.req, options.debugPrompts === true);
     await next();
   });
 

@@ -13,8 +13,16 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
 import { readText } from './body.ts';
 import type { ManifestHost } from './manifest-host.ts';
-import { EXPIRY_HEADER, PRINCIPAL_HEADER, SCOPES_HEADER, WORKER_HEADERS } from './session-env.ts';
-import type { SessionToken } from './tokens.ts';
+import type { Caller } from './access.ts';
+import {
+  AGENTS_HEADER,
+  EXPIRY_HEADER,
+  INCARNATION_HEADER,
+  PRINCIPAL_HEADER,
+  SCOPES_HEADER,
+  USER_HEADER,
+  WORKER_HEADERS,
+} from './session-env.ts';
 
 export interface GatewayPorts {
   readonly now: () => number;
@@ -35,7 +43,7 @@ export interface GatewayPorts {
 }
 
 /** Context of every authenticated request. */
-export type EdgeEnv = { Variables: { principal: Principal; token: SessionToken | null } };
+export type EdgeEnv = { Variables: { principal: Caller } };
 
 export class Gateway {
   readonly #ports: GatewayPorts;
@@ -90,23 +98,23 @@ export class Gateway {
   }
 
   /**
-   * Forwards a request to the session's object: adds the caller's owner, removes headers that only the Worker may set.
+   * Forwards a request to the session's object: adds what is known about the caller, removes headers that only the
+   * Worker may set.
    */
-  async forward(
-    sessionId: string,
-    path: string,
-    request: Request,
-    principal: Principal,
-    token: SessionToken | null = null,
-  ): Promise<Response> {
+  async forward(sessionId: string, path: string, request: Request, { owner, token }: Caller): Promise<Response> {
     const headers = new Headers(request.headers);
     for (const name of WORKER_HEADERS) headers.delete(name);
     if (token !== null) {
       headers.set(EXPIRY_HEADER, String(token.expiresAt));
       headers.set(SCOPES_HEADER, token.scopes.join(' '));
+      if (token.type === 'session') headers.set(INCARNATION_HEADER, token.incarnation ?? '');
+      else {
+        headers.set(USER_HEADER, encodeURIComponent(token.userId));
+        if (token.agents !== null) headers.set(AGENTS_HEADER, token.agents.map(encodeURIComponent).join(' '));
+      }
     }
     headers.delete('authorization');
-    if (principal.owner !== null) headers.set(PRINCIPAL_HEADER, principal.owner);
+    if (owner !== null) headers.set(PRINCIPAL_HEADER, owner);
     return await this.#ports.forward(sessionId, path, new Request(request, { headers }));
   }
 }

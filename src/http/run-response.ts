@@ -1,21 +1,28 @@
-/** A run as a response, either events or one document, for as long as the session token is valid (H1, H5). */
+/** A run as a response, either events or one document, for as long as the token is valid (H1, H5). */
 import type { Context } from 'hono';
 import { EngineError, runErrorStatus } from '../domain/errors.ts';
+import type { EventView } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { RunRecord } from '../domain/session.ts';
 import type { SessionReading } from '../engine/session/session-reading.ts';
 import { jsonAnswer } from './lines.ts';
 import { retryAfter } from './problem.ts';
 import { accepts } from './openapi/describe.ts';
-import { EXPIRY_HEADER } from './session-env.ts';
+import { EXPIRY_HEADER, hasScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 import type { StreamExpiry } from './sse.ts';
+import { viewOf } from './view.ts';
 
-/** When the caller's session token expires; null for an API key. */
+/** When the caller's token expires; null for an API key. */
 export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
   const at = c.req.header(EXPIRY_HEADER);
   return at === undefined ? null : { clock: c.env.clock, at: Number(at) };
+}
+
+/** What the caller may have of an event; null: everything. A token with `view` has less, unless it also has `read` (T1). */
+export function viewFor(c: Context<SessionEnv>): EventView | null {
+  return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? viewOf : null;
 }
 
 /** Why nothing more may be sent to the caller, or null. */
@@ -24,10 +31,10 @@ export function closedBy(c: Context<SessionEnv>): () => Error | null {
   return () => (expiry !== null && expiry.clock.now() >= expiry.at ? tokenExpired() : null);
 }
 
-/** Writes the JSON document of a run, in pieces. */
-export type RunWriter = (reading: SessionReading, run: RunRecord) => AsyncIterable<string>;
+/** Writes the JSON document of a run, in pieces; `view`: what the caller may have of its events. */
+export type RunWriter = (reading: SessionReading, run: RunRecord, view: EventView | null) => AsyncIterable<string>;
 
-const plainDocument: RunWriter = (reading, run) => reading.result(run);
+const plainDocument: RunWriter = (reading, run, view) => reading.result(run, view);
 
 /** The run as one JSON document (H7). */
 export async function runDocument(
@@ -37,7 +44,7 @@ export async function runDocument(
   status = 200,
   write: RunWriter = plainDocument,
 ): Promise<Response> {
-  return await jsonAnswer(write(c.env.session.read(), run), { headers, status, closed: closedBy(c) });
+  return await jsonAnswer(write(c.env.session.read(), run, viewFor(c)), { headers, status, closed: closedBy(c) });
 }
 
 /**
@@ -59,7 +66,8 @@ export async function runResponse(
   const json = !stream || accepts(c, 'application/json');
   const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
   if (!json) {
-    const options = { after, runId: run.runId, endsWaiting: true, expiry: expiryOf(c), slices: session.read().slices };
+    const { slices } = session.read();
+    const options = { after, runId: run.runId, endsWaiting: true, expiry: expiryOf(c), view: viewFor(c), slices };
     return new Response(eventStream(events, heartbeat, options), { headers: { ...SSE_HEADERS, ...headers } });
   }
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
@@ -70,7 +78,7 @@ export async function runResponse(
 }
 
 function tokenExpired(details: JsonObject = {}): EngineError {
-  return new EngineError('unauthorized', 'The session token has expired; running work continues', details);
+  return new EngineError('unauthorized', 'The token has expired; running work continues', details);
 }
 
 /** Waits for a run while the token is valid; the run continues after that. @throws EngineError `unauthorized` */

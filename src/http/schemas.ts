@@ -9,9 +9,15 @@ import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { historyBody } from './history-body.ts';
 import { choiceNames, memberNames, valueAt } from './member-names.ts';
-import { SCOPES } from './tokens.ts';
+import { SCOPES } from './operations.ts';
+import { SURFACES } from './tokens.ts';
 
 const name = z.string().min(1).max(128);
+const userId = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((id) => id.isWellFormed(), 'must be valid Unicode');
 const stream = z.boolean().default(true).meta({
   description: 'Events (SSE), or with `false` one JSON document after the run has ended',
 });
@@ -116,14 +122,38 @@ export const approvalBody = z
     'give exactly one of decision, approve, deny',
   );
 
-export const tokenBody = z.strictObject({
-  scopes: z.array(z.enum(SCOPES)).min(1).default(['read', 'message']).meta({ description: 'Permissions of the token' }),
+const tokenMembers = {
+  scopes: z
+    .array(z.enum(SCOPES))
+    .min(1)
+    .max(SCOPES.length)
+    .default(['read', 'message'])
+    .meta({ description: 'Permissions of the token' }),
   expires_in: z
     .int()
     .min(1)
     .max(limits.sessionTokenMaxSeconds)
     .default(limits.sessionTokenSeconds)
     .meta({ description: 'Lifetime in seconds' }),
+};
+
+export const tokenBody = z.strictObject(tokenMembers);
+
+export const userTokenBody = z.strictObject({
+  user_id: userId.meta({ description: 'The user whose sessions the token is for' }),
+  agents: z
+    .array(name)
+    .min(1)
+    .max(limits.tokenAgents)
+    .optional()
+    .meta({ description: 'Names of the agents that it may use. Default: all agents of the namespace' }),
+  surfaces: z
+    .array(z.enum(SURFACES))
+    .min(1)
+    .max(SURFACES.length)
+    .default([...SURFACES])
+    .meta({ description: 'The protocols that it may use' }),
+  ...tokenMembers,
 });
 
 export const cancelBody = z.strictObject({

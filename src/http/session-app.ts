@@ -5,6 +5,7 @@
 import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { Clock } from '../domain/ports.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import type { Session } from '../engine/session/session.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -13,8 +14,8 @@ import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { sessionActions } from './routes/session-actions.ts';
 import { sessionReading } from './routes/session-reading.ts';
-import { PRINCIPAL_HEADER } from './session-env.ts';
-import type { SessionAppOptions, SessionEnv } from './session-env.ts';
+import { grantOf, PRINCIPAL_HEADER } from './session-env.ts';
+import type { Grant, SessionAppOptions, SessionEnv } from './session-env.ts';
 import type { EventSource } from './sse.ts';
 import { unknownRoute } from './unknown-route.ts';
 
@@ -27,12 +28,22 @@ sessionRoutes.onError((fault, c) => {
 });
 sessionRoutes.notFound((c) => unknownRoute(sessionRoutes, c.req.raw));
 
-/** A session is visible only to the keys of its namespace; for others it does not exist (H5, T4). */
+/**
+ * A session is visible only to the keys of its namespace (H5, T4), to the tokens of its user (T3), and to its own tokens
+ * if they were made for this incarnation (T5). For others it does not exist.
+ */
 sessionRoutes.use(async (c, next) => {
   const { session } = c.env;
-  const principal = c.req.header(PRINCIPAL_HEADER) ?? null;
-  if (session.exists && session.record.owner !== principal) {
-    throw new EngineError('unknown_session', 'There is no session with this id');
+  if (session.exists) {
+    const principal = c.req.header(PRINCIPAL_HEADER) ?? null;
+    const grant = grantOf(c);
+    if (session.record.owner !== principal || !isFor(session.record, grant)) {
+      throw new EngineError('unknown_session', 'There is no session with this id');
+    }
+    const { agent } = session.record;
+    if (grant.agents !== null && !grant.agents.includes(agent)) {
+      throw new EngineError('forbidden', `This token is not for the agent "${agent}"`);
+    }
   }
   await session.recover(c.req.method === 'GET' ? 'read' : 'act');
   await next();
@@ -44,6 +55,12 @@ sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(
 sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionActions);
 sessionRoutes.route('/', originalSessionRoutes);
+
+function isFor({ incarnation = '', user_id: id }: SessionRecord, grant: Grant): boolean {
+  if (grant.incarnation !== null && grant.incarnation !== incarnation) return false;
+  // An id that is not valid Unicode has no encoding, and no token.
+  return grant.user === null || (id !== null && id.isWellFormed() && encodeURIComponent(id) === grant.user);
+}
 
 /** The HTTP surface of one session. */
 export function createSessionApp(options: SessionAppOptions): {

@@ -7,18 +7,32 @@ import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-lis
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { EventSource } from './sse.ts';
-import type { Scope } from './tokens.ts';
+import type { Scope } from './operations.ts';
 
 /** Headers with which the Worker passes verified facts to the object; never accepted from a client. */
 export const PRINCIPAL_HEADER = 'x-cortex-principal';
-/** When the request's session token expires, epoch milliseconds; absent for an API key. */
+/** When the request's token expires, epoch milliseconds; absent for an API key. */
 export const EXPIRY_HEADER = 'x-cortex-expires';
 /** The scopes of the request's token, separated by spaces; absent for an API key. */
 export const SCOPES_HEADER = 'x-cortex-scopes';
-/** The user of the request's user token; absent for an API key and for a session token. */
-const USER_HEADER = 'x-cortex-user';
+/** The user of the request's user token, URI-encoded; absent for an API key and for a session token. */
+export const USER_HEADER = 'x-cortex-user';
+/** The agents that the request's user token may use, URI-encoded, separated by spaces; absent: all. */
+export const AGENTS_HEADER = 'x-cortex-agents';
+/** The incarnation that the request's session token is for; empty: a session without one. Only for session tokens. */
+export const INCARNATION_HEADER = 'x-cortex-incarnation';
 /** All of them. The Worker removes those that a client sends. */
-export const WORKER_HEADERS = [PRINCIPAL_HEADER, EXPIRY_HEADER, SCOPES_HEADER, USER_HEADER] as const;
+export const WORKER_HEADERS = [
+  PRINCIPAL_HEADER,
+  EXPIRY_HEADER,
+  SCOPES_HEADER,
+  USER_HEADER,
+  AGENTS_HEADER,
+  INCARNATION_HEADER,
+] as const;
+
+/** Where the Worker asks a session for its incarnation. */
+export const INCARNATION_PATH = '/-/incarnation';
 
 export interface SessionAppOptions {
   readonly session: Session;
@@ -36,8 +50,22 @@ export type SessionEnv = {
   Bindings: SessionAppOptions & { readonly heartbeat: Heartbeat; readonly events: EventSource };
 };
 
+/** What the caller's token restricts the request to; null: no restriction. */
+export interface Grant {
+  /** Of a session token; empty: a session without one. */
+  readonly incarnation: string | null;
+  /** URI-encoded. */
+  readonly user: string | null;
+  readonly agents: readonly string[] | null;
+}
+
+export function grantOf(c: Context<SessionEnv>): Grant {
+  const agents = c.req.header(AGENTS_HEADER)?.split(' ').map(decodeURIComponent) ?? null;
+  return { incarnation: c.req.header(INCARNATION_HEADER) ?? null, user: c.req.header(USER_HEADER) ?? null, agents };
+}
+
 /** Whether the request may do what this scope allows: an API key may do everything. */
-function hasScope(c: Context<SessionEnv>, scope: Scope): boolean {
+export function hasScope(c: Context<SessionEnv>, scope: Scope): boolean {
   const held = c.req.header(SCOPES_HEADER);
   return held === undefined || held.split(' ').includes(scope);
 }

@@ -11,8 +11,9 @@
  *     patches ends with the journal's text.
  *  4. A stream for one run ends after the run's terminal event. The stream of the request that started the run also ends
  *     when the run waits for a person; a stream of `GET …/events?run=` continues (J8).
- *  5. A stream opened with a session token ends when the token expires, after a comment that explains it.
- *  6. The output of one turn is one chunk, encoded once for all readers with the same filter.
+ *  5. A stream opened with a token ends when the token expires, after a comment that explains it.
+ *  6. A reader that may only view gets neither thoughts nor feeds, also not in patches (T1).
+ *  7. The output of one turn is one chunk, encoded once for all readers with the same filter.
  */
 import {
   encodeEvent,
@@ -23,7 +24,7 @@ import {
   wholePatch,
   withoutActionName,
 } from '../domain/event.ts';
-import type { SessionEvent, TextPatch } from '../domain/event.ts';
+import type { EventView, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports.ts';
 import { isHelperEvent } from '../domain/workflow-actions.ts';
@@ -45,7 +46,7 @@ export interface EventSource {
 
 const encoder = new TextEncoder();
 const HEARTBEAT = encoder.encode(': heartbeat\n\n');
-const EXPIRED = encoder.encode(': the session token has expired; the run continues\n\n');
+const EXPIRED = encoder.encode(': the token has expired; the run continues\n\n');
 
 /** One frame; `event_type` is another name of `type`. Only journaled events have an `id`, so that a client resumes at a journaled position. */
 export function sseFrame(event: SessionEvent): string {
@@ -85,6 +86,8 @@ interface StreamOptions {
   /** Whether a stream for one run ends when the run waits for a person (J8). Default: no. */
   readonly endsWaiting?: boolean;
   readonly expiry?: StreamExpiry | null;
+  /** What the reader may have of an event, null for nothing; null: everything (T1). */
+  readonly view?: EventView | null;
   /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
 }
@@ -118,6 +121,7 @@ class Reader<Chunk> {
   readonly #runId: string | null;
   readonly #endsWaiting: boolean;
   readonly #expiry: StreamExpiry | null;
+  readonly #view: EventView | null;
   readonly #slices: Slices | null;
   #cursor: number;
   #sentBytes = 0;
@@ -133,6 +137,7 @@ class Reader<Chunk> {
   constructor(wire: Wire<Chunk>, source: EventSource, options: StreamOptions) {
     this.#wire = wire;
     this.#expiry = options.expiry ?? null;
+    this.#view = options.view ?? null;
     this.#slices = options.slices ?? null;
     this.#source = source;
     this.#runId = options.runId;
@@ -221,6 +226,8 @@ class Reader<Chunk> {
     if (!batch.every((event) => this.#wants(event) && !this.#lacks(event))) {
       chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
     }
+    const view = this.#view;
+    if (view !== null) chosen = chosen.map(view).filter((event) => event !== null);
     if (chosen.some(isHelperEvent)) {
       chosen = chosen.map((event) => (isHelperEvent(event) ? withoutActionName(event) : event));
     }

@@ -1,31 +1,50 @@
 /**
- * Session tokens: credentials of a browser in place of an API key (H5). They are signed, belong to one session, expire,
- * and are restricted by scopes. Nothing is stored for them.
+ * Signed credentials of a browser in place of an API key (H5): for one session (T2), or for the sessions of one user (T3).
+ * They expire, and are restricted by scopes. Nothing is stored for them.
  */
 import { sign, verify } from 'hono/jwt';
 import { EngineError } from '../domain/errors.ts';
+import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
+import { SCOPES } from './operations.ts';
+import type { Scope } from './operations.ts';
 
-/**
- * What a token allows (T1). `tools`: pass client tools and answer their calls. `branch`: fork and retry. `view`: read
- * without prompts, thoughts and feeds.
- */
-export const SCOPES = ['read', 'message', 'approve', 'tools', 'files', 'branch', 'view'] as const;
-export type Scope = (typeof SCOPES)[number];
+/** The surfaces that a user token may be for. */
+export const SURFACES = ['http'] as const;
+export type Surface = (typeof SURFACES)[number];
 
-export interface SessionToken {
-  readonly sessionId: string;
-  /** Owner of the session; null if it was made without keys (T4). */
+interface Granted {
+  /** Owner of the sessions; null if they were made without keys (T4). */
   readonly owner: string | null;
   readonly scopes: readonly Scope[];
   /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
 
-const ALGORITHM = 'HS256';
-const AUDIENCE = 'cortex-edge:session';
+/** For one session (T2). */
+export interface SessionToken extends Granted {
+  readonly type: 'session';
+  readonly sessionId: string;
+  /** The session's incarnation (T5); null for a session without one. */
+  readonly incarnation: string | null;
+}
 
-export class SessionTokens {
+/** For the sessions of one user (T3). */
+export interface UserToken extends Granted {
+  readonly type: 'user';
+  readonly userId: string;
+  /** Names of the agents that it may use; null: all of the namespace. */
+  readonly agents: readonly string[] | null;
+  readonly surfaces: readonly Surface[];
+}
+
+export type Token = SessionToken | UserToken;
+
+const ALGORITHM = 'HS256';
+/** A token of one kind is never accepted as the other. */
+const AUDIENCES = { session: 'cortex-edge:session', user: 'cortex-edge:user' } as const;
+
+export class Tokens {
   readonly #secret: () => string | null;
   readonly #now: () => number;
 
@@ -35,49 +54,68 @@ export class SessionTokens {
     this.#now = now;
   }
 
-  /** @throws EngineError `not_configured` if there is no secret to sign with */
-  async issue({ sessionId, owner, scopes, expiresAt }: SessionToken): Promise<string> {
+  /**
+   * @throws EngineError `not_configured` if there is no secret to sign with; `invalid_request` if the token would be too
+   *   long for a URL
+   */
+  async issue(token: Token): Promise<string> {
     const secret = this.#secret();
     if (secret === null) {
       throw new EngineError(
         'not_configured',
-        `Session tokens need SESSION_TOKEN_SECRET, at least ${limits.tokenSecretChars} random characters (npx wrangler secret put SESSION_TOKEN_SECRET)`,
+        `Tokens need SESSION_TOKEN_SECRET, at least ${limits.tokenSecretChars} random characters (npx wrangler secret put SESSION_TOKEN_SECRET)`,
       );
     }
     const claims = {
-      aud: AUDIENCE,
-      sub: sessionId,
-      own: owner,
-      scope: scopes.join(' '),
+      aud: AUDIENCES[token.type],
+      ...(token.type === 'session'
+        ? { sub: token.sessionId, ...(token.incarnation === null ? {} : { inc: token.incarnation }) }
+        : { sub: token.userId, srf: token.surfaces, ...(token.agents === null ? {} : { agt: token.agents }) }),
+      own: token.owner,
+      scope: token.scopes.join(' '),
       iat: Math.floor(this.#now() / 1_000),
-      exp: Math.floor(expiresAt / 1_000),
+      exp: Math.floor(token.expiresAt / 1_000),
     };
-    return await sign(claims, secret, ALGORITHM);
+    const signed = await sign(claims, secret, ALGORITHM);
+    if (signed.length <= limits.sessionTokenChars) return signed;
+    throw new EngineError(
+      'invalid_request',
+      `The token would be longer than ${limits.sessionTokenChars} characters; give a shorter "user_id" or fewer "agents"`,
+    );
   }
 
   /** @throws EngineError `unauthorized` for anything but a valid, unexpired token */
-  async read(token: string): Promise<SessionToken> {
-    const refused = new EngineError('unauthorized', 'This session token is invalid or has expired');
+  async read(token: string): Promise<Token> {
+    const refused = new EngineError('unauthorized', 'This token is invalid or has expired');
     const secret = this.#secret();
     if (secret === null || token.length > limits.sessionTokenChars) throw refused;
     // Expiry is checked here, because the library would use the machine's clock.
-    const claims = await verify(token, secret, { alg: ALGORITHM, aud: AUDIENCE, exp: false, iat: false }).catch(
-      () => null,
-    );
-    if (claims === null) throw refused;
-    const { sub, own, scope, exp } = claims as Record<string, unknown>;
-    if (typeof sub !== 'string' || typeof scope !== 'string' || typeof exp !== 'number') throw refused;
-    if (own !== null && typeof own !== 'string') throw refused;
+    const verified = await verify(token, secret, { alg: ALGORITHM, exp: false, iat: false }).catch(() => null);
+    const claims = anyClaims.safeParse(verified);
+    if (!claims.success) throw refused;
+    const { own: owner, exp, scope } = claims.data;
     if (!(exp * 1_000 > this.#now())) throw refused;
-    const granted = scope.split(' ');
-    return {
-      sessionId: sub,
-      owner: own,
-      scopes: SCOPES.filter((known) => granted.includes(known)),
-      expiresAt: exp * 1_000,
-    };
+    const held = scope.split(' ');
+    const granted = { owner, scopes: SCOPES.filter((known) => held.includes(known)), expiresAt: exp * 1_000 };
+    if (claims.data.aud === AUDIENCES.session) {
+      const { sub: sessionId, inc: incarnation = null } = claims.data;
+      return { type: 'session', sessionId, incarnation, ...granted };
+    }
+    const { sub: userId, agt: agents = null, srf } = claims.data;
+    return { type: 'user', userId, agents, surfaces: SURFACES.filter((known) => srf.includes(known)), ...granted };
   }
 }
+
+const common = { sub: z.string(), own: z.string().nullable(), scope: z.string(), exp: z.number() };
+const anyClaims = z.discriminatedUnion('aud', [
+  z.object({ ...common, aud: z.literal(AUDIENCES.session), inc: z.string().exactOptional() }),
+  z.object({
+    ...common,
+    aud: z.literal(AUDIENCES.user),
+    agt: z.array(z.string()).exactOptional(),
+    srf: z.array(z.string()),
+  }),
+]);
 
 /**
  * Reads `SESSION_TOKEN_SECRET`; null if it is not set.
@@ -94,41 +132,10 @@ export function parseTokenSecret(text: string | undefined): string | null {
 }
 
 /**
- * The session token of a request: in `Authorization: Bearer`, if it has the form of a token, or in `?token=`, for
+ * The token of a request: in `Authorization: Bearer`, if it has the form of a token, or in `?token=`, for
  * `EventSource`, which cannot send headers.
  */
 export function presentedToken(request: Request): string | null {
   const bearer = /^Bearer\s+([\w-]+\.[\w-]+\.[\w-]*)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
   return bearer ?? new URL(request.url).searchParams.get('token');
-}
-
-/** Whether a path, relative to its session, shows what was sent to the model: feeds, system prompt and all results. */
-export function showsPrompt(path: string): boolean {
-  return /^\/runs\/[^/]*\/prompt/.test(path);
-}
-
-/** The scopes that allow a request to a session, any of which suffices; none: only the API key may do it. */
-export function scopesOf(method: string, path: string): readonly Scope[] {
-  const approval = path === '/approvals' || path.startsWith('/approvals/');
-  if (method === 'GET' || method === 'HEAD') {
-    if (path.startsWith('/transcript') || showsPrompt(path)) return [];
-    // Approving requires permission to read.
-    return approval ? ['read', 'approve'] : ['read'];
-  }
-  if (method !== 'POST') return [];
-  if (path === '/message' || path === '/cancel') return ['message'];
-  return approval ? ['approve'] : [];
-}
-
-/**
- * @param path relative to the session, such as `/events`
- * @throws EngineError `unknown_session` for another session's token, `forbidden` without the scope
- */
-export function allow(token: SessionToken, sessionId: string, method: string, path: string): void {
-  if (token.sessionId !== sessionId) throw new EngineError('unknown_session', 'There is no session with this id');
-  const scopes = scopesOf(method, path);
-  if (scopes.some((scope) => token.scopes.includes(scope))) return;
-  const named = scopes.map((scope) => `"${scope}"`).join(' or ');
-  const needed = scopes.length === 0 ? 'the API key' : `a token with the scope ${named}`;
-  throw new EngineError('forbidden', `${method} ${path.slice(0, limits.excerptChars)} requires ${needed}`);
 }

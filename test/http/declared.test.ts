@@ -4,7 +4,7 @@ import { Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import { apiDocument, httpReference, withHttpReference } from '../../scripts/http-reference.ts';
 import * as declarations from '../../src/http/headers.ts';
-import { accepts, describe as described, onlyDeclared, readHeader } from '../../src/http/openapi/describe.ts';
+import { accepts, onlyDeclared, operation, readHeader } from '../../src/http/openapi/describe.ts';
 import { problemResponse } from '../../src/http/problem.ts';
 import { runResult } from '../../src/http/responses/runs.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -41,6 +41,9 @@ describe('[H4] reading a request', () => {
     'PRINCIPAL_HEADER',
     'EXPIRY_HEADER',
     'SCOPES_HEADER',
+    'USER_HEADER',
+    'AGENTS_HEADER',
+    'INCARNATION_HEADER',
   ];
 
   test('headers are read with readHeader and accepts only, which know the declarations', () => {
@@ -60,16 +63,16 @@ describe('[H4] reading a request', () => {
   test('a route that reads a header or chooses a type without a declaration fails', async () => {
     const app = new Hono();
     app.onError((fault) => new Response(fault.message, { status: 500 }));
-    app.get('/bare', described({ summary: 'x' }), (c) => c.text(readHeader(c, declarations.range) ?? 'none'));
-    app.get('/text', described({ summary: 'x' }), (c) => c.text(String(accepts(c, 'text/plain'))));
-    app.get('/good', described({ summary: 'x', headers: [declarations.range], text: 'text/plain' }), (c) =>
+    operation(app, 'GET /agents', {}, (c) => c.text(readHeader(c, declarations.range) ?? 'none'));
+    operation(app, 'GET /executors', {}, (c) => c.text(String(accepts(c, 'text/plain'))));
+    operation(app, 'GET /workflows', { headers: [declarations.range], text: 'text/plain' }, (c) =>
       c.text(`${readHeader(c, declarations.range)} ${accepts(c, 'text/plain')}`),
     );
     const ask = async (path: string): Promise<string> =>
       await (await app.request(path, { headers: { range: 'bytes=0-1', accept: 'text/plain' } })).text();
-    expect(await ask('/bare')).toBe('GET /bare does not declare Range');
-    expect(await ask('/text')).toBe('/text does not declare text/plain');
-    expect(await ask('/good')).toBe('bytes=0-1 true');
+    expect(await ask('/agents')).toBe('GET /agents does not declare Range');
+    expect(await ask('/executors')).toBe('/executors does not declare text/plain');
+    expect(await ask('/workflows')).toBe('bytes=0-1 true');
   });
 
   test.each([
@@ -79,16 +82,16 @@ describe('[H4] reading a request', () => {
     const app = new Hono();
     app.onError((fault) => problemResponse(fault));
     app.use(onlyDeclared);
-    app.get('/', described({ summary: 'x', headers: [header] }), (c) => c.text(readHeader(c, header) ?? 'none'));
+    operation(app, 'GET /agents', { headers: [header] }, (c) => c.text(readHeader(c, header) ?? 'none'));
     for (const value of wrong) {
-      const response = await app.request('/', { headers: { [header.name]: value } });
+      const response = await app.request('/agents', { headers: { [header.name]: value } });
       expect([response.status, await response.json()]).toMatchObject([
         400,
         { code: 'invalid_request', detail: `"${header.name}" must be ${header.expected}` },
       ]);
     }
-    expect(await (await app.request('/', { headers: { [header.name]: right } })).text()).toBe(right);
-    expect(await (await app.request('/')).text()).toBe('none');
+    expect(await (await app.request('/agents', { headers: { [header.name]: right } })).text()).toBe(right);
+    expect(await (await app.request('/agents')).text()).toBe('none');
   });
 });
 

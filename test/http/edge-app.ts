@@ -5,7 +5,7 @@ import { WorkMeter } from '../../src/domain/work.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { AppOptions } from '../../src/http/app.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
+import { Tokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 import { instantClock } from '../support/instant-clock.ts';
 
@@ -42,7 +42,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     shareOf: (owner) => new ThreadShare(new FairQueue(instantClock()), () => owner),
     version: '0',
     auth: { keys: [], allowedOrigins: [] },
-    tokens: new SessionTokens(() => '', now),
+    tokens: new Tokens(() => '', now),
     now,
     newSessionId: async () => `ses_${'1'.repeat(32)}`,
     mayBeSession: async () => true,

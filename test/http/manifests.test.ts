@@ -2,6 +2,7 @@
 import type { ListedManifest, StoredManifest, ChangeReport } from '../../src/domain/catalog.ts';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
+import { allow } from '../../src/http/access.ts';
 import type { Principal } from '../../src/http/auth.ts';
 import type { EdgeEnv } from '../../src/http/gateway.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
@@ -70,7 +71,8 @@ function caller(principal: Principal, report = REPORT): (path: string, init?: Re
   const app = new Hono<EdgeEnv>();
   app.onError((fault) => problemResponse(fault));
   app.use(async (c, next) => {
-    c.set('principal', principal);
+    c.set('principal', { ...principal, token: null });
+    allow(c.get('principal'), c.req, false);
     await next();
   });
   app.route('/', manifestRoutes(catalogue(report)));

@@ -195,7 +195,7 @@ describe('[H5] everything that a token opened ends with the token', () => {
     const text = (await response).text();
     await settle();
     clock.advance(10_000);
-    expect(await text).toMatch(/: the session token has expired; the run continues\n\n$/);
+    expect(await text).toMatch(/: the token has expired; the run continues\n\n$/);
     expect(kit.session.busy).toBe(true);
   });
 

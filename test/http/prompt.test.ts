@@ -1,7 +1,7 @@
 /** `GET …/runs/{run}/prompt`: the messages as they were sent, and who may read them (H1, H5). */
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage } from '../../src/domain/ports.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
+import { Tokens } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
@@ -79,7 +79,7 @@ describe('[H5] prompts are read', () => {
     namespace: 'a',
     owner: 'a',
   }));
-  const tokens = new SessionTokens(
+  const tokens = new Tokens(
     () => 's'.repeat(32),
     () => 0,
   );
@@ -106,7 +106,14 @@ describe('[H5] prompts are read', () => {
     'never with a session token: %s',
     async (path) => {
       const scopes = ['read', 'message', 'approve'] as const;
-      const token = await tokens.issue({ sessionId: ID, owner: 'a', scopes, expiresAt: 60_000 });
+      const token = await tokens.issue({
+        type: 'session',
+        sessionId: ID,
+        incarnation: null,
+        owner: 'a',
+        scopes,
+        expiresAt: 60_000,
+      });
       expect(await status(token, path, true)).toBe(403);
       expect(await status('run-key-0123456789', path)).toBe(403);
     },

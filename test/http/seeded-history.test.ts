@@ -4,7 +4,7 @@ import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
+import { Tokens } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedFetch, checkedSession } from '../support/response-check.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
@@ -16,7 +16,7 @@ const KEY = 'Bearer k-ann';
 /** A Worker; `created` gets the history of each session that it creates. */
 function edge() {
   const created: (readonly SeededMessage[])[] = [];
-  const tokens = new SessionTokens(
+  const tokens = new Tokens(
     () => 'a secret for signing that nobody knows',
     () => 0,
   );
@@ -64,7 +64,10 @@ test('[C1] the messages of OpenAI clients are accepted as they send them', async
 test('[C1] a token cannot give a history, not even an empty one', async () => {
   const { create, created, tokens } = edge();
   const token = await tokens.issue({
-    sessionId: `ses_${'1'.repeat(32)}`,
+    type: 'user',
+    userId: 'zoe',
+    agents: null,
+    surfaces: ['http'],
     owner: 'ann',
     scopes: ['read', 'message', 'approve'],
     expiresAt: 60_000,

@@ -239,9 +239,9 @@ test('[H5] a stream opened with a token ends when the token expires, according t
   from.broadcaster.publish([event(4)]);
   const all = await read;
   expect(ids(all).filter((id) => id !== '-')).toEqual(['1', '2', '3']);
-  expect(all.at(-1)).toBe(': the session token has expired; the run continues');
+  expect(all.at(-1)).toBe(': the token has expired; the run continues');
   // a reader that has not read yet gets only what was sent before the expiry
-  expect((await frames(slow, 99)).at(-1)).toBe(': the session token has expired; the run continues');
+  expect((await frames(slow, 99)).at(-1)).toBe(': the token has expired; the run continues');
   expect(clock.next).toBeNull();
 });
 

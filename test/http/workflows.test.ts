@@ -6,7 +6,7 @@ import { limits } from '../../src/domain/limits.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { ResolvedWorkflow, WorkflowTrigger } from '../../src/domain/manifest.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { SessionTokens } from '../../src/http/tokens.ts';
+import { Tokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
 import { edgeApp, noWorkflows } from './edge-app.ts';
 import { checkedFetch } from '../support/response-check.ts';
@@ -76,7 +76,7 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
   const app = edgeApp({
     log: (...entry) => void logged.push(entry),
     auth: { keys, allowedOrigins: [] },
-    tokens: new SessionTokens(
+    tokens: new Tokens(
       () => 's',
       () => NOW,
     ),

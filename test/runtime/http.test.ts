@@ -261,7 +261,7 @@ describe('the HTTP API', () => {
     ['/execute/streaming_protocol?agent=assistant', '"agent" in the URL requires a text/plain body'],
     ['/plan?agent=assistant', '"agent" in the URL requires a text/plain body'],
     ['/executions?limits=2', 'Unknown query parameter "limits" (did you mean "limit"?)'],
-    ['/agents?token=x', 'This session token is invalid or has expired'],
+    ['/agents?token=x', 'This token is invalid or has expired'],
   ])('[H4] %s is refused with a message that names the correct request', async (path, words) => {
     const response =
       path.startsWith('/e') && !path.startsWith('/executions') ? post(path, { protocol_text: 'x' }) : null;

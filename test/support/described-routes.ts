@@ -1,16 +1,15 @@
 /** Lists the routes of a router that describe themselves, as the OpenAPI document names them. */
 import type { RouterRoute } from 'hono/types';
 import { descriptionOf } from '../../src/http/openapi/describe.ts';
-import type { RouteDescription } from '../../src/http/openapi/document.ts';
+import type { DescribedOperation } from '../../src/http/openapi/describe.ts';
 
-export interface DescribedRoute extends RouteDescription {
+export { SESSION_PATH } from '../../src/http/operations.ts';
+
+export interface DescribedRoute extends DescribedOperation {
   readonly method: string;
   /** `/agent/{name}/session`. */
   readonly path: string;
 }
-
-/** The path of a session's own router in the document. */
-export const SESSION_PATH = '/agent/session/:id';
 
 /** @param prefix prefix of the router's paths */
 export function describedRoutes(

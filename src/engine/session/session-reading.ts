@@ -12,7 +12,7 @@
 import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
-import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
+import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -70,8 +70,12 @@ export class SessionReading {
     return answer.text;
   }
 
-  /** A run as one JSON document (`RunResult`), in pieces. */
-  async *result(run: RunRecord): AsyncGenerator<string> {
+  /**
+   * A run as one JSON document (`RunResult`), in pieces.
+   *
+   * @param view the part of each event that the reader may have; null: all of it
+   */
+  async *result(run: RunRecord, view: EventView | null = null): AsyncGenerator<string> {
     const fold = new RunFold(run.status);
     await this.#each(run, fold);
     const { responses, actions, response, outputsSeq, ...rest } = fold.outline;
@@ -86,7 +90,9 @@ export class SessionReading {
     yield '],"actions":[';
     for (const [index, { action, outputSeq, parametersSeq }] of actions.entries()) {
       const { id, name, type, mode, status: end, ...more } = action;
-      const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq, 'action_completed'));
+      const ended = outputSeq === null ? null : this.#required(outputSeq, 'action_completed');
+      const shown = ended === null || view === null ? ended : view(ended);
+      const output = shown?.type === 'action_completed' ? outputJson(shown) : 'null';
       const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq)) });
       const text = `${head},"output":${output},${JSON.stringify(more).slice(1)}`;
       yield `${index === 0 ? '' : ','}${text}`;
@@ -219,19 +225,22 @@ export class SessionReading {
   /**
    * Everything of the session that is durable, as JSON Lines: its record, its seeded history, its runs, all events in
    * order, its variables.
+   *
+   * @param view the part of each event that the reader may have; null: all of it
    */
-  export(variables: VariablesSnapshot): AsyncGenerator<string> {
+  export(variables: VariablesSnapshot, view: EventView | null): AsyncGenerator<string> {
     // All other runs have ended.
     const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
-    return this.#export(variables, going, this.#journal.runs.count);
+    return this.#export(variables, view, going, this.#journal.runs.count);
   }
 
   async *#export(
     variables: VariablesSnapshot,
+    view: EventView | null,
     going: ReadonlyMap<number, RunRecord>,
     runCount: number,
   ): AsyncGenerator<string> {
-    const { owner: _owner, ...session } = this.#record;
+    const { owner: _owner, incarnation: _incarnation, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
     for (let id = 1; id <= this.#journal.seeded.count; id += 1) {
       const { message, chars } = this.#journal.seeded.get(id);
@@ -248,8 +257,9 @@ export class SessionReading {
     for (let after = 0; after < this.#until;) {
       const page = this.#journal.page(after, this.#until);
       for (const event of page) {
-        const line = encodeEvent(event);
-        yield `${line}\n`;
+        const shown = view === null ? event : view(event);
+        const line = shown === null ? '' : `${encodeEvent(shown)}\n`;
+        if (line !== '') yield line;
         this.slices.count(line.length + limits.eventChars);
       }
       after = page.at(-1)?.seq ?? Infinity;

@@ -17,7 +17,7 @@
  *  3. The checks of a message and the creation of its run happen synchronously.
  */
 import { EngineError } from '../../domain/errors.ts';
-import type { SessionEvent, TextPatch } from '../../domain/event.ts';
+import type { EventView, SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
@@ -423,8 +423,8 @@ export class Session {
   }
 
   /** Everything of the session that is durable, as JSON Lines. */
-  export(): AsyncIterable<string> {
-    return this.read().export(this.#memory.variables.snapshot());
+  export(view: EventView | null = null): AsyncIterable<string> {
+    return this.read().export(this.#memory.variables.snapshot(), view);
   }
 
   /** The session's variables as one JSON document, in pieces. */

@@ -1,35 +1,71 @@
 /**
- * Descriptions of routes, declared with each route: `app.get('/runs', describe({ summary: '…' }), handler)` (H4).
+ * Registers the operations of the table (operations.ts) as routes, with the descriptions of their requests and responses:
+ * `operation(app, 'GET /agents', { response }, handler)` (H4, T1).
  *
  * A description defines the route's operation in the OpenAPI document, and its query parameters. It adds one call to a
  * request; schemas are converted when the document is requested.
  */
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context, Env, Handler, Hono, MiddlewareHandler } from 'hono';
 import { uniqueSymbol } from 'hono-openapi';
 import { matchedRoutes } from 'hono/route';
 import { EngineError } from '../../domain/errors.ts';
 import type { RequestHeader } from '../headers.ts';
+import { SESSION_PATH } from '../operations.ts';
+import type { OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
 import { operationOf } from './document.ts';
 import type { RouteDescription } from './document.ts';
 
-const descriptions = new WeakMap<object, RouteDescription>();
+/** A description, with the operation's row of the table. */
+export interface DescribedOperation extends RouteDescription {
+  readonly operation: OperationName;
+}
+
+const descriptions = new WeakMap<object, DescribedOperation>();
+
+type PathOf<Name extends OperationName> = Name extends `${string} ${infer Path}` ? Path : never;
+type SessionOperation = Extract<OperationName, `${string} ${typeof SESSION_PATH}${string}`>;
+/** Relative to the session. */
+type InnerPathOf<Name extends SessionOperation> =
+  PathOf<Name> extends `${typeof SESSION_PATH}${infer Rest}` ? (Rest extends '' ? '/' : Rest) : never;
+
+/** Registers an operation of the table. There is no other way to register a route for clients. */
+export function operation<E extends Env, const Name extends OperationName>(
+  app: Hono<E>,
+  name: Name,
+  description: RouteDescription,
+  handler: Handler<E, PathOf<Name>>,
+): void {
+  const [method = '', path = ''] = name.split(' ');
+  app.on(method, path, described(name, description), handler as Handler<E>);
+}
+
+/** Registers an operation of a session in the router of its object, whose paths are relative to the session. */
+export function sessionOperation<E extends Env, const Name extends SessionOperation>(
+  app: Hono<E>,
+  name: Name,
+  description: RouteDescription,
+  handler: Handler<E, InnerPathOf<Name>>,
+): void {
+  const [method = '', path = ''] = name.split(' ');
+  app.on(method, path.slice(SESSION_PATH.length) || '/', described(name, description), handler as Handler<E>);
+}
 
 /** hono-openapi's `describeRoute`, but the operation is created only with the document. */
-export function describe(description: RouteDescription): MiddlewareHandler {
-  let operation: ReturnType<typeof operationOf> | null = null;
+function described(name: OperationName, description: RouteDescription): MiddlewareHandler {
+  let created: ReturnType<typeof operationOf> | null = null;
   const lazy = {
     get spec() {
-      return (operation ??= operationOf(description));
+      return (created ??= operationOf(name, description));
     },
   };
-  const described: MiddlewareHandler = (_c, next) => next();
-  descriptions.set(described, description);
-  return Object.assign(described, { [uniqueSymbol]: lazy });
+  const middleware: MiddlewareHandler = (_c, next) => next();
+  descriptions.set(middleware, { ...description, operation: name });
+  return Object.assign(middleware, { [uniqueSymbol]: lazy });
 }
 
 /** The description of a route; undefined for handlers and other middleware. */
-export function descriptionOf(route: { readonly handler: object }): RouteDescription | undefined {
+export function descriptionOf(route: { readonly handler: object }): DescribedOperation | undefined {
   return descriptions.get(route.handler);
 }
 

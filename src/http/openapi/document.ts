@@ -3,8 +3,18 @@ import type { Env, Hono } from 'hono';
 import { generateSpecs } from 'hono-openapi';
 import type { DescribeRouteOptions } from 'hono-openapi';
 import * as z from 'zod';
-import { eventsHeaders, fileHeaders, headerObjects, headerParameters, problemHeaders, runHeaders } from '../headers.ts';
+import {
+  eventsHeaders,
+  fileHeaders,
+  headerObjects,
+  headerParameters,
+  problemHeaders,
+  runHeaders,
+  webhookSignature,
+} from '../headers.ts';
 import type { RequestHeader, ResponseHeader } from '../headers.ts';
+import { OPERATIONS, SESSION_PATH } from '../operations.ts';
+import type { Operation, OperationName } from '../operations.ts';
 import { noQuery, queryParameters } from '../query.ts';
 import type { Query } from '../query.ts';
 import { problem, sessionEvent } from '../responses/common.ts';
@@ -12,9 +22,8 @@ import { runResult } from '../responses/runs.ts';
 import { manifestFilesBody } from '../schemas.ts';
 import { componentSchemas, responseSchema } from './response-schemas.ts';
 
-/** The request and the response of a route. */
+/** The request and the response of an operation. */
 export interface RouteDescription {
-  readonly summary: string;
   /** Its query parameters. Default: none. */
   readonly query?: Query;
   /** The request headers that it reads. Default: none. */
@@ -63,12 +72,13 @@ export async function openApiDocument<E extends Env>(app: Hono<E>, version: stri
         version,
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      security: [{ apiKey: [] }, { sessionToken: [] }, { sessionTokenInQuery: [] }, {}],
       components: {
         securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer' },
-          sessionToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
-          sessionTokenInQuery: { type: 'apiKey', in: 'query', name: 'token' },
+          apiKey: { type: 'http', scheme: 'bearer', description: 'A key of `API_KEYS`; listed: its role' },
+          sessionToken: { ...TOKEN, description: 'A token for one session; listed: a scope that suffices' },
+          userToken: { ...TOKEN, description: 'A token for the sessions of one user; listed: a scope that suffices' },
+          tokenInQuery: { type: 'apiKey', in: 'query', name: 'token', description: 'Either token, in the URL' },
+          signature: { type: 'apiKey', in: 'header', name: webhookSignature.name },
         },
         schemas: componentSchemas(),
       },
@@ -76,9 +86,25 @@ export async function openApiDocument<E extends Env>(app: Hono<E>, version: stri
   });
 }
 
-/** A description as an operation of the document, without its path parameters. */
-export function operationOf(description: RouteDescription): DescribeRouteOptions {
-  const { summary, query = noQuery, headers = [], status = 200, further = [], run = false } = description;
+const TOKEN = { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } as const;
+
+/** Who may call an operation, as alternatives: roles of keys, and scopes of tokens. An empty one: anyone. */
+function securityOf(name: OperationName): Record<string, string[]>[] {
+  const { open, role, scopes = [] }: Operation = OPERATIONS[name];
+  if (open !== undefined) return [open === 'anyone' ? {} : { signature: [] }];
+  const kinds = name.includes(` ${SESSION_PATH}`)
+    ? ['sessionToken', 'userToken', 'tokenInQuery']
+    : ['userToken', 'tokenInQuery'];
+  return [
+    { apiKey: role === undefined ? [] : ['admin'] },
+    ...kinds.flatMap((kind) => scopes.map((scope) => ({ [kind]: [scope] }))),
+  ];
+}
+
+/** An operation of the document, without its path parameters. */
+export function operationOf(name: OperationName, description: RouteDescription): DescribeRouteOptions {
+  const { summary } = OPERATIONS[name];
+  const { query = noQuery, headers = [], status = 200, further = [], run = false } = description;
   const document = description.response ?? runResult;
   const content = requestContent(description);
   const found = responseHeadersOf(description);
@@ -90,6 +116,7 @@ export function operationOf(description: RouteDescription): DescribeRouteOptions
   });
   return {
     summary,
+    security: securityOf(name),
     parameters: [...queryParameters(query), ...headerParameters(headers)],
     ...(Object.keys(content).length === 0 ? {} : { requestBody: { content } }),
     responses: {

@@ -5,7 +5,7 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { messageResult } from '../responses/runs.ts';
 import { validate } from '../schemas.ts';
 import * as answers from './answers.ts';
@@ -39,29 +39,19 @@ export function agentRoutes(gateway: Gateway): Hono<EdgeEnv> {
     throw new EngineError('unknown_session', message);
   };
 
-  app.get(
-    '/api/v1/agents',
-    describe({ summary: 'List the names of the agents in the catalogue', response: answers.agentNames }),
-    async (c) => c.json((await gateway.agents(c.get('principal').owner)).map(({ name }) => name)),
+  operation(app, 'GET /api/v1/agents', { response: answers.agentNames }, async (c) =>
+    c.json((await gateway.agents(c.get('principal').owner)).map(({ name }) => name)),
   );
-  app.post(
-    '/api/v1/agents/:name/prompt',
-    describe({
-      summary: 'Send a message to an agent; the answer is one document',
-      body: promptBody,
-      response: messageResult,
-      run: true,
-    }),
+  operation(
+    app,
+    'POST /api/v1/agents/:name/prompt',
+    { body: promptBody, response: messageResult, run: true },
     async (c) => await prompt(c, c.req.param('name'), false),
   );
-  app.post(
-    '/api/v1/agents/:name/stream',
-    describe({
-      summary: 'Send a message to an agent; the answer is a stream of the run’s events',
-      body: promptBody,
-      run: true,
-      media: 'events',
-    }),
+  operation(
+    app,
+    'POST /api/v1/agents/:name/stream',
+    { body: promptBody, run: true, media: 'events' },
     async (c) => await prompt(c, c.req.param('name'), true),
   );
   return app;

@@ -4,7 +4,7 @@
  *
  * The journal is the only source. At most one generation is in memory.
  */
-import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
 
@@ -23,26 +23,30 @@ const EVENTS: readonly EventType[] = [
 ];
 
 /** The document of a run (H7) with `chunks` as its last member, in pieces. */
-export async function* withChunks(reading: SessionReading, run: RunRecord): AsyncGenerator<string> {
+export async function* withChunks(
+  reading: SessionReading,
+  run: RunRecord,
+  view: EventView | null,
+): AsyncGenerator<string> {
   let held = '';
-  for await (const piece of reading.result(run)) {
+  for await (const piece of reading.result(run, view)) {
     if (held !== '') yield held;
     held = piece;
   }
   // The last piece ends with the closing brace of the document.
   yield `${held.slice(0, -1)},"chunks":[`;
-  for await (const chunk of chunksOf(reading.events(run, EVENTS))) yield `${JSON.stringify(chunk)},`;
+  for await (const chunk of chunksOf(reading.events(run, EVENTS), view)) yield `${JSON.stringify(chunk)},`;
   yield `${JSON.stringify(lastChunk(run, reading.failure(run)))}]}`;
 }
 
 /** @param events of one run, oldest first */
-async function* chunksOf(events: AsyncIterable<SessionEvent>): AsyncGenerator<Chunk> {
+async function* chunksOf(events: AsyncIterable<SessionEvent>, view: EventView | null): AsyncGenerator<Chunk> {
   let generation = new GenerationChunks();
   for await (const event of events) {
     if (event.type === 'iteration_started') {
       yield* generation.chunks;
       generation = new GenerationChunks();
-    } else generation.add(event);
+    } else if (view === null || view(event) !== null) generation.add(event);
   }
   yield* generation.chunks;
 }

@@ -10,7 +10,7 @@ import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import type { ManifestHost } from '../manifest-host.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { recordOf, requireWorkflow } from '../routes/workflows.ts';
 import type { WorkflowHost } from '../routes/workflows.ts';
 import { validate } from '../schemas.ts';
@@ -24,49 +24,37 @@ export function executeRoutes(gateway: Gateway, workflows: WorkflowHost, manifes
   const app = new Hono<EdgeEnv>();
   const response = { response: answers.execution, run: true } as const;
 
-  app.post(
-    '/execute/tool',
-    describe({ summary: 'Call a tool of an agent; the answer has its result', body: toolBody, ...response }),
-    async (c) => {
-      const body = validate(toolBody, await readJson(c.req.raw));
-      const { context, parameters } = body;
-      const name = body.tool_name ?? body.name ?? '';
-      const agent = await agentWith(name, body.agent, c.get('principal').owner);
-      const session = { agent, ...sessionOf(context), kind: 'execution' } as const;
-      const { session_id: id } = await gateway.createSession(c.get('principal'), session, {});
-      return await work(c, id, { type: 'program', text: programOf(name, parameters, timeoutOf(context)) });
-    },
-  );
+  operation(app, 'POST /execute/tool', { body: toolBody, ...response }, async (c) => {
+    const body = validate(toolBody, await readJson(c.req.raw));
+    const { context, parameters } = body;
+    const name = body.tool_name ?? body.name ?? '';
+    const agent = await agentWith(name, body.agent, c.get('principal').owner);
+    const session = { agent, ...sessionOf(context), kind: 'execution' } as const;
+    const { session_id: id } = await gateway.createSession(c.get('principal'), session, {});
+    return await work(c, id, { type: 'program', text: programOf(name, parameters, timeoutOf(context)) });
+  });
 
-  app.post(
-    '/execute/agent',
-    describe({ summary: 'Send a message to an agent in a new session', body: agentBody, ...response }),
-    async (c) => {
-      const body = validate(agentBody, await readJson(c.req.raw));
-      const agent = body.agent_name ?? body.name ?? '';
-      await gateway.requireAgent(agent, c.get('principal').owner);
-      const content = messageOf(body.input_data ?? body.input ?? '');
-      if (content.trim() === '') throw new EngineError('invalid_request', '"input_data": a message must not be empty');
-      const session = { agent, ...sessionOf(body.context), kind: 'chat' } as const;
-      const { session_id: id } = await gateway.createSession(c.get('principal'), session, {});
-      return await work(c, id, { type: 'message', content });
-    },
-  );
+  operation(app, 'POST /execute/agent', { body: agentBody, ...response }, async (c) => {
+    const body = validate(agentBody, await readJson(c.req.raw));
+    const agent = body.agent_name ?? body.name ?? '';
+    await gateway.requireAgent(agent, c.get('principal').owner);
+    const content = messageOf(body.input_data ?? body.input ?? '');
+    if (content.trim() === '') throw new EngineError('invalid_request', '"input_data": a message must not be empty');
+    const session = { agent, ...sessionOf(body.context), kind: 'chat' } as const;
+    const { session_id: id } = await gateway.createSession(c.get('principal'), session, {});
+    return await work(c, id, { type: 'message', content });
+  });
 
-  app.post(
-    '/execute/workflow',
-    describe({ summary: 'Run a workflow; the answer has its outputs', body: workflowStartBody, ...response }),
-    async (c) => {
-      const body = validate(workflowStartBody, await readJson(c.req.raw));
-      const { owner } = c.get('principal');
-      const workflow = await requireWorkflow(workflows, body.workflow_name ?? body.name ?? '', owner);
-      const inputs = body.input_data ?? body.input ?? {};
-      checkInputs(workflow, inputs);
-      const record = recordOf(workflows, workflow.name, owner, await workflows.newSessionId());
-      await workflows.create({ ...record, ...sessionOf(body.context) });
-      return await work(c, record.session_id, { type: 'workflow', inputs });
-    },
-  );
+  operation(app, 'POST /execute/workflow', { body: workflowStartBody, ...response }, async (c) => {
+    const body = validate(workflowStartBody, await readJson(c.req.raw));
+    const { owner } = c.get('principal');
+    const workflow = await requireWorkflow(workflows, body.workflow_name ?? body.name ?? '', owner);
+    const inputs = body.input_data ?? body.input ?? {};
+    checkInputs(workflow, inputs);
+    const record = recordOf(workflows, workflow.name, owner, await workflows.newSessionId());
+    await workflows.create({ ...record, ...sessionOf(body.context) });
+    return await work(c, record.session_id, { type: 'workflow', inputs });
+  });
 
   /** The agent to call a tool with. @throws EngineError `unknown_manifest` if it does not import the tool */
   const agentWith = async (tool: string, given: string | undefined, owner: string | null): Promise<string> => {

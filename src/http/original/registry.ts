@@ -6,19 +6,10 @@ import { limits } from '../../domain/limits.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
 import type { ManifestHost } from '../manifest-host.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { filesQuery } from '../query.ts';
 import { manifestDetail } from '../responses/manifests.ts';
-import {
-  detailJson,
-  kindOf,
-  list,
-  pathOf,
-  readFiles,
-  reportJson,
-  requireAdmin,
-  requireLoaded,
-} from '../routes/manifests.ts';
+import { detailJson, kindOf, list, pathOf, readFiles, reportJson, requireLoaded } from '../routes/manifests.ts';
 import { validate } from '../schemas.ts';
 import * as answers from './answers.ts';
 import { parseBody } from './bodies.ts';
@@ -33,73 +24,49 @@ const KINDS = [
 export function registryRoutes(host: ManifestHost): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.get(
-    '/registry/status',
-    describe({ summary: 'Count the manifests in the catalogue', response: answers.registryStatus }),
-    async (c) => {
-      const found = await list(host, c.get('principal'), null);
-      const counts = KINDS.map(([plural, kind]) => [plural, found.filter((one) => one.kind === kind).length] as const);
-      const times = found.flatMap(({ updated_at: time }) => (time === null ? [] : [time]));
-      return c.json({
-        total_manifests: counts.reduce((sum, [, count]) => sum + count, 0),
-        by_type: Object.fromEntries(counts),
-        last_updated: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
-      });
-    },
-  );
+  operation(app, 'GET /registry/status', { response: answers.registryStatus }, async (c) => {
+    const found = await list(host, c.get('principal'), null);
+    const counts = KINDS.map(([plural, kind]) => [plural, found.filter((one) => one.kind === kind).length] as const);
+    const times = found.flatMap(({ updated_at: time }) => (time === null ? [] : [time]));
+    return c.json({
+      total_manifests: counts.reduce((sum, [, count]) => sum + count, 0),
+      by_type: Object.fromEntries(counts),
+      last_updated: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
+    });
+  });
 
   for (const [plural, kind, response] of KINDS) {
-    app.get(
-      `/registry/${plural}`,
-      describe({ summary: `List the ${plural} in the catalogue, and their names`, response }),
-      async (c) => {
-        const manifests = await list(host, c.get('principal'), kind);
-        return c.json({ [capitalized(kind)]: manifests.map(({ name }) => name), manifests });
-      },
-    );
+    operation(app, `GET /registry/${plural}`, { response }, async (c) => {
+      const manifests = await list(host, c.get('principal'), kind);
+      return c.json({ [capitalized(kind)]: manifests.map(({ name }) => name), manifests });
+    });
   }
 
-  app.get(
-    '/registry/manifest/:kind/:name',
-    describe({ summary: 'Get one manifest, as from `/manifests/{kind}/{name}`', response: manifestDetail }),
-    async (c) => {
-      const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
-      return c.json(detailJson(await host.get(c.get('principal').owner, ref, {})));
-    },
-  );
+  operation(app, 'GET /registry/manifest/:kind/:name', { response: manifestDetail }, async (c) => {
+    const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
+    return c.json(detailJson(await host.get(c.get('principal').owner, ref, {})));
+  });
 
-  app.get(
-    '/registry/dependencies/:kind/:name',
-    describe({ summary: 'Get the names that a manifest imports', response: answers.dependencies }),
+  operation(app, 'GET /registry/dependencies/:kind/:name', { response: answers.dependencies }, async (c) => {
+    const { owner } = c.get('principal');
+    const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
+    const id = `${ref.kind}/${ref.name}`;
+    const { edges, nodes } = (await host.graph(owner)).graph;
+    if (!nodes.some((node) => node.id === id)) {
+      throw new EngineError('unknown_manifest', `There is no ${ref.kind} "${ref.name.slice(0, limits.excerptChars)}"`);
+    }
+    const imports = edges.filter(({ from, how }) => from === id && how === 'import').map(({ to }) => to);
+    const named = (kind: ManifestKind): string[] =>
+      imports.filter((to) => to.startsWith(`${kind}/`)).map((to) => to.slice(kind.length + 1));
+    return c.json({ dependencies: Object.fromEntries(KINDS.map(([plural, kind]) => [plural, named(kind)])) });
+  });
+
+  operation(
+    app,
+    'POST /manifests/upload',
+    { yaml: 'folder', query: filesQuery, further: [207], response: answers.uploaded },
     async (c) => {
       const { owner } = c.get('principal');
-      const ref = { kind: kindOf(c.req.param('kind').toLowerCase()), name: c.req.param('name') };
-      const id = `${ref.kind}/${ref.name}`;
-      const { edges, nodes } = (await host.graph(owner)).graph;
-      if (!nodes.some((node) => node.id === id)) {
-        throw new EngineError(
-          'unknown_manifest',
-          `There is no ${ref.kind} "${ref.name.slice(0, limits.excerptChars)}"`,
-        );
-      }
-      const imports = edges.filter(({ from, how }) => from === id && how === 'import').map(({ to }) => to);
-      const named = (kind: ManifestKind): string[] =>
-        imports.filter((to) => to.startsWith(`${kind}/`)).map((to) => to.slice(kind.length + 1));
-      return c.json({ dependencies: Object.fromEntries(KINDS.map(([plural, kind]) => [plural, named(kind)])) });
-    },
-  );
-
-  app.post(
-    '/manifests/upload',
-    describe({
-      summary: 'Upload manifests, as with `POST /manifests` (role admin)',
-      yaml: 'folder',
-      query: filesQuery,
-      further: [207],
-      response: answers.uploaded,
-    }),
-    async (c) => {
-      const { owner } = requireAdmin(c.get('principal'));
       const posted = await readFiles(c.req.raw);
       const report = reportJson(await host.upload(owner, posted.files), posted);
       requireLoaded(report);
@@ -107,20 +74,12 @@ export function registryRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.post(
-    '/manifests/parse',
-    describe({
-      summary: 'Validate the text of a manifest without storing it',
-      body: parseBody,
-      response: answers.parsed,
-    }),
-    async (c) => {
-      const { content } = validate(parseBody, await readJson(c.req.raw));
-      const file = { path: pathOf(content), text: content, isAlone: true };
-      const report = reportJson(await host.validate(c.get('principal').owner, [file]));
-      return c.json({ valid: report.problems.length === 0, ...firstOf(report), ...report });
-    },
-  );
+  operation(app, 'POST /manifests/parse', { body: parseBody, response: answers.parsed }, async (c) => {
+    const { content } = validate(parseBody, await readJson(c.req.raw));
+    const file = { path: pathOf(content), text: content, isAlone: true };
+    const report = reportJson(await host.validate(c.get('principal').owner, [file]));
+    return c.json({ valid: report.problems.length === 0, ...firstOf(report), ...report });
+  });
 
   return app;
 }

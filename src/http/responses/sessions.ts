@@ -2,7 +2,8 @@
 import * as z from 'zod';
 import type { ArtifactEntry } from '../../domain/artifact.ts';
 import { json, jsonObject } from '../../domain/event-schemas.ts';
-import { SCOPES } from '../tokens.ts';
+import { SCOPES } from '../operations.ts';
+import { SURFACES } from '../tokens.ts';
 import {
   actionId,
   at,
@@ -69,6 +70,15 @@ export const token = z.object({
   token: text('The token; send it as `Authorization: Bearer <token>`'),
   session_id: sessionId,
   scopes: z.array(z.enum(SCOPES)).describe('What the token allows'),
+  expires_at: at,
+});
+
+export const userToken = z.object({
+  token: token.shape.token,
+  user_id: text('The user'),
+  agents: z.array(z.string()).nullable().describe('The agents that it may use; null: all of the namespace'),
+  surfaces: z.array(z.enum(SURFACES)).describe('The protocols that it may use'),
+  scopes: token.shape.scopes,
   expires_at: at,
 });
 

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { approvalsPage } from '../approvals-page.ts';
 import type { EdgeEnv } from '../gateway.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { approvalsQuery } from '../query.ts';
 import * as answers from '../responses/approvals.ts';
 
@@ -15,14 +15,8 @@ export type ApprovalsOf = (
 
 export function approvalRoutes(approvals: ApprovalsOf): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
-  app.get(
-    '/approvals',
-    describe({
-      summary: 'List the approval requests of all sessions that wait for a decision, oldest first',
-      query: approvalsQuery,
-      response: answers.approvals,
-    }),
-    async (c) => c.json(await approvals(c.get('principal').owner, approvalsPage(c.req.url))),
+  operation(app, 'GET /approvals', { query: approvalsQuery, response: answers.approvals }, async (c) =>
+    c.json(await approvals(c.get('principal').owner, approvalsPage(c.req.url))),
   );
   return app;
 }

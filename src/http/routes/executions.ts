@@ -6,9 +6,9 @@ import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ExecutionKind, RunStatus } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
-import type { Principal } from '../auth.ts';
+import type { Caller } from '../access.ts';
 import { readProtocolBody, readText } from '../body.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { unknownExecution, whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts';
@@ -85,22 +85,13 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     run: true,
     media: 'events',
   } as const;
-  app.post('/execute/direct', describe({ summary: 'Run protocol text without a model', ...execution }), execute);
-  app.post(
-    '/execute/streaming_protocol',
-    describe({ summary: 'Run protocol text without a model; a text/plain body may be streamed', ...execution }),
-    execute,
-  );
+  operation(app, 'POST /execute/direct', { ...execution }, execute);
+  operation(app, 'POST /execute/streaming_protocol', { ...execution }, execute);
 
-  app.post(
-    '/plan',
-    describe({
-      summary: 'Plan protocol text without running it: actions, waves, estimates',
-      body: planBody,
-      plainText: true,
-      query: planQuery,
-      response: answers.plan,
-    }),
+  operation(
+    app,
+    'POST /plan',
+    { body: planBody, plainText: true, query: planQuery, response: answers.plan },
     async (c) => {
       const query = readQuery(planQuery, c.req.url);
       const posted = await readProtocolBody(c.req.raw);
@@ -119,40 +110,30 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     },
   );
 
-  app.get(
-    '/executions',
-    describe({
-      summary: 'List ended and waiting runs of all sessions, newest first: executions, workflows and messages',
-      query: executionsQuery,
-      response: answers.executions,
-    }),
-    async (c) => {
-      const { status = null, limit = limits.pageRows, before, ...rest } = readQuery(executionsQuery, c.req.url);
-      const kind = kindOf(rest);
-      const [at = '', id = ''] = before?.split('-', 2) ?? [];
-      const found = await executions(c.get('principal').owner, {
-        limit: limit + 1,
-        before: before === undefined ? null : { at: Number(at), id },
-        status,
-        kind,
-      });
-      const page = found.slice(0, limit);
-      const last = found.length > limit ? page.at(-1) : undefined;
-      return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
-    },
-  );
-  app.get('/executions/:id', describe({ summary: 'Get one execution', response: answers.runResult }), (c) => {
+  operation(app, 'GET /executions', { query: executionsQuery, response: answers.executions }, async (c) => {
+    const { status = null, limit = limits.pageRows, before, ...rest } = readQuery(executionsQuery, c.req.url);
+    const kind = kindOf(rest);
+    const [at = '', id = ''] = before?.split('-', 2) ?? [];
+    const found = await executions(c.get('principal').owner, {
+      limit: limit + 1,
+      before: before === undefined ? null : { at: Number(at), id },
+      status,
+      kind,
+    });
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
+  });
+  operation(app, 'GET /executions/:id', { response: answers.runResult }, (c) => {
     const id = c.req.param('id');
     const path = id.startsWith('run_') ? `/runs/${encodeURIComponent(id)}` : '/-/latest-run';
     return toExecution(id, path, c.req.raw, c.get('principal'));
   });
-  app.post(
-    '/executions/:id/cancel',
-    describe({ summary: 'Cancel an execution', body: cancelBody, response: answers.cancelled }),
-    async (c) => toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
+  operation(app, 'POST /executions/:id/cancel', { body: cancelBody, response: answers.cancelled }, async (c) =>
+    toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
   );
 
-  const toExecution = async (id: string, path: string, request: Request, principal: Principal): Promise<Response> => {
+  const toExecution = async (id: string, path: string, request: Request, principal: Caller): Promise<Response> => {
     const response = await gateway.forward(await gateway.requireExecution(id), path, request, principal);
     if (response.status === 404) throw unknownExecution(id);
     return response;

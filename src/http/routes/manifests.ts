@@ -16,7 +16,7 @@ import type { Principal } from '../auth.ts';
 import { parseBody, readJson, readText } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
 import type { ManifestHost } from '../manifest-host.ts';
-import { accepts, describe } from '../openapi/describe.ts';
+import { accepts, operation } from '../openapi/describe.ts';
 import { readForm } from '../multipart.ts';
 import { filesQuery, manifestQuery, readQuery } from '../query.ts';
 import * as answers from '../responses/manifests.ts';
@@ -25,33 +25,19 @@ import { manifestFilesBody, validate } from '../schemas.ts';
 export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.get(
-    '/manifests',
-    describe({ summary: 'List all manifests in the catalogue', response: answers.manifests }),
-    async (c) => c.json({ manifests: await list(host, c.get('principal'), null) }),
+  operation(app, 'GET /manifests', { response: answers.manifests }, async (c) =>
+    c.json({ manifests: await list(host, c.get('principal'), null) }),
   );
 
-  app.get(
-    '/manifests/graph',
-    describe({
-      summary: 'Get the dependency graph of the catalogue; as text with `Accept: text/plain`',
-      response: answers.manifestGraph,
-      text: 'text/plain',
-    }),
-    async (c) => {
-      const { graph, text } = await host.graph(c.get('principal').owner);
-      return accepts(c, 'text/plain') ? c.text(text) : c.json(graph);
-    },
-  );
+  operation(app, 'GET /manifests/graph', { response: answers.manifestGraph, text: 'text/plain' }, async (c) => {
+    const { graph, text } = await host.graph(c.get('principal').owner);
+    return accepts(c, 'text/plain') ? c.text(text) : c.json(graph);
+  });
 
-  app.post(
-    '/manifests/validate',
-    describe({
-      summary: 'Validate manifests without storing them',
-      yaml: 'folder',
-      query: filesQuery,
-      response: answers.manifestCheck,
-    }),
+  operation(
+    app,
+    'POST /manifests/validate',
+    { yaml: 'folder', query: filesQuery, response: answers.manifestCheck },
     async (c) => {
       const posted = await readFiles(c.req.raw);
       const report = reportJson(await host.validate(c.get('principal').owner, posted.files), posted);
@@ -59,17 +45,12 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.put(
-    '/manifests',
-    describe({
-      summary:
-        'Replace the catalogue with a folder of manifests and the files that they name; all or nothing (role admin)',
-      yaml: 'folder',
-      query: filesQuery,
-      response: answers.manifestReplacement,
-    }),
+  operation(
+    app,
+    'PUT /manifests',
+    { yaml: 'folder', query: filesQuery, response: answers.manifestReplacement },
     async (c) => {
-      const principal = requireAdmin(c.get('principal'));
+      const principal = c.get('principal');
       const posted = await readFiles(c.req.raw);
       if (posted.problems.length > 0) throw refusal(posted);
       const report = await host.replace(principal.owner, posted.files);
@@ -77,19 +58,12 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.post(
-    '/manifests',
-    describe({
-      summary:
-        'Upload one manifest or a folder; manifests that do not load are reported, the others are stored (role admin)',
-      yaml: 'folder',
-      query: filesQuery,
-      status: 201,
-      further: [207],
-      response: answers.manifestReport,
-    }),
+  operation(
+    app,
+    'POST /manifests',
+    { yaml: 'folder', query: filesQuery, status: 201, further: [207], response: answers.manifestReport },
     async (c) => {
-      const principal = requireAdmin(c.get('principal'));
+      const principal = c.get('principal');
       const posted = await readFiles(c.req.raw);
       const report = reportJson(await host.upload(principal.owner, posted.files), posted);
       requireLoaded(report);
@@ -97,23 +71,14 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.get(
-    '/manifests/:kind',
-    describe({
-      summary: 'List manifests of one kind: agent, tool, relic, workflow, monument',
-      response: answers.manifests,
-    }),
-    async (c) => c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
+  operation(app, 'GET /manifests/:kind', { response: answers.manifests }, async (c) =>
+    c.json({ manifests: await list(host, c.get('principal'), kindOf(c.req.param('kind'))) }),
   );
 
-  app.get(
-    '/manifests/:kind/:name',
-    describe({
-      summary: 'Get one manifest with its versions; its source with `Accept: application/yaml`',
-      query: manifestQuery,
-      response: answers.manifestDetail,
-      text: 'application/yaml',
-    }),
+  operation(
+    app,
+    'GET /manifests/:kind/:name',
+    { query: manifestQuery, response: answers.manifestDetail, text: 'application/yaml' },
     async (c) => {
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const wanted = readQuery(manifestQuery, c.req.url);
@@ -127,17 +92,12 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.put(
-    '/manifests/:kind/:name',
-    describe({
-      summary: 'Upload one manifest, or a new version of it (role admin)',
-      yaml: 'one',
-      status: 201,
-      further: [200],
-      response: answers.manifestChange,
-    }),
+  operation(
+    app,
+    'PUT /manifests/:kind/:name',
+    { yaml: 'one', status: 201, further: [200], response: answers.manifestChange },
     async (c) => {
-      const principal = requireAdmin(c.get('principal'));
+      const principal = c.get('principal');
       const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
       const text = await readText(c.req.raw, limits.manifestBytes);
       const report = await host.put(principal.owner, ref, text);
@@ -146,16 +106,12 @@ export function manifestRoutes(host: ManifestHost): Hono<EdgeEnv> {
     },
   );
 
-  app.delete(
-    '/manifests/:kind/:name',
-    describe({ summary: 'Delete one manifest (role admin)', status: 204 }),
-    async (c) => {
-      const principal = requireAdmin(c.get('principal'));
-      const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
-      await host.remove(principal.owner, ref);
-      return c.body(null, 204);
-    },
-  );
+  operation(app, 'DELETE /manifests/:kind/:name', { status: 204 }, async (c) => {
+    const principal = c.get('principal');
+    const ref = { kind: kindOf(c.req.param('kind')), name: c.req.param('name') };
+    await host.remove(principal.owner, ref);
+    return c.body(null, 204);
+  });
 
   return app;
 }
@@ -224,11 +180,6 @@ export function kindOf(written: string): ManifestKind {
     'not_found',
     `"${written.slice(0, limits.excerptChars)}" is not a kind of manifest (known: ${MANIFEST_KINDS.join(', ')})`,
   );
-}
-
-export function requireAdmin(principal: Principal): Principal {
-  if (principal.role === 'admin') return principal;
-  throw new EngineError('forbidden', 'Changing manifests requires an API key with the role admin');
 }
 
 /** The posted files, and the issues of those that cannot be files of a folder. */

@@ -8,15 +8,15 @@ import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
 import { withChunks } from '../original/chunks.ts';
-import { accepts, describe, readHeader } from '../openapi/describe.ts';
+import { accepts, sessionOperation, readHeader } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { expiryOf, runResponse } from '../run-response.ts';
+import { runResponse } from '../run-response.ts';
 import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
-import { requireScope } from '../session-env.ts';
+import { grantOf, requireScope } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -33,16 +33,10 @@ export function checkMessage(content: string): void {
   throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
 }
 
-sessionActions.delete(
-  '/',
-  describe({
-    summary: 'Cancel all runs of the session and delete it; answers with JSON for `Accept: application/json`',
-    query: deleteQuery,
-    status: 204,
-    further: [200],
-    media: 'lines',
-    response: sessionsAnswers.endedSession,
-  }),
+sessionOperation(
+  sessionActions,
+  'DELETE /agent/session/:id',
+  { query: deleteQuery, status: 204, further: [200], media: 'lines', response: sessionsAnswers.endedSession },
   async (c) => {
     const { session, destroy } = c.env;
     const { session_id: id } = session.record;
@@ -56,17 +50,17 @@ sessionActions.delete(
   },
 );
 
-sessionActions.post(
-  '/message',
-  describe({
-    summary: 'Send a message; the response is a stream of the run’s events, or one document',
+sessionOperation(
+  sessionActions,
+  'POST /agent/session/:id/message',
+  {
     body: messageBody,
     query: messageQuery,
     headers: [idempotencyKey],
     response: runsAnswers.messageResult,
     run: true,
     media: 'events',
-  }),
+  },
   async (c) => {
     const { session } = c.env;
     void session.record;
@@ -86,9 +80,10 @@ sessionActions.post(
   },
 );
 
-sessionActions.post(
-  '/cancel',
-  describe({ summary: 'Cancel running and queued runs', body: cancelBody, response: runsAnswers.cancelled }),
+sessionOperation(
+  sessionActions,
+  'POST /agent/session/:id/cancel',
+  { body: cancelBody, response: runsAnswers.cancelled },
   async (c) => {
     const { session } = c.env;
     void session.record;
@@ -100,43 +95,36 @@ sessionActions.post(
   },
 );
 
-sessionActions.get(
-  '/approvals',
-  describe({
-    summary: 'List the approval requests that wait for a decision, oldest first, with those of its sub-agents',
-    query: approvalsQuery,
-    response: approvalsAnswers.approvals,
-  }),
+sessionOperation(
+  sessionActions,
+  'GET /agent/session/:id/approvals',
+  { query: approvalsQuery, response: approvalsAnswers.approvals },
   async (c) => {
     const { session, childApprovals } = c.env;
     void session.record;
     const page = approvalsPage(c.req.url);
     const wanted = { ...page, limit: page.limit + 1 };
-    // A session token cannot decide requests of other sessions.
-    const isToken = expiryOf(c) !== null;
-    const children = isToken ? [] : ((await childApprovals?.(wanted)) ?? []);
+    // A session token cannot decide requests of other sessions; a user token can, if it is for their agents.
+    const { incarnation, agents } = grantOf(c);
+    const all = incarnation === null ? ((await childApprovals?.(wanted)) ?? []) : [];
+    const children = agents === null ? all : all.filter(({ agent }) => agents.includes(agent));
     return c.json(approvalsDocument(mergeApprovals([session.openApprovals(wanted), children], wanted.limit), page));
   },
 );
-sessionActions.get(
-  '/approvals/:approval',
-  describe({
-    summary: 'Get an approval request: the complete call, its size and digest, and the decision',
-    response: approvalsAnswers.approval,
-  }),
+sessionOperation(
+  sessionActions,
+  'GET /agent/session/:id/approvals/:approval',
+  { response: approvalsAnswers.approval },
   (c) => {
     const { session } = c.env;
     void session.record;
     return c.json(session.approval(c.req.param('approval')));
   },
 );
-sessionActions.post(
-  '/approvals/:approval',
-  describe({
-    summary: 'Decide an approval request; the first decision counts, later ones get 409',
-    body: approvalBody,
-    response: approvalsAnswers.decision,
-  }),
+sessionOperation(
+  sessionActions,
+  'POST /agent/session/:id/approvals/:approval',
+  { body: approvalBody, response: approvalsAnswers.decision },
   async (c) => {
     const { session } = c.env;
     void session.record;

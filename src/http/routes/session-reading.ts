@@ -8,29 +8,27 @@ import type { SessionReading } from '../../engine/session/session-reading.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { artifactResponse } from '../artifact.ts';
 import { lastEventId, range } from '../headers.ts';
-import { describe, readHeader } from '../openapi/describe.ts';
+import { sessionOperation, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, historyQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { closedBy, expiryOf, runDocument } from '../run-response.ts';
+import { closedBy, expiryOf, runDocument, viewFor } from '../run-response.ts';
+import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
+import { isHiddenAction } from '../view.ts';
 
 export const sessionReading = new Hono<SessionEnv>();
 
-sessionReading.get('/', describe({ summary: 'Get the session', response: sessionsAnswers.session }), (c) =>
+sessionOperation(sessionReading, 'GET /agent/session/:id', { response: sessionsAnswers.session }, (c) =>
   c.json(sessionDocument(c.env.session)),
 );
 
-sessionReading.get(
-  '/events',
-  describe({
-    summary: 'Stream all events of the session, then live ones; resumable with Last-Event-ID',
-    query: eventsQuery,
-    headers: [lastEventId],
-    media: 'events',
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/events',
+  { query: eventsQuery, headers: [lastEventId], media: 'events' },
   (c) => {
     const { session, heartbeat, events } = c.env;
     void session.record;
@@ -46,19 +44,16 @@ sessionReading.get(
     }
     const expiry = expiryOf(c);
     const { slices } = session.read();
-    return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, slices }), {
+    return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, view: viewFor(c), slices }), {
       headers: SSE_HEADERS,
     });
   },
 );
 
-sessionReading.get(
-  '/history',
-  describe({
-    summary: 'List messages and answers in order: the newest page, or the page before a run or a seeded message',
-    query: historyQuery,
-    response: sessionsAnswers.history,
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/history',
+  { query: historyQuery, response: sessionsAnswers.history },
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
@@ -99,77 +94,61 @@ sessionReading.get(
   },
 );
 
-sessionReading.get(
-  '/transcript',
-  describe({
-    summary: 'Export completed runs as training examples in the chat format, one run per line',
-    query: transcriptQuery,
-    media: 'lines',
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/transcript',
+  { query: transcriptQuery, media: 'lines' },
   (c) => {
     readQuery(transcriptQuery, c.req.url);
     return new Response(textStream(c.env.session.transcript()), { headers: LINES_HEADERS });
   },
 );
 
-sessionReading.get(
-  '/export',
-  describe({
-    summary:
-      'Export the whole session, one JSON value per line: its record, seeded history, runs, events and variables',
-    media: 'lines',
-  }),
-  (c) => {
-    const { session } = c.env;
-    void session.record;
-    return new Response(textStream(session.export(), { closed: closedBy(c) }), { headers: LINES_HEADERS });
-  },
-);
+sessionOperation(sessionReading, 'GET /agent/session/:id/export', { media: 'lines' }, (c) => {
+  const { session } = c.env;
+  void session.record;
+  return new Response(textStream(session.export(viewFor(c)), { closed: closedBy(c) }), { headers: LINES_HEADERS });
+});
 
-sessionReading.get(
-  '/artifacts',
-  describe({
-    summary: 'List artifacts: large outputs and files of actions',
-    query: artifactsQuery,
-    response: sessionsAnswers.artifacts,
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/artifacts',
+  { query: artifactsQuery, response: sessionsAnswers.artifacts },
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
     const { artifacts, next } = await session.read().artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
-    return c.json({ session_id: id, artifacts, next });
+    const shown = viewFor(c) === null ? artifacts : artifacts.filter((one) => !isHiddenAction(one.action_name));
+    return c.json({ session_id: id, artifacts: shown, next });
   },
 );
-sessionReading.get(
-  '/artifacts/:artifact',
-  describe({ summary: 'Download an artifact, or a range of it', headers: [range], media: 'file', further: [206] }),
-  async (c) => artifactResponse(await c.env.session.read().artifact(c.req.param('artifact')), readHeader(c, range)),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/artifacts/:artifact',
+  { headers: [range], media: 'file', further: [206] },
+  async (c) => {
+    const artifact = await c.env.session.read().artifact(c.req.param('artifact'));
+    if (viewFor(c) === null || !isHiddenAction(artifact.action_name))
+      return artifactResponse(artifact, readHeader(c, range));
+    throw new EngineError('forbidden', 'Feeds require the scope "read"');
+  },
 );
 
-sessionReading.get(
-  '/feeds',
-  describe({
-    summary: 'List context feeds: definitions, latest values and errors',
-    response: sessionsAnswers.feeds,
-  }),
-  (c) => {
-    const { session } = c.env;
-    return c.json({ session_id: session.record.session_id, feeds: session.feeds() });
-  },
-);
-sessionReading.get(
-  '/state',
-  describe({ summary: 'Get the session variables', response: sessionsAnswers.state }),
+sessionOperation(sessionReading, 'GET /agent/session/:id/feeds', { response: sessionsAnswers.feeds }, (c) => {
+  const { session } = c.env;
+  return c.json({ session_id: session.record.session_id, feeds: session.feeds() });
+});
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/state',
+  { response: sessionsAnswers.state },
   async (c) => await jsonAnswer(c.env.session.state(), { closed: closedBy(c) }),
 );
 
-sessionReading.get(
-  '/runs',
-  describe({
-    summary: 'List runs of the session in order: the newest page, or the page before a run',
-    query: runsQuery,
-    response: runsAnswers.runs,
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/runs',
+  { query: runsQuery, response: runsAnswers.runs },
   (c) => {
     const { session } = c.env;
     void session.record;
@@ -184,24 +163,26 @@ sessionReading.get(
     return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
   },
 );
-sessionReading.get(
-  '/runs/:run',
-  describe({ summary: 'Get one run', response: runsAnswers.runResult }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/runs/:run',
+  { response: runsAnswers.runResult },
   async (c) => await runDocument(c, c.env.session.run(c.req.param('run'))),
 );
 
-sessionReading.get(
-  '/runs/:run/prompt',
-  describe({
-    summary: 'Get the messages that a run sent to the model; requires an admin key, or DEBUG_PROMPTS',
-    response: runsAnswers.prompt,
-  }),
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/runs/:run/prompt',
+  { response: runsAnswers.prompt },
   async (c) => {
     const { session } = c.env;
     const run = session.run(c.req.param('run'));
     return await jsonAnswer(session.read().prompt(run), { closed: closedBy(c) });
   },
 );
+
+/** Which incarnation a token is made for (T5). For the Worker only. */
+sessionReading.get(INCARNATION_PATH, (c) => c.json({ incarnation: c.env.session.record.incarnation ?? null }));
 
 /** The only run of an execution, or the latest run of a chat. For the Worker only. */
 sessionReading.get('/-/latest-run', async (c) => {
@@ -225,7 +206,7 @@ function numberIn(id: string | undefined): number | undefined {
 
 function sessionDocument(session: Session): Record<string, unknown> {
   const { record } = session;
-  const { owner: _owner, ...visible } = record;
+  const { owner: _owner, incarnation: _incarnation, ...visible } = record;
   const { startedAt, endedAt } = session.runs(1).at(-1) ?? { startedAt: record.created_at, endedAt: null };
   // A program and a workflow have no message of the user.
   const perRun = record.kind === 'execution' || record.workflow !== undefined ? 1 : 2;

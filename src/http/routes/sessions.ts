@@ -4,43 +4,41 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { admitHistory } from '../../policies/seeded-history.ts';
 import { readJson } from '../body.ts';
-import { describe } from '../openapi/describe.ts';
+import { operation } from '../openapi/describe.ts';
 import { whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
-import { createSessionBody, tokenBody, validate } from '../schemas.ts';
-import { allow, showsPrompt } from '../tokens.ts';
-import type { SessionTokens } from '../tokens.ts';
+import { createSessionBody, tokenBody, userTokenBody, validate } from '../schemas.ts';
+import { INCARNATION_PATH } from '../session-env.ts';
+import type { Token, Tokens } from '../tokens.ts';
 
 interface SessionRoutesOptions {
   readonly gateway: Gateway;
-  readonly tokens: SessionTokens;
+  readonly tokens: Tokens;
   readonly now: () => number;
-  /** Whether every key may read prompts; default: only admin keys. */
-  readonly debugPrompts?: boolean;
 }
 
-export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: SessionRoutesOptions): Hono<EdgeEnv> {
+export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.post(
-    '/agent/:name/session',
-    describe({
-      summary: 'Create a session with an agent',
-      body: createSessionBody,
-      status: 201,
-      response: answers.createdSession,
-    }),
+  operation(
+    app,
+    'POST /agent/:name/session',
+    { body: createSessionBody, status: 201, response: answers.createdSession },
     async (c) => {
       const name = c.req.param('name');
-      await gateway.requireAgent(name, c.get('principal').owner);
+      const principal = c.get('principal');
+      const { token } = principal;
+      if (token !== null) requireAgentOf(token, name);
+      await gateway.requireAgent(name, principal.owner);
       const body = validate(createSessionBody, await readJson(c.req.raw, limits.createBodyBytes));
       // It can contain anything, also what the agent never said.
-      if (body.history !== undefined && c.get('token') !== null) {
+      if (body.history !== undefined && token !== null) {
         throw new EngineError('forbidden', 'A history requires an API key');
       }
       const history = admitHistory(body.history ?? []);
+      const userId = token === null ? (body.user_id ?? null) : userOf(token, body.user_id);
       if (typeof body.agent_name === 'string' && body.agent_name !== name) {
         throw new EngineError(
           'invalid_request',
@@ -48,8 +46,8 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
         );
       }
       const record = await gateway.createSession(
-        c.get('principal'),
-        { agent: name, user_id: body.user_id ?? null, metadata: body.metadata ?? {}, kind: 'chat' },
+        principal,
+        { agent: name, user_id: userId, metadata: body.metadata ?? {}, kind: 'chat' },
         body.initial_state ?? {},
         history,
       );
@@ -60,28 +58,46 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
     },
   );
 
-  app.post(
-    '/agent/session/:id/tokens',
-    describe({
-      summary:
-        'Create a token for a browser: for this session, limited in time, with the scopes read, message, approve',
-      body: tokenBody,
-      query: tokensQuery,
-      status: 201,
-      response: answers.token,
-    }),
+  const expiryAfter = (seconds: number): number => (Math.floor(now() / 1_000) + seconds) * 1_000;
+
+  operation(
+    app,
+    'POST /tokens',
+    { body: userTokenBody, query: tokensQuery, status: 201, response: answers.userToken },
     async (c) => {
-      const token = c.get('token');
-      if (token !== null) allow(token, c.req.param('id'), 'POST', '/tokens');
+      const { owner } = c.get('principal');
+      const body = validate(userTokenBody, await readJson(c.req.raw));
+      const { user_id: userId, agents = null, surfaces, scopes } = body;
+      for (const name of agents ?? []) await gateway.requireAgent(name, owner);
+      const expiresAt = expiryAfter(body.expires_in);
+      const token = await tokens.issue({ type: 'user', userId, agents, surfaces, scopes, owner, expiresAt });
+      return c.json({ token, user_id: userId, agents, surfaces, scopes, expires_at: expiresAt }, 201, {
+        'cache-control': 'no-store',
+      });
+    },
+  );
+
+  operation(
+    app,
+    'POST /agent/session/:id/tokens',
+    { body: tokenBody, query: tokensQuery, status: 201, response: answers.token },
+    async (c) => {
       const id = await gateway.requireId(c.req.param('id'));
       const principal = c.get('principal');
       const body: unknown = await readJson(c.req.raw);
-      const session = await gateway.forward(id, '/', new Request(c.req.url), principal);
+      const session = await gateway.forward(id, INCARNATION_PATH, new Request(c.req.url), principal);
       if (!session.ok) return session;
-      await session.body?.cancel();
+      const { incarnation } = (await session.json()) as { readonly incarnation: string | null };
       const { scopes, expires_in: seconds } = validate(tokenBody, body);
-      const expiresAt = (Math.floor(now() / 1_000) + seconds) * 1_000;
-      const issued = await tokens.issue({ sessionId: id, owner: principal.owner, scopes, expiresAt });
+      const expiresAt = expiryAfter(seconds);
+      const issued = await tokens.issue({
+        type: 'session',
+        sessionId: id,
+        incarnation,
+        owner: principal.owner,
+        scopes,
+        expiresAt,
+      });
       return c.json({ token: issued, session_id: id, scopes, expires_at: expiresAt }, 201, {
         'cache-control': 'no-store',
       });
@@ -94,26 +110,30 @@ export function sessionsRoutes({ gateway, tokens, now, debugPrompts = false }: S
     const given = pathname.split('/', 4)[3] ?? '';
     const root = `/agent/session/${given}`;
     const path = pathname.slice(root.length) || '/';
-    // Permissions are checked on the path as the session's router will read it, regardless of its encoding.
+    // As the session's router will read it, regardless of its encoding.
     const read = c.req.path.slice(root.length) || '/';
     if (read.startsWith('/-')) throw new EngineError('not_found', 'No such session route');
     const id = await gateway.requireId(given);
-    const token = c.get('token');
-    if (token !== null) allow(token, id, c.req.method, read);
-    if (showsPrompt(read) && c.get('principal').role !== 'admin' && !debugPrompts) {
-      throw new EngineError(
-        'forbidden',
-        'Prompts require a key with the role admin, or DEBUG_PROMPTS=1 (docs/runs.md)',
-      );
-    }
     if (searchParams.getAll('token').length > 1) {
       throw new EngineError('invalid_request', '"token" is given more than once; expected a session token');
     }
     // The token is not forwarded.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
-    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'), token);
+    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'));
   });
 
   return app;
+}
+
+/** @throws EngineError `forbidden` if the token is not for this agent */
+function requireAgentOf(token: Token, name: string): void {
+  if (token.type === 'user' && (token.agents === null || token.agents.includes(name))) return;
+  throw new EngineError('forbidden', `This token is not for the agent "${name.slice(0, limits.excerptChars)}"`);
+}
+
+/** The user of a token's sessions. @throws EngineError `forbidden` if the body names another one */
+function userOf(token: Token, given: string | null | undefined): string {
+  if (token.type === 'user' && (given === undefined || given === null || given === token.userId)) return token.userId;
+  throw new EngineError('forbidden', 'A user token creates sessions of its own user only');
 }

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { grammarDocument, promptDocument } from '../../dry-run/agent-documents.ts';
 import { authenticate, checkCaller } from '../auth.ts';
 import type { AuthConfig } from '../auth.ts';
-import { accepts, describe } from '../openapi/describe.ts';
+import { accepts, operation } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { healthDocument, healthStatus } from '../health.ts';
 import type { SystemStatus } from '../health.ts';
@@ -24,25 +24,16 @@ export interface SystemRoutesOptions {
  */
 export function healthRoute({ version, auth, status: statusFor }: SystemRoutesOptions): Hono {
   const app = new Hono();
-  app.get(
-    '/health',
-    describe({
-      summary: 'Get the status of the system and its active parts',
-      query: healthQuery,
-      response: answers.health,
-      further: [503],
-    }),
-    async (c) => {
-      checkCaller(c.req.raw, auth);
-      const { ready = false } = readQuery(healthQuery, c.req.url);
-      const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
-      const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
-      const status = await statusFor(principal?.owner ?? null);
-      // The platform's probes ask whether to restart it (alive: 200), a load balancer whether to send work (`?ready`).
-      const isHeldBack = ready && healthStatus(status) !== 'healthy';
-      return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
-    },
-  );
+  operation(app, 'GET /health', { query: healthQuery, response: answers.health, further: [503] }, async (c) => {
+    checkCaller(c.req.raw, auth);
+    const { ready = false } = readQuery(healthQuery, c.req.url);
+    const presents = c.req.header('authorization') !== undefined && presentedToken(c.req.raw) === null;
+    const principal = presents || auth.keys.length === 0 ? await authenticate(c.req.raw, auth) : null;
+    const status = await statusFor(principal?.owner ?? null);
+    // The platform's probes ask whether to restart it (alive: 200), a load balancer whether to send work (`?ready`).
+    const isHeldBack = ready && healthStatus(status) !== 'healthy';
+    return c.json(healthDocument(version, status, principal !== null), isHeldBack ? 503 : 200);
+  });
   return app;
 }
 
@@ -56,42 +47,22 @@ export function systemRoutes(given: {
 }): Hono<EdgeEnv> {
   const { status, gateway, document, now } = given;
   const app = new Hono<EdgeEnv>();
-  app.get('/openapi.json', describe({ summary: 'Get this document', response: answers.document }), async (c) =>
-    c.json(await document()),
+  operation(app, 'GET /openapi.json', { response: answers.document }, async (c) => c.json(await document()));
+  operation(app, 'GET /executors', { response: answers.executors }, async (c) =>
+    c.json({ executors: (await status(c.get('principal').owner)).executors }),
   );
-  app.get(
-    '/executors',
-    describe({
-      summary: 'List action types, where they run and whether they are available',
-      response: answers.executors,
-    }),
-    async (c) => c.json({ executors: (await status(c.get('principal').owner)).executors }),
-  );
-  app.get('/agents', describe({ summary: 'List the agents in the catalogue', response: answers.agents }), async (c) =>
+  operation(app, 'GET /agents', { response: answers.agents }, async (c) =>
     c.json({ agents: await gateway.agents(c.get('principal').owner) }),
   );
-  app.get(
-    '/agents/:name/prompt',
-    describe({
-      summary:
-        'Get the system prompt that a session of an agent gets now; with token counts for `Accept: application/json`',
-      response: answers.agentPrompt,
-      text: 'text/plain',
-    }),
-    async (c) => {
-      const { owner } = c.get('principal');
-      const document = promptDocument(await gateway.requireAgent(c.req.param('name'), owner), owner, now());
-      return accepts(c, 'application/json') ? c.json(document) : c.text(document.prompt);
-    },
-  );
-  app.get(
-    '/agents/:name/grammar',
-    describe({
-      summary: "Get the grammar of an agent's protocol text; with notes for `Accept: application/json`",
-      query: grammarQuery,
-      response: answers.agentGrammar,
-      text: 'text/plain',
-    }),
+  operation(app, 'GET /agents/:name/prompt', { response: answers.agentPrompt, text: 'text/plain' }, async (c) => {
+    const { owner } = c.get('principal');
+    const document = promptDocument(await gateway.requireAgent(c.req.param('name'), owner), owner, now());
+    return accepts(c, 'application/json') ? c.json(document) : c.text(document.prompt);
+  });
+  operation(
+    app,
+    'GET /agents/:name/grammar',
+    { query: grammarQuery, response: answers.agentGrammar, text: 'text/plain' },
     async (c) => {
       const { format = 'gbnf', protocol_form: form = null } = readQuery(grammarQuery, c.req.url);
       const resolved = await gateway.requireAgent(c.req.param('name'), c.get('principal').owner);

@@ -16,7 +16,7 @@ import { firstOwner, ownerOf } from '../api-keys.ts';
 import type { ApiKey } from '../api-keys.ts';
 import { parseBody, readJson, readText } from '../body.ts';
 import { webhookSignature } from '../headers.ts';
-import { describe, readHeader } from '../openapi/describe.ts';
+import { operation, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
@@ -83,48 +83,31 @@ export async function requireWorkflow(
 export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
-  app.get(
-    '/workflows',
-    describe({ summary: 'List workflows: triggers, inputs and steps', response: workflowsAnswers.workflows }),
-    async (c) => {
-      const workflows = await host.list(c.get('principal').owner);
-      return c.json({
-        workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
-          name,
-          version,
-          summary,
-          trigger: trigger.type === 'webhook' ? { type: trigger.type } : { ...trigger },
-          inputs,
-          steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
-        })),
-      });
-    },
-  );
+  operation(app, 'GET /workflows', { response: workflowsAnswers.workflows }, async (c) => {
+    const workflows = await host.list(c.get('principal').owner);
+    return c.json({
+      workflows: workflows.map(({ name, version, summary, trigger, inputs, steps }) => ({
+        name,
+        version,
+        summary,
+        trigger: trigger.type === 'webhook' ? { type: trigger.type } : { ...trigger },
+        inputs,
+        steps: steps.map((step) => ({ name: step.name, type: step.type, target: step.target })),
+      })),
+    });
+  });
 
-  app.get(
-    '/schedules',
-    describe({
-      summary: 'List the scheduled workflows of this namespace, soonest first, each with its next start times',
-      query: schedulesQuery,
-      response: workflowsAnswers.schedules,
-    }),
-    async (c) => {
-      const { count = 5 } = readQuery(schedulesQuery, c.req.url);
-      const schedules = await host.schedules(c.get('principal').owner, count);
-      const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
-      return c.json({ schedules: soonest });
-    },
-  );
+  operation(app, 'GET /schedules', { query: schedulesQuery, response: workflowsAnswers.schedules }, async (c) => {
+    const { count = 5 } = readQuery(schedulesQuery, c.req.url);
+    const schedules = await host.schedules(c.get('principal').owner, count);
+    const soonest = schedules.toSorted((a, b) => (a.next[0] ?? Infinity) - (b.next[0] ?? Infinity));
+    return c.json({ schedules: soonest });
+  });
 
-  app.post(
-    '/workflows/:name/runs',
-    describe({
-      summary: 'Run a workflow; the response contains its outputs',
-      body: workflowBody,
-      response: runsAnswers.runResult,
-      run: true,
-      media: 'events',
-    }),
+  operation(
+    app,
+    'POST /workflows/:name/runs',
+    { body: workflowBody, response: runsAnswers.runResult, run: true, media: 'events' },
     async (c) => {
       const principal = c.get('principal');
       const workflow = await requireWorkflow(host, c.req.param('name'), principal.owner);
@@ -140,14 +123,10 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   );
 
   /** Starts every workflow with a trigger for this event. */
-  app.post(
-    '/events/:event',
-    describe({
-      summary: 'Start every workflow with a trigger for this event',
-      body: eventBody,
-      status: 202,
-      response: workflowsAnswers.startedByEvent,
-    }),
+  operation(
+    app,
+    'POST /events/:event',
+    { body: eventBody, status: 202, response: workflowsAnswers.startedByEvent },
     async (c) => {
       const { owner } = c.get('principal');
       const event = c.req.param('event');
@@ -180,15 +159,10 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
  */
 export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[], log: Logger): Hono {
   const app = new Hono();
-  app.post(
-    '/webhooks/:name',
-    describe({
-      summary: 'Start a workflow with a signed request instead of a key; the body is a JSON object with its inputs',
-      headers: [webhookSignature],
-      query: webhookQuery,
-      status: 202,
-      response: workflowsAnswers.startedByWebhook,
-    }),
+  operation(
+    app,
+    'POST /webhooks/:name',
+    { headers: [webhookSignature], query: webhookQuery, status: 202, response: workflowsAnswers.startedByWebhook },
     async (c) => {
       const { owner: namespace } = readQuery(webhookQuery, c.req.url);
       const owner = namespace === undefined ? firstOwner(keys) : ownerOf(keys, namespace);

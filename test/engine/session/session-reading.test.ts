@@ -343,7 +343,7 @@ describe('values read for requests', () => {
     journal.setVariable('y', ['z']);
     const { owner: _owner, ...session } = SESSION_RECORD;
     const reading = readingOf(journal);
-    const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot()))).split('\n');
+    const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot(), null))).split('\n');
     expect(lines.map((line) => (line === '' ? null : (JSON.parse(line) as unknown)))).toEqual([
       { session },
       { run: { run_id: RUN(1), status: 'running', started_at: 1, ended_at: null, input: { content: 'hi' } } },

@@ -1,0 +1,60 @@
+/** Whether a caller may call an operation, by the table of operations alone (T1, T2, T3). */
+import { EngineError } from '../domain/errors.ts';
+import { limits } from '../domain/limits.ts';
+import type { Principal } from './auth.ts';
+import { findOperation, OPERATIONS, SESSION_PATH } from './operations.ts';
+import type { Operation } from './operations.ts';
+import type { Surface, Token } from './tokens.ts';
+
+/** An authenticated caller. */
+export interface Caller extends Principal {
+  /** The token that it presented; null for an API key. */
+  readonly token: Token | null;
+}
+
+interface Asked {
+  readonly method: string;
+  /** Decoded, as the routers read it. */
+  readonly path: string;
+}
+
+/**
+ * Checks the role of a key, or the kind, the session and the scopes of a token. What only the session knows (its user, its
+ * incarnation), its object checks (session-app.ts).
+ *
+ * @param debugPrompts whether every key may read prompts
+ * @throws EngineError `unknown_session` for another session's token, else `forbidden`
+ */
+export function allow({ role, token }: Caller, { method, path }: Asked, debugPrompts: boolean): void {
+  const name = findOperation(method, path);
+  const operation: Operation | null = name === null ? null : OPERATIONS[name];
+  const what = `${method} ${path.slice(0, limits.excerptChars)}`;
+  if (token === null) {
+    if (role === 'admin' || operation?.role === undefined) return;
+    if (operation.role === 'prompts' && debugPrompts) return;
+    const unless = operation.role === 'prompts' ? ', or DEBUG_PROMPTS=1 (docs/runs.md)' : '';
+    throw new EngineError('forbidden', `${what} requires an API key with the role admin${unless}`);
+  }
+  if (token.type === 'session') {
+    const id = path.split('/', 4)[3];
+    if (!path.startsWith('/agent/session/')) {
+      throw new EngineError('forbidden', 'A session token is valid for its session only');
+    }
+    if (id !== token.sessionId) throw new EngineError('unknown_session', 'There is no session with this id');
+  } else requireSurface(token, 'http');
+  const scopes = name?.includes(` ${SESSION_PATH}`) === true || token.type === 'user' ? (operation?.scopes ?? []) : [];
+  if (scopes.some((scope) => token.scopes.includes(scope))) return;
+  const named = scopes.map((scope) => `"${scope}"`).join(' or ');
+  throw new EngineError(
+    'forbidden',
+    `${what} requires ${scopes.length === 0 ? 'the API key' : `a token with the scope ${named}`}`,
+  );
+}
+
+function requireSurface({ surfaces }: { readonly surfaces: readonly Surface[] }, surface: Surface): void {
+  if (surfaces.includes(surface)) return;
+  throw new EngineError(
+    'forbidden',
+    `This token is not for the surface "${surface}" (it is for: ${surfaces.join(', ')})`,
+  );
+}

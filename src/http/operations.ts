@@ -1,0 +1,202 @@
+/**
+ * All operations of the HTTP surface: method and path, who may call them, and what they do (T1).
+ *
+ * This table alone decides about access. Routes are registered from it (openapi/describe.ts), the Worker checks each
+ * request against it (access.ts), and the OpenAPI document and docs/http.md are made from it. Requests and responses are
+ * described with the handlers, in routes/ and original/.
+ */
+import { TrieRouter } from 'hono/router/trie-router';
+
+/** What a token may allow. `branch`: fork and retry. `tools`: pass client tools and answer their calls. */
+export const SCOPES = ['read', 'message', 'approve', 'tools', 'files', 'branch', 'view'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export interface Operation {
+  readonly summary: string;
+  /**
+   * A token with any of these scopes may call it, as may every API key. Default: API keys only. Session tokens are for
+   * the operations of their session; user tokens for all that have scopes.
+   */
+  readonly scopes?: readonly Scope[];
+  /** `admin`: only keys with this role. `prompts`: the same, unless `DEBUG_PROMPTS` is set. */
+  readonly role?: 'admin' | 'prompts';
+  /** Without a key: by `anyone`, or with a `signature` that the handler checks. */
+  readonly open?: 'anyone' | 'signature';
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** For what tokens with `view` may read as well: their answers leave out thoughts and feeds (view.ts). */
+const READ = ['read', 'view'] as const;
+
+/** Of operations whose paths fit the same request, the first one counts. */
+export const OPERATIONS = {
+  // Sessions
+  'POST /agent/:name/session': { scopes: ['message'], summary: 'Create a session with an agent' },
+  'GET /agent/session/:id': { scopes: READ, summary: 'Get the session' },
+  'DELETE /agent/session/:id': {
+    summary: 'Cancel all runs of the session and delete it; answers with JSON for `Accept: application/json`',
+  },
+  'POST /agent/session/:id/message': {
+    scopes: ['message'],
+    summary: 'Send a message; the response is a stream of the run’s events, or one document',
+  },
+  'POST /agent/session/:id/cancel': { scopes: ['message'], summary: 'Cancel running and queued runs' },
+  'GET /agent/session/:id/events': {
+    scopes: READ,
+    summary: 'Stream all events of the session, then live ones; resumable with Last-Event-ID',
+  },
+  'GET /agent/session/:id/history': {
+    scopes: READ,
+    summary: 'List messages and answers in order: the newest page, or the page before a run or a seeded message',
+  },
+  'GET /agent/session/:id/runs': {
+    scopes: READ,
+    summary: 'List runs of the session in order: the newest page, or the page before a run',
+  },
+  'GET /agent/session/:id/runs/:run': { scopes: READ, summary: 'Get one run' },
+  'GET /agent/session/:id/runs/:run/prompt': {
+    role: 'prompts',
+    summary: 'Get the messages that a run sent to the model; requires an admin key, or DEBUG_PROMPTS',
+  },
+  'GET /agent/session/:id/artifacts': {
+    scopes: ['read', 'files', 'view'],
+    summary: 'List artifacts: large outputs and files of actions',
+  },
+  'GET /agent/session/:id/artifacts/:artifact': {
+    scopes: ['read', 'files', 'view'],
+    summary: 'Download an artifact, or a range of it',
+  },
+  'GET /agent/session/:id/feeds': {
+    scopes: ['read'],
+    summary: 'List context feeds: definitions, latest values and errors',
+  },
+  'GET /agent/session/:id/state': { scopes: READ, summary: 'Get the session variables' },
+  'GET /agent/session/:id/export': {
+    scopes: READ,
+    summary:
+      'Export the whole session, one JSON value per line: its record, seeded history, runs, events and variables',
+  },
+  'GET /agent/session/:id/transcript': {
+    summary: 'Export completed runs as training examples in the chat format, one run per line',
+  },
+
+  // Tokens
+  'POST /tokens': {
+    summary: 'Create a token for a user: it creates sessions with agents, and uses the sessions of this user only',
+  },
+  'POST /agent/session/:id/tokens': { summary: 'Create a token for this session only' },
+
+  // Approvals
+  'GET /approvals': {
+    summary: 'List the approval requests of all sessions that wait for a decision, oldest first',
+  },
+  'GET /agent/session/:id/approvals': {
+    scopes: ['read', 'approve', 'view'],
+    summary: 'List the approval requests that wait for a decision, oldest first, with those of its sub-agents',
+  },
+  'GET /agent/session/:id/approvals/:approval': {
+    scopes: ['read', 'approve', 'view'],
+    summary: 'Get an approval request: the complete call, its size and digest, and the decision',
+  },
+  'POST /agent/session/:id/approvals/:approval': {
+    scopes: ['approve'],
+    summary: 'Decide an approval request; the first decision counts, later ones get 409',
+  },
+
+  // Programs
+  'POST /execute/direct': { summary: 'Run protocol text without a model' },
+  'POST /execute/streaming_protocol': {
+    summary: 'Run protocol text without a model; a text/plain body may be streamed',
+  },
+  'POST /plan': { summary: 'Plan protocol text without running it: actions, waves, estimates' },
+  'GET /executions': {
+    summary: 'List ended and waiting runs of all sessions, newest first: executions, workflows and messages',
+  },
+  'GET /executions/:id': { summary: 'Get one execution' },
+  'POST /executions/:id/cancel': { summary: 'Cancel an execution' },
+
+  // Workflows
+  'GET /workflows': { summary: 'List workflows: triggers, inputs and steps' },
+  'GET /schedules': {
+    summary: 'List the scheduled workflows of this namespace, soonest first, each with its next start times',
+  },
+  'POST /workflows/:name/runs': { summary: 'Run a workflow; the response contains its outputs' },
+  'POST /events/:event': { summary: 'Start every workflow with a trigger for this event' },
+  'POST /webhooks/:name': {
+    open: 'signature',
+    summary: 'Start a workflow with a signed request instead of a key; the body is a JSON object with its inputs',
+  },
+
+  // Manifests
+  'GET /manifests': { summary: 'List all manifests in the catalogue' },
+  'GET /manifests/graph': {
+    summary: 'Get the dependency graph of the catalogue; as text with `Accept: text/plain`',
+  },
+  'POST /manifests/validate': { summary: 'Validate manifests without storing them' },
+  'PUT /manifests': {
+    role: 'admin',
+    summary: 'Replace the catalogue with a folder of manifests and the files that they name; all or nothing',
+  },
+  'POST /manifests': {
+    role: 'admin',
+    summary: 'Upload one manifest or a folder; manifests that do not load are reported, the others are stored',
+  },
+  'GET /manifests/:kind': { summary: 'List manifests of one kind: agent, tool, relic, workflow, monument' },
+  'GET /manifests/:kind/:name': {
+    summary: 'Get one manifest with its versions; its source with `Accept: application/yaml`',
+  },
+  'PUT /manifests/:kind/:name': { role: 'admin', summary: 'Upload one manifest, or a new version of it' },
+  'DELETE /manifests/:kind/:name': { role: 'admin', summary: 'Delete one manifest' },
+
+  // Routes of the original
+  'POST /execute/tool': { summary: 'Call a tool of an agent; the answer has its result' },
+  'POST /execute/agent': { summary: 'Send a message to an agent in a new session' },
+  'POST /execute/workflow': { summary: 'Run a workflow; the answer has its outputs' },
+  'GET /registry/status': { summary: 'Count the manifests in the catalogue' },
+  'GET /registry/agents': { summary: 'List the agents in the catalogue, and their names' },
+  'GET /registry/tools': { summary: 'List the tools in the catalogue, and their names' },
+  'GET /registry/relics': { summary: 'List the relics in the catalogue, and their names' },
+  'GET /registry/workflows': { summary: 'List the workflows in the catalogue, and their names' },
+  'GET /registry/manifest/:kind/:name': { summary: 'Get one manifest, as from `/manifests/{kind}/{name}`' },
+  'GET /registry/dependencies/:kind/:name': { summary: 'Get the names that a manifest imports' },
+  'POST /manifests/upload': { role: 'admin', summary: 'Upload manifests, as with `POST /manifests`' },
+  'POST /manifests/parse': { summary: 'Validate the text of a manifest without storing it' },
+  'GET /api/v1/agents': { summary: 'List the names of the agents in the catalogue' },
+  'POST /api/v1/agents/:name/prompt': { summary: 'Send a message to an agent; the answer is one document' },
+  'POST /api/v1/agents/:name/stream': {
+    summary: 'Send a message to an agent; the answer is a stream of the run’s events',
+  },
+
+  // System
+  'GET /health': { open: 'anyone', summary: 'Get the status of the system and its active parts' },
+  'GET /openapi.json': { summary: 'Get this document' },
+  'GET /executors': { summary: 'List action types, where they run and whether they are available' },
+  'GET /agents': { summary: 'List the agents in the catalogue' },
+  'GET /agents/:name/prompt': {
+    summary:
+      'Get the system prompt that a session of an agent gets now; with token counts for `Accept: application/json`',
+  },
+  'GET /agents/:name/grammar': {
+    summary: "Get the grammar of an agent's protocol text; with notes for `Accept: application/json`",
+  },
+} as const satisfies Readonly<Record<`${Method} /${string}`, Operation>>;
+
+/** Method and path, as in the table. */
+export type OperationName = keyof typeof OPERATIONS;
+
+/** Where the routes of one session begin. */
+export const SESSION_PATH = '/agent/session/:id';
+
+const router = new TrieRouter<OperationName>();
+for (const name of Object.keys(OPERATIONS) as OperationName[]) {
+  const [method = '', path = ''] = name.split(' ');
+  router.add(method, path, name);
+}
+
+/** @param path decoded, as the routers read it. @returns null if there is no such operation */
+export function findOperation(method: string, path: string): OperationName | null {
+  // Hono answers HEAD like GET. A session's router gets `/` for its root with and without a final slash.
+  const asked = path.replace(/^(\/agent\/session\/[^/]+)\/$/, '$1');
+  return router.match(method === 'HEAD' ? 'GET' : method, asked)[0][0]?.[0] ?? null;
+}

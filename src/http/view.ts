@@ -1,0 +1,53 @@
+/**
+ * What a token with `view` and without `read` gets: everything but prompts, thoughts and feeds (T1), also those of
+ * sub-agents. Operations that have nothing else are refused by the table (operations.ts).
+ */
+import { isTextPatch } from '../domain/event.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { JsonObject } from '../domain/json.ts';
+
+/** Raw model text contains thoughts. */
+const HIDDEN: ReadonlySet<string> = new Set<EventType>([
+  'thought_started',
+  'thought_completed',
+  'thought',
+  'llm_token',
+  'context_feed_updated',
+]);
+
+/** Actions whose outputs show feeds. */
+const FEED_ACTION = /^(add|update|remove|list)_context_feeds?$/;
+
+/** Whether the outputs and artifacts of an action with this name are hidden. */
+export function isHiddenAction(name: string | null | undefined): boolean {
+  return typeof name === 'string' && FEED_ACTION.test(name);
+}
+
+/** The event without hidden parts, null if nothing is left. Most events are returned as they are. */
+export function viewOf(event: SessionEvent): SessionEvent | null {
+  if (HIDDEN.has(event.type)) return null;
+  // The most frequent events; their data is not read.
+  if (isTextPatch(event)) return event;
+  if (event.type === 'action_completed' && isHiddenAction(event.action_name)) {
+    return { ...headOf(event), data: { ...event.data, output: null } } as SessionEvent;
+  }
+  if (event.type === 'action_rejected' && event.data.excerpt !== undefined) {
+    // The text around an action may be a thought.
+    const { excerpt: _excerpt, ...data } = event.data;
+    return { ...headOf(event), data } as SessionEvent;
+  }
+  if (event.type !== 'progress' || event.data.event === undefined) return event;
+  const inner = viewOfChild(event.data.event);
+  return inner === null ? null : ({ ...headOf(event), data: { ...event.data, event: inner } } as SessionEvent);
+}
+
+/** An event of a child session, which may contain one of its own child. */
+function viewOfChild(event: JsonObject): JsonObject | null {
+  return viewOf(event as unknown as SessionEvent) as unknown as JsonObject | null;
+}
+
+/** All members but the data. */
+function headOf(event: SessionEvent): object {
+  const { data: _data, ...head } = event;
+  return head;
+}

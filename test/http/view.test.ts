@@ -1,0 +1,103 @@
+/** A token with `view` reads a session without prompts, thoughts and feeds (T1). */
+import { describe, expect, test } from 'vitest';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { OPERATIONS } from '../../src/http/operations.ts';
+import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
+import { SCOPES_HEADER } from '../../src/http/session-env.ts';
+import { viewOf } from '../../src/http/view.ts';
+import { checkedSession } from '../support/response-check.ts';
+import { settle, sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+const THOUGHT = 'a private musing';
+/** The value of a feed, which no action has as its parameter. */
+const FEED = '86421753';
+const SOURCE = { type: 'tool', name: 'calculator', params: { expression: '86421752 + 1' } };
+const PROGRAM = [
+  `<thought>${THOUGHT} one<action type="nonsense" id="b">{</action></thought>`,
+  `<action type="internal" id="f">{"name":"add_context_feed","parameters":${JSON.stringify({ id: 'f', source: SOURCE })}}</action>`,
+  '<action type="internal" id="l" depends_on="f">{"name":"list_context_feeds","parameters":{}}</action>',
+  '<action type="internal" id="s">{"name":"set_variable","parameters":{"key":"k","value":"a public value"}}</action>',
+  '<response final="false">a public answer $l.0.id</response>',
+].join('\n');
+
+function fetchOf(
+  kit: SessionKit,
+): (path: string, scopes: readonly Scope[] | null, init?: RequestInit) => Promise<string> {
+  const fetch = checkedSession({
+    session: kit.session,
+    clock: kit.clock,
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  return async (path, scopes, init = {}) => {
+    const headers: Record<string, string> = scopes === null ? {} : { [SCOPES_HEADER]: scopes.join(' ') };
+    const response = await fetch(new Request(`http://session${path}`, { ...init, headers }));
+    if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) return await response.text();
+    // What is in the journal, and nothing live.
+    const reader = response.body?.getReader();
+    const first = await reader?.read();
+    await reader?.cancel();
+    return new TextDecoder().decode(first?.value);
+  };
+}
+
+/** Text that only a thought or a feed has. */
+const PRIVATE = /private|86421753|"thought|context_feed_updated|llm_token/;
+
+async function told(): Promise<SessionKit> {
+  return await sessionKit({ script: [PROGRAM, '<response final="true">a public answer</response>'] });
+}
+
+describe('T1: view', () => {
+  test('no operation that it allows shows a thought or a feed; read shows both', async () => {
+    const kit = await told();
+    const ask = fetchOf(kit);
+    const body = JSON.stringify({ content: 'hello', stream: false });
+    const answer = await ask('/message', ['message', 'view'], { method: 'POST', body });
+    await settle();
+    expect(answer).toContain('a public answer');
+    expect(answer).not.toMatch(PRIVATE);
+    const [run] = kit.session.runs(1);
+    const seen: Record<'view' | 'read', string> = { view: '', read: '' };
+    for (const name of Object.keys(OPERATIONS) as OperationName[]) {
+      const { scopes = [] }: Operation = OPERATIONS[name];
+      if (!name.startsWith('GET ') || !scopes.includes('view')) continue;
+      const path =
+        name
+          .replace('GET /agent/session/:id', '')
+          .replace(':run', run?.runId ?? '')
+          .replace(/:\w+/, 'x') || '/';
+      const shown = await ask(path, ['view']);
+      expect([name, PRIVATE.exec(shown)?.[0]]).toEqual([name, undefined]);
+      seen.view += shown;
+      seen.read += await ask(path, ['read', 'view']);
+    }
+    expect(seen.view).toContain('a public value');
+    expect(seen.view).toContain('a public answer');
+    expect(seen.read).toContain(THOUGHT);
+    expect(seen.read).toContain(FEED);
+  });
+
+  test('without it, a token that may only send messages gets the whole answer', async () => {
+    const ask = fetchOf(await told());
+    const body = JSON.stringify({ content: 'hello', stream: false });
+    expect(await ask('/message', ['message'], { method: 'POST', body })).toContain(THOUGHT);
+  });
+
+  test('hides the thoughts and feeds of sub-agents, at any depth', () => {
+    const event = (type: string, data: object): SessionEvent =>
+      ({ seq: null, type, session_id: 's', run_id: 'r', iteration: 1, timestamp: 0, data }) as unknown as SessionEvent;
+    const nested = (inner: unknown, depth: number): SessionEvent =>
+      depth === 0 ? (inner as SessionEvent) : event('progress', { event: nested(inner, depth - 1) });
+    for (const depth of [0, 1, 2, 5]) {
+      for (const type of ['thought', 'thought_started', 'thought_completed', 'llm_token', 'context_feed_updated']) {
+        expect(viewOf(nested(event(type, { delta: THOUGHT }), depth))).toBeNull();
+      }
+      const shown = nested(event('response', { segment: 1, offset: 0, delta: 'x' }), depth);
+      expect(viewOf(shown)).toEqual(shown);
+      const rejected = nested(event('action_rejected', { code: 'c', excerpt: THOUGHT }), depth);
+      expect(JSON.stringify(viewOf(rejected))).not.toContain(THOUGHT);
+    }
+  });
+});
