@@ -1,0 +1,52 @@
+/** The prompt: lines of a person, or of piped input. */
+import { createInterface } from 'node:readline/promises';
+import pc from 'picocolors';
+import { visible } from '../terminal/visible.ts';
+import type { Ask } from './question.ts';
+
+export class Terminal {
+  readonly #input = createInterface({ input: process.stdin, output: process.stdout });
+  readonly #closed = Promise.withResolvers<null>();
+  /** Collects lines from the start, also those that are typed while a run is shown. */
+  readonly #lines: AsyncIterator<string>;
+  /** Piped input ends long before its last line has an answer. */
+  #isOpen = true;
+
+  constructor() {
+    this.#input.once('close', () => {
+      this.#isOpen = false;
+      this.#closed.resolve(null);
+    });
+    this.#input.setPrompt(pc.cyan('> '));
+    this.#lines = this.#input[Symbol.asyncIterator]();
+  }
+
+  readonly ask: Ask = async (text) => {
+    if (!this.#isOpen) return null;
+    // `question` does not settle if the input ends meanwhile.
+    const answer = await Promise.race([this.#input.question(text).catch(() => null), this.#closed.promise]);
+    echo(answer);
+    return answer;
+  };
+
+  /** Prompts for each line, until an empty one or the end of the input. */
+  async *lines(): AsyncGenerator<string> {
+    for (;;) {
+      if (this.#isOpen) this.#input.prompt();
+      const { value: line, done } = await this.#lines.next();
+      if (done === true) return;
+      echo(line);
+      if (line.trim() === '') return;
+      yield line;
+    }
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+/** Ends the line of a prompt, if no terminal has done so. @param line null at the end of the input */
+function echo(line: string | null): void {
+  if (line === null || process.stdin.isTTY !== true) console.log(visible(line ?? ''));
+}
