@@ -29,6 +29,18 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */
   | { readonly type: 'model_called'; readonly message: number; readonly call: number }
+  /** The images of a model call: the results with images that it shows, their markers, and what is attached, in order. */
+  | {
+      readonly type: 'images_shown';
+      readonly message: number;
+      readonly call: number;
+      readonly results: number;
+      readonly markers: readonly { readonly name: string; readonly artifact: string }[];
+      /** `bytes`: null if they could not be read. */
+      readonly attached: readonly { readonly name: string; readonly bytes: string | null }[];
+      /** Whether the base64 of an image is in the text. */
+      readonly isRaw: boolean;
+    }
   /** The last part of a generation was handed over. */
   | { readonly type: 'generation_delivered'; readonly message: number; readonly call: number; readonly finish: string }
   /** A target did its work. `isRecorded`: the start of the attempt was on disk. */

@@ -10,7 +10,7 @@ import type { Journal } from '../../journal/journal.ts';
 import type { ActionReport, Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { renderAction } from '../../protocol/prompt/examples.ts';
-import { earlierResult } from './result-files.ts';
+import { earlierResult, withoutRuns } from './result-files.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 import { HistoryRoom } from './history-room.ts';
@@ -199,7 +199,11 @@ function foldTurn(
       case 'response_completed': {
         const { segment, content, final } = event.data;
         const marked = final === null ? '' : ` final="${final}"`;
-        blocks.push({ iteration: event.iteration, at: segment, text: `<response${marked}>${content}</response>` });
+        const written = state?.['written'];
+        // Of a long one, only the beginning is stored as it was written.
+        const isWhole = typeof written === 'string' && written.length < limits.summaryReadChars;
+        const text = isWhole ? written : withoutRuns(content);
+        blocks.push({ iteration: event.iteration, at: segment, text: `<response${marked}>${text}</response>` });
         answer.add(event, state);
         break;
       }

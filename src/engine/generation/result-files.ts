@@ -18,18 +18,19 @@ export interface ShownResult {
 /** @param seq the event with the output */
 export function shownResult(journal: Pick<Journal, 'event'>, seq: number, output: Json): ShownResult {
   const files = filesOfOutput(output);
+  const shown = withoutBytes(output);
   return files.length === 0
-    ? { output }
-    : { output: withoutBytes(output), files: reportFiles(journal, seq, files.map(fileJson)) };
+    ? { output: shown }
+    : { output: shown, files: reportFiles(journal, seq, files.map(fileJson)) };
 }
 
 /** What a later prompt needs of an output with files, which may be too large to be read again. Stored with its event. */
 export function fileState(output: Json | undefined): JsonObject {
-  const files = output === undefined ? [] : filesOfOutput(output);
-  if (files.length === 0) return {};
-  const shown = withoutBytes(output ?? null);
-  const isSmall = JSON.stringify(shown).length <= limits.resultPromptChars;
-  return { files: files.map(fileJson), ...(isSmall ? { shown } : {}) };
+  if (output === undefined) return {};
+  const files = filesOfOutput(output);
+  const shown = withoutBytes(output);
+  const isNeeded = shown !== output && JSON.stringify(shown).length <= limits.resultPromptChars;
+  return { ...(files.length === 0 ? {} : { files: files.map(fileJson) }), ...(isNeeded ? { shown } : {}) };
 }
 
 /** The result of an earlier turn. @param output as read: its beginning, if it is long */
@@ -39,9 +40,10 @@ export function earlierResult(
   { output, state }: { readonly output: Json; readonly state: JsonObject | null },
 ): ShownResult {
   const files = state?.['files'];
-  if (!Array.isArray(files)) return { output };
-  const shown = state?.['shown'] ?? (typeof output === 'string' ? withoutRuns(output) : withoutBytes(output));
-  return { output: shown, files: reportFiles(journal, seq, files) };
+  const hasFiles = Array.isArray(files);
+  const isBeginning = hasFiles && typeof output === 'string';
+  const shown = state?.['shown'] ?? (isBeginning ? withoutRuns(output) : withoutBytes(output));
+  return hasFiles ? { output: shown, files: reportFiles(journal, seq, files) } : { output: shown };
 }
 
 function fileJson(file: { readonly name: string; readonly type: string; readonly sizeBytes: number }): JsonObject {
@@ -68,29 +70,38 @@ function reportFiles(journal: Pick<Journal, 'event'>, seq: number, files: readon
   });
 }
 
-/** The output with a note in place of the base64 of each file. */
-function withoutBytes(output: Json): Json {
-  if (!isJsonObject(output)) return output;
-  const shown: Record<string, Json> = { ...output };
-  for (const list of ['files', 'content'] as const) {
-    const items = output[list];
-    if (Array.isArray(items)) shown[list] = items.map((item) => (isJsonObject(item) ? withoutMember(item) : item));
+/**
+ * The output with a note in place of the base64 of files, at any depth: a result may contain an earlier one. The same
+ * value if there is nothing to replace.
+ */
+function withoutBytes(value: Json): Json {
+  if (Array.isArray(value)) {
+    const shown = value.map(withoutBytes);
+    return shown.some((item, index) => item !== value[index]) ? shown : value;
   }
-  return shown;
+  if (!isJsonObject(value)) return value;
+  const member = bytesMember(value);
+  let shown: Record<string, Json> | null = null;
+  for (const [name, own] of Object.entries(value)) {
+    const replaced = name === member && typeof own === 'string' ? note(own) : withoutBytes(own);
+    if (replaced === own) continue;
+    shown ??= { ...value };
+    shown[name] = replaced;
+  }
+  return shown ?? value;
 }
 
-function withoutMember(item: JsonObject): JsonObject {
-  const member = typeof item['base64'] === 'string' ? 'base64' : 'data';
-  const value = item[member];
-  if (typeof value !== 'string' || (member === 'data' && typeof item['mimeType'] !== 'string')) return item;
-  return { ...item, [member]: note(value) };
+/** The member with the bytes, if the object is a file in one of the forms of artifacts. */
+function bytesMember({ base64, name, content_type: type, data, mimeType }: JsonObject): string | null {
+  if (typeof base64 === 'string' && (name !== undefined || type !== undefined)) return 'base64';
+  return typeof data === 'string' && typeof mimeType === 'string' ? 'data' : null;
 }
 
 function note(base64: string): string {
   return `[${base64.length} characters of base64, not shown]`;
 }
 
-/** For the beginning of a long output: base64 in it is a long run of its characters. */
-function withoutRuns(text: string): string {
+/** For text that may contain a value with files: base64 in it is a long run of its characters. */
+export function withoutRuns(text: string): string {
   return text.replace(/[A-Za-z0-9+/=]{256,}/g, note);
 }

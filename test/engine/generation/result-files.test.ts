@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
-import { say, sessionKit, textOf } from '../../support/session-kit.ts';
+import { toolOf } from '../../support/definitions.ts';
+import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 
 const BYTES = 'PNG bytes '.repeat(40);
@@ -82,6 +83,33 @@ test('[C2] a large image of an earlier turn is neither shown nor read again', as
   await say(kit, 'thanks');
   expect(kit.requests[2]?.messages[3]?.content.startsWith(before)).toBe(true);
   expect(before.length).toBeLessThan(1_000);
+});
+
+test('[C2] a result that contains an earlier one shows no base64 either, also in later turns', async () => {
+  const remember =
+    '<action type="internal" name="set_variable" mode="sync" id="v">{"key":"k","value":["$plot"]}</action>';
+  const kit = await plotting({ files: [CHART] }, [`${CALL}${remember}`, DONE, DONE]);
+  await say(kit, 'plot it');
+  await say(kit, 'thanks');
+  for (const request of kit.requests) expect(shownIn(request)).not.toContain(BASE64.slice(0, 40));
+  expect(shownIn(kit.requests[1] as ModelRequest)).toContain('characters of base64, not shown');
+});
+
+test('[C2] an answer that was not completed shows its references as written, and no base64', async () => {
+  const kit = await sessionKit({
+    script: [
+      `${CALL}<action type="tool" id="asks">{"name":"asks","parameters":{}}</action><response final="true">It is $plot.</response>`,
+      DONE,
+    ],
+    tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'asks', approval: 'always' })],
+    executors: { tool: async () => ({ ok: true, output: { files: [CHART] } }) },
+  });
+  await kit.session.message({ content: 'plot it', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await settle();
+  await say(kit, 'thanks');
+  const shown = shownIn(kit.requests[1] as ModelRequest);
+  expect(shown).toContain('It is $plot.');
+  expect(shown).not.toContain(BASE64.slice(0, 40));
 });
 
 test('[C2] a reference to the path of an image still gives its value', async () => {

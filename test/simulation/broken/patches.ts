@@ -4,6 +4,7 @@
  */
 import type { Patch } from './patch.ts';
 import { ACTION_PATCHES } from './patches/actions.ts';
+import { IMAGE_PATCHES } from './patches/images.ts';
 import { JOURNAL_PATCHES } from './patches/journal.ts';
 import { READER_PATCHES } from './patches/readers.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
@@ -11,6 +12,7 @@ import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
 
 export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
+  ...IMAGE_PATCHES,
   ...JOURNAL_PATCHES,
   ...READER_PATCHES,
   ...RUN_PATCHES,

@@ -5,6 +5,7 @@ import { bounded } from './bounded.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { foldedText } from './folded-text.ts';
 import type { Invariant, Violation } from './invariant.ts';
+import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
 import { oneEnd } from './one-end.ts';
 import { order } from './order.ts';
@@ -25,6 +26,7 @@ export const INVARIANTS: readonly Invariant[] = [
   order,
   approvedFirst,
   withinLimits,
+  imagesShown,
   parkedIsFree,
   sameReplay,
   everythingEnds,

@@ -65,6 +65,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `  ${eventText(fact.event, hasRuns)}${fact.isDurable ? '' : '  (not durable)'}`;
     case 'model_called':
       return `the model is called for message ${fact.message}, generation ${fact.call}`;
+    case 'images_shown':
+      return `the model sees ${counted(fact.attached.length, 'image')} of ${counted(fact.results, 'result')}`;
     case 'generation_delivered':
       return `message ${fact.message}, generation ${fact.call} was delivered: ${fact.finish}`;
     case 'effect': {

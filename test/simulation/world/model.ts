@@ -1,9 +1,10 @@
 /** The model: writes the generations of the history, one per call, and outlives the hosts. */
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
 import { textOf } from '../script.ts';
+import { HostGone } from './life.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
@@ -23,6 +24,8 @@ export function markedIn(text: string): number | null {
   const last = [...text.matchAll(/#m(\d+)#/g)].at(-1)?.[1];
   return last === undefined ? null : Number(last);
 }
+
+const MARKER = /\[image "([^"]*)", image\/png, \d+ bytes, artifact (\w+)\]/g;
 
 export class ScriptedModel {
   readonly #stage: Stage;
@@ -45,6 +48,7 @@ export class ScriptedModel {
     const call = this.#calls.get(message) ?? 0;
     this.#calls.set(message, call + 1);
     this.#stage.note({ type: 'model_called', message, call });
+    await this.#noteImages(message, call, messages);
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
     const text = textOf(message, call, script);
     for (let at = 0; at < text.length; at += script.pieceChars) {
@@ -60,6 +64,23 @@ export class ScriptedModel {
       yield { type: 'usage', usage };
     }
     yield { type: 'finish', reason: finish };
+  }
+
+  async #noteImages(message: number, call: number, messages: readonly ChatMessage[]): Promise<void> {
+    const text = messages.map(({ content }) => content).join('\n');
+    const results = [...text.matchAll(/ name="idempotent" status="completed"/g)].length;
+    const markers = Array.from(text.matchAll(MARKER), ([, name = '', artifact = '']) => ({ name, artifact }));
+    const attached: { name: string; bytes: string | null }[] = [];
+    for (const { name, read } of messages.flatMap(({ attachments = [] }) => attachments)) {
+      const bytes = await read().catch((fault: unknown) => {
+        if (fault instanceof HostGone) throw fault;
+        return null;
+      });
+      attached.push({ name, bytes: bytes === null ? null : new TextDecoder().decode(bytes) });
+    }
+    if (results === 0 && markers.length === 0 && attached.length === 0) return;
+    const isRaw = text.includes(btoa('bytes of the image').slice(0, 20));
+    this.#stage.note({ type: 'images_shown', message, call, results, markers, attached, isRaw });
   }
 
   /** @throws the signal's reason */

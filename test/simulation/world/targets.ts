@@ -3,6 +3,7 @@
  * remember it where the real ones do.
  */
 import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ChildEnd, ChildSessions, JobResult, RunnerClient } from '../../../src/domain/ports.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
@@ -13,6 +14,18 @@ import type { Stage } from './stage.ts';
 
 /** The session's id in every history. */
 export const SESSION_ID = `ses_${'a'.repeat(32)}`;
+
+/** The image in the results of the tool `idempotent`. */
+export function imageOf(token: string): { readonly name: string; readonly bytes: string } {
+  return { name: `${token}.png`, bytes: `bytes of the image of ${token}` };
+}
+
+function outputOf(token: string, target: string | null): JsonObject {
+  const output = { token, value: `value of ${token}` };
+  if (target !== 'idempotent') return output;
+  const { name, bytes } = imageOf(token);
+  return { ...output, files: [{ name, content_type: 'image/png', base64: btoa(bytes) }] };
+}
 
 const FEED_ATTEMPT: AttemptScript = { ms: 5, end: 'ok' };
 
@@ -42,7 +55,7 @@ export class Targets {
         this.#effect(token, call.action.name, call.runtimeKey, call.attempt);
       }
       const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end, (how) => {
-        if (how === 'ok') return { ok: true, output: { token, value: `value of ${token}` } };
+        if (how === 'ok') return { ok: true, output: outputOf(token, call.action.name) };
         const error = { code: how, message: `the target ${how}`, retryable: how !== 'refuses' };
         return { ok: false, error: how === 'unreached' ? { ...error, beforeDispatch: true } : error };
       });
@@ -175,9 +188,11 @@ export class Targets {
     // The start of a feed is not recorded.
     if (run === 'feed') return true;
     const rows = this.#stage.disk.exec(
-      `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ?
-         AND json_extract(state, '$.key') = ? AND json_extract(data, '$.attempt') = ?`,
-      [Number(run), `${iteration}/${ordinal}`, attempt],
+      // Long parameters are in chunks; the attempt is at the beginning.
+      `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ? AND json_extract(state, '$.key') = ?
+         AND COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0))
+           LIKE '{"attempt":' || ? || '%'`,
+      [Number(run), `${iteration}/${ordinal}`, String(attempt)],
       false,
     );
     const seq = rows[0]?.['seq'];
