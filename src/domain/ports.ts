@@ -51,6 +51,13 @@ export interface Attachment {
   read(): Promise<Uint8Array>;
 }
 
+/** Bytes of messages of a session, by their SHA-256 in lower-case hexadecimal (C2). */
+export interface BlobStore {
+  put(sha256: string, bytes: Uint8Array): Promise<void>;
+  /** Null if they are not stored. */
+  get(sha256: string): Promise<Uint8Array | null>;
+}
+
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   /** Contains a placeholder line for each attachment. */

@@ -29,7 +29,7 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */
   | { readonly type: 'model_called'; readonly message: number; readonly call: number }
-  /** The images of a model call: the results with images that it shows, their markers, and what is attached, in order. */
+  /** The images of a model call: the messages and results with images that it shows, their markers, and what is attached, in order. */
   | {
       readonly type: 'images_shown';
       readonly message: number;

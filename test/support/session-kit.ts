@@ -1,11 +1,13 @@
 /** A session on node:sqlite with scripted models and a clock that the test advances. */
 import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action-types.ts';
+import type { MessageContent } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
 import type {
+  BlobStore,
   ChildSessions,
   ModelDelta,
   ModelRequest,
@@ -69,6 +71,8 @@ export interface KitOptions {
   >;
   /** Lookups of attempts that an earlier host left running. */
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
+  /** The bytes of the messages' files. */
+  readonly blobs?: BlobStore;
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
   /** The session's share of the thread; default: its pauses pass at once. */
@@ -156,6 +160,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
         yield { type: 'finish', reason: 'stop' };
       },
     }),
+    blobs: options.blobs ?? null,
     ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
     hold: (work) => {
       held.push(work);
@@ -217,7 +222,7 @@ function executors({ executors: replaced = {}, recover: known = {} }: KitOptions
 }
 
 /** Sends a message and waits for the end of its run. */
-export async function say(kit: SessionKit, content: string): Promise<RunResult> {
+export async function say(kit: SessionKit, content: MessageContent): Promise<RunResult> {
   const run = await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null });
   await kit.session.ended(run.run);
   return await resultOf(kit.session, kit.session.run(run.runId));

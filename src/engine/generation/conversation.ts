@@ -1,4 +1,6 @@
 /** The conversation so far, as shown to the model; read from the journal, its only source (L5). */
+import { readContent } from '../../domain/content.ts';
+import type { MessageContent } from '../../domain/content.ts';
 import { forgetsResults } from '../../domain/action-types.ts';
 import type { EventOf } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -10,17 +12,29 @@ import type { Journal } from '../../journal/journal.ts';
 import type { ActionReport, Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import { renderAction } from '../../protocol/prompt/examples.ts';
+import { userTurn } from './message-files.ts';
+import type { Blobs } from './message-files.ts';
 import { earlierResult, withoutRuns } from './result-files.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
 import { ordinalOf } from '../run/run-names.ts';
 import { HistoryRoom } from './history-room.ts';
 
-/** The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`. */
-export function readConversation(journal: Journal, run: number): ChatTurn[] {
+/**
+ * The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`.
+ *
+ * @param blobs the bytes of their messages; read only for what a prompt shows
+ */
+export function readConversation(journal: Journal, run: number, blobs: Blobs | null = null): ChatTurn[] {
   const room = new HistoryRoom();
   const turns = [...runsBefore(journal, run, room)]
     .map(({ content, record }) =>
-      foldTurn(journal, content, journal.history.conversationOf(record), actionsOf(journal, record), record.status),
+      foldTurn(
+        journal,
+        userTurn(content, blobs),
+        journal.history.conversationOf(record),
+        actionsOf(journal, record),
+        record.status,
+      ),
     )
     .reverse();
   return [...room.seeded(journal).turns, ...turns];
@@ -31,12 +45,12 @@ function* runsBefore(
   journal: Journal,
   run: number,
   room: HistoryRoom,
-): Generator<{ readonly record: RunRecord; readonly content: string; readonly bytes: number }> {
+): Generator<{ readonly record: RunRecord; readonly content: MessageContent; readonly bytes: number }> {
   for (const record of journal.runs.list(limits.historyTurns, run).reverse()) {
     const bytes = journal.history.conversationBytes(record);
     if (!room.take(bytes, (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1)) return;
-    const { content } = record.input;
-    if (typeof content === 'string') yield { record, content, bytes };
+    const content = readContent(record.input['content']);
+    if (content !== null) yield { record, content, bytes };
   }
 }
 
@@ -65,7 +79,7 @@ export async function* readTranscript(
     }
     turns.push({
       status: record.status,
-      turn: foldTurn(journal, content, stored, actionsOf(journal, record), record.status),
+      turn: foldTurn(journal, userTurn(content, null), stored, actionsOf(journal, record), record.status),
     });
   }
   // Context only: nothing in it was written by this agent.
@@ -124,7 +138,7 @@ const SUPERSEDED =
 
 function foldTurn(
   journal: Pick<Journal, 'event'>,
-  user: string,
+  message: Pick<ChatTurn, 'user' | 'files'>,
   stored: Iterable<StoredEvent>,
   declared: ActionsAfter,
   status: RunRecord['status'],
@@ -220,7 +234,7 @@ function foldTurn(
         break;
     }
   }
-  if (note === null) return { user, generations, answer: answer.text };
+  if (note === null) return { ...message, generations, answer: answer.text };
   // Actions that were running at the end are also shown, otherwise the next message would start them again.
   const parts = inOrder([
     ...blocks.filter(({ iteration }) => iteration > completed.iteration),
@@ -229,7 +243,7 @@ function foldTurn(
   if (results.length > 0 || parts !== '' || generations.length === 0) {
     generations.push({ text: parts === '' ? '[no answer]' : parts, calls: [], results });
   }
-  return { user, generations, note };
+  return { ...message, generations, note };
 }
 
 function inOrder(parts: readonly WrittenPart[]): string {

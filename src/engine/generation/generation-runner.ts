@@ -33,6 +33,7 @@ import { workflowText } from '../workflow/workflow.ts';
 import { GenerationBlocks } from './generation-blocks.ts';
 import { GenerationReader } from './generation-reader.ts';
 import type { ReadEnd } from './generation-reader.ts';
+import { userTurn } from './message-files.ts';
 import { modelRequest, promptTurns } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
@@ -71,7 +72,7 @@ export class GenerationRunner {
   #isOver = false;
   /** The generation that ended the run had nothing but bare text (P11). */
   #isAnswerBareText = false;
-  readonly #turn: { readonly user: string; readonly generations: ChatTurn['generations'][number][] };
+  readonly #turn: Omit<ChatTurn, 'generations'> & { readonly generations: ChatTurn['generations'][number][] };
 
   constructor(given: {
     readonly context: RunContext;
@@ -94,8 +95,8 @@ export class GenerationRunner {
     this.#isTaken = given.isTaken;
     this.blocks = new GenerationBlocks(given.segments);
     this.usage = new RunUsage(given.context, given.log);
-    const { source } = given.context;
-    this.#turn = { user: source.type === 'model' ? source.content : '', generations: [] };
+    const { source, blobs = null } = given.context;
+    this.#turn = { ...userTurn(source.type === 'model' ? source.content : '', blobs), generations: [] };
   }
 
   announceStart(): void {

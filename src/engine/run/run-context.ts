@@ -1,9 +1,11 @@
 /** The input of a run: its identity, its policy, and the outside world as ports. */
 import type { ActionType } from '../../domain/action.ts';
+import type { MessageContent } from '../../domain/content.ts';
 import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent, WorkflowDefinition } from '../../domain/manifest.ts';
 import type {
+  BlobStore,
   ChildSessions,
   Clock,
   EdgeRelics,
@@ -31,7 +33,7 @@ import type { LearnedDurations } from '../actions/learned-durations.ts';
 export type RunSource =
   | {
       readonly type: 'model';
-      readonly content: string;
+      readonly content: MessageContent;
       readonly history: readonly ChatTurn[];
       readonly tokens: boolean;
     }
@@ -71,6 +73,8 @@ export interface RunContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** The bytes of the session's messages; null or absent: there are none. */
+  readonly blobs?: BlobStore | null;
   /** Values of feeds that sessions share (F6); null or absent: each session fetches its own. */
   readonly sharedFeeds?: SharedFeeds | null;
   /** Sub-agents and workflows that the run's actions start (M7). */

@@ -1,4 +1,5 @@
 /** Sets up a run of the session: its agent, the source of its text, and its policy. */
+import { readContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -12,7 +13,7 @@ import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import type { SessionPorts } from './session-ports.ts';
 
-type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow'>;
+type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow' | 'blobs'>;
 
 /** The session's record. @throws EngineError `unknown_session` if there is none */
 export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRecord {
@@ -31,9 +32,10 @@ export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncI
     const { workflow } = requireWorkflow(ports, input);
     return { type, definition: workflow, inputs: isJsonObject(input['inputs']) ? input['inputs'] : {} };
   }
-  if (typeof content === 'string') {
-    const history = readConversation(ports.journal, run);
-    return { type: 'model', content, tokens: tokens === true, history };
+  const message = readContent(content);
+  if (message !== null) {
+    const history = readConversation(ports.journal, run, ports.blobs);
+    return { type: 'model', content: message, tokens: tokens === true, history };
   }
   const whole = typeof text === 'string' ? text : null;
   return { type: 'text', chunks: chunks ?? restOf(whole), text: whole };

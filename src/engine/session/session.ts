@@ -16,9 +16,10 @@
  *  2. A reader who disconnects changes nothing (J5).
  *  3. The checks of a message and the creation of its run happen synchronously.
  */
+import type { MessageContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
 import type { EventView, SessionEvent, TextPatch } from '../../domain/event.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
 import type { SeededMessage } from '../../domain/seeded.ts';
@@ -44,7 +45,7 @@ import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
 
 export interface MessageRequest {
-  readonly content: string;
+  readonly content: MessageContent;
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
   readonly ifBusy: 'queue' | 'reject';
@@ -157,7 +158,7 @@ export class Session {
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runs.byIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
-        if (earlier.input['content'] === content) return earlier;
+        if (JSON.stringify(earlier.input['content']) === JSON.stringify(content)) return earlier;
         throw new EngineError(
           'idempotency_mismatch',
           `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
@@ -178,7 +179,8 @@ export class Session {
     }
     this.#runs.requireRoom();
     const stored = metadata === undefined ? {} : { metadata };
-    return await this.#submit({ type: 'message', content, ...stored, tokens, manifests }, idempotencyKey, null);
+    const input = { type: 'message', content: content as Json, ...stored, tokens, manifests };
+    return await this.#submit(input, idempotencyKey, null);
   }
 
   /**

@@ -1,5 +1,5 @@
 /** How the images and files of messages and results are written in the prompt (C2). Their names and texts are hostile input. */
-import { limits } from '../../domain/limits.ts';
+import { quotedName } from '../../domain/content.ts';
 import type { Attachment } from '../../domain/ports.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 
@@ -20,16 +20,16 @@ export interface FileText {
 export const NO_FILES: ShownFiles = { attached: new Map(), texts: new Map() };
 
 const TEXT =
-  /^(text\/[\w.+-]+|application\/([\w.-]+\+)?(json|xml|yaml)|application\/(x-)?(ndjson|jsonl|javascript|yaml|toml|sql|sh))$/;
+  /^(text\/[\w.+-]+|image\/svg\+xml|application\/([\w.-]+\+)?(json|xml|yaml)|application\/(x-)?(ndjson|jsonl|javascript|yaml|toml|sql|sh))$/;
 
-/** Whether a file is shown as text, to every model. Markup is text as well. */
-export function isTextFile({ kind, mediaType }: Pick<Attachment, 'kind' | 'mediaType'>): boolean {
-  return kind === 'file' && TEXT.test(mediaType);
+/** Whether a file is shown as text, to every model. Markup is text as well, also that of a drawing. */
+export function isTextFile({ mediaType }: Pick<Attachment, 'mediaType'>): boolean {
+  return TEXT.test(mediaType);
 }
 
 /** Whether some provider takes the bytes. */
 export function isAttachable({ kind, mediaType }: Pick<Attachment, 'kind' | 'mediaType'>): boolean {
-  return kind === 'image' || mediaType === 'application/pdf';
+  return (kind === 'image' && !TEXT.test(mediaType)) || mediaType === 'application/pdf';
 }
 
 /** The line for a file of a result: `[image "chart.png", image/png, 12345 bytes, artifact art_12_1]`. */
@@ -44,12 +44,4 @@ export function fileBlock({ name, mediaType }: Attachment, { text, cutOf }: File
   const note = cutOf === null ? '' : `\n[cut after ${text.length} of ${cutOf} bytes]`;
   const head = `name=${quotedName(name).replaceAll('\\"', '&quot;')} type="${mediaType}"`;
   return `<attached_file ${head}>\n${safe}${note}\n</attached_file>`;
-}
-
-/** One line, in quotes, without anything that could end a tag or look like one. */
-function quotedName(name: string): string {
-  const line = sanitizeText(name.slice(0, limits.fileNameChars))
-    .replace(/[\s\u2028\u2029]+/g, ' ')
-    .replace(/[<>\uFF1C\uFF1E]/g, '_');
-  return JSON.stringify(line);
 }

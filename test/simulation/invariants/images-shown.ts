@@ -6,14 +6,15 @@ import type { Invariant } from './invariant.ts';
 export const imagesShown: Invariant = {
   name: 'images shown',
   holds:
-    'Every request has the images of all results that it shows, in order and with their bytes, also after a crash; never their base64.',
+    'Every request has the images of all messages and results that it shows, in order and with their bytes, also after a crash; never their base64.',
   *check(seen) {
     /** The image of each artifact, over all requests. */
     const known = new Map<string, string>();
     for (const { message, call, results, markers, attached, isRaw } of factsOf(seen, 'images_shown')) {
       const where = `call ${call} of message ${message}`;
       if (isRaw) yield `${where} has base64 in its text`;
-      if (markers.length !== results) yield `${where} has ${results} results with images and ${markers.length} markers`;
+      if (markers.length !== results)
+        yield `${where} has ${results} messages and results with images and ${markers.length} markers`;
       // Beyond the budget, the oldest are left out.
       const expected = markers.length > limits.attachmentsPerRequest ? markers.slice(-attached.length) : markers;
       const names = expected.map(({ name }) => name).join(', ');
@@ -25,6 +26,7 @@ export const imagesShown: Invariant = {
         if (bytes !== imageOf(name.replace(/\.png$/, '')).bytes) yield `${where}: the bytes of ${name} are ${bytes}`;
       }
       for (const { name, artifact } of markers) {
+        if (artifact === '') continue;
         const before = known.get(artifact) ?? name;
         known.set(artifact, before);
         if (before !== name) yield `${where}: ${artifact} is ${name}, and was ${before}`;

@@ -4,7 +4,9 @@ import type { DecisionScript, MessageScript } from '../history.ts';
 import { textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import { DiskFailure, HostGone } from './life.ts';
+import type { MessageContent } from '../../../src/domain/content.ts';
 import { markOf } from './model.ts';
+import { imageOf } from './targets.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
@@ -14,6 +16,17 @@ const APPROVE: DecisionScript = { afterMs: 50, approved: true, times: 1 };
 
 /** The host was lost during the request. */
 const LOST = Symbol('lost');
+
+/** Every second message has an image. Its hash stands for its bytes. */
+function contentOf(message: number): MessageContent {
+  const text = `${markOf(message)} please`;
+  if (message % 2 === 0) return text;
+  const { name, bytes: sha256 } = imageOf(`m${message}`);
+  return [
+    { type: 'image', name, media_type: 'image/png', size: sha256.length, sha256 },
+    { type: 'text', text },
+  ];
+}
 
 export class Clients {
   readonly #stage: Stage;
@@ -36,7 +49,7 @@ export class Clients {
     const answer = await this.#request(async ({ session }) => {
       if (type === 'message') {
         return await session.message({
-          content: `${markOf(index)} please`,
+          content: contentOf(index),
           ifBusy,
           tokens: false,
           idempotencyKey: `key-${index}`,

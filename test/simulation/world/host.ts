@@ -71,6 +71,14 @@ export class Host {
       fetch: () => Promise.reject(new Error('this world has no network')),
       readHtml: () => Promise.reject(new Error('this world has no pages')),
       runner: targets.runner(life),
+      blobs: {
+        put: () => Promise.reject(new Error('the messages of this world are stored already')),
+        get: async (sha256) => {
+          life.enter();
+          await life.wait(0);
+          return new TextEncoder().encode(sha256);
+        },
+      },
       children: targets.children(life),
       sharedFeeds: null,
       pin: () => Promise.resolve(null),

@@ -25,7 +25,7 @@ export function markedIn(text: string): number | null {
   return last === undefined ? null : Number(last);
 }
 
-const MARKER = /\[image "([^"]*)", image\/png, \d+ bytes, artifact (\w+)\]/g;
+const MARKER = /\[image "([^"]*)", image\/png, \d+ bytes(?:, artifact (\w+))?\]/g;
 
 export class ScriptedModel {
   readonly #stage: Stage;
@@ -68,7 +68,8 @@ export class ScriptedModel {
 
   async #noteImages(message: number, call: number, messages: readonly ChatMessage[]): Promise<void> {
     const text = messages.map(({ content }) => content).join('\n');
-    const results = [...text.matchAll(/ name="idempotent" status="completed"/g)].length;
+    const ofMessages = [...text.matchAll(/#m\d*[13579]# please/g)].length;
+    const results = ofMessages + [...text.matchAll(/ name="idempotent" status="completed"/g)].length;
     const markers = Array.from(text.matchAll(MARKER), ([, name = '', artifact = '']) => ({ name, artifact }));
     const attached: { name: string; bytes: string | null }[] = [];
     for (const { name, read } of messages.flatMap(({ attachments = [] }) => attachments)) {

@@ -26,10 +26,24 @@ export const IMAGE_PATCHES: readonly Patch[] = [
     invariant: 'images shown',
   },
   {
-    name: 'a marker takes the place of base64 only in the first file list',
+    name: 'earlier messages have no images',
+    file: 'src/engine/session/run-setup.ts',
+    find: `readConversation(ports.journal, run, ports.blobs)`,
+    replace: `readConversation(ports.journal, run)`,
+    invariant: 'images shown',
+  },
+  {
+    name: 'the images of the current message are not attached',
+    file: 'src/engine/generation/generation-runner.ts',
+    find: `...userTurn(source.type === 'model' ? source.content : '', blobs), generations: []`,
+    replace: `user: userTurn(source.type === 'model' ? source.content : '', blobs).user, generations: []`,
+    invariant: 'images shown',
+  },
+  {
+    name: 'only the base64 of results of MCP is hidden',
     file: RESULT_FILES,
-    find: `if (Array.isArray(items)) shown[list]`,
-    replace: `if (list === 'content' && Array.isArray(items)) shown[list]`,
+    find: `if (typeof base64 === 'string' && (name !== undefined || type !== undefined)) return 'base64';`,
+    replace: `void [base64, name, type];`,
     invariant: 'images shown',
   },
 ];

@@ -1,0 +1,30 @@
+/** The images and files of a message, as attachments of its turn (C2). */
+import { filesOfContent, textOfContent } from '../../domain/content.ts';
+import type { MessageContent } from '../../domain/content.ts';
+import type { Attachment, BlobStore } from '../../domain/ports.ts';
+
+export type Blobs = Pick<BlobStore, 'get'>;
+
+/** The user's part of a turn. */
+export function userTurn(
+  content: MessageContent,
+  blobs: Blobs | null,
+): { user: string; files?: readonly Attachment[] } {
+  const user = textOfContent(content);
+  const files = filesOfContent(content).map(({ name, media_type: given, size, sha256 }): Attachment => {
+    const mediaType = (given.split(';', 1)[0] ?? '').trim().toLowerCase();
+    return {
+      kind: mediaType.startsWith('image/') ? 'image' : 'file',
+      name,
+      mediaType,
+      size,
+      sha256,
+      read: async () => {
+        const bytes = (await blobs?.get(sha256)) ?? null;
+        if (bytes === null) throw new Error(`The file with the hash ${sha256.slice(0, 12)} is no longer stored`);
+        return bytes;
+      },
+    };
+  });
+  return files.length === 0 ? { user } : { user, files };
+}
