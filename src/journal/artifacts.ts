@@ -77,7 +77,17 @@ export function filesOfOutput(output: Json): readonly Omit<File, 'read'>[] {
   return mayHave ? filesOf(JSON.stringify(output)) : [];
 }
 
+/** The bytes of one file of an event, by its place among the items of the output; the others are not decoded. */
+export function fileBytes(event: SessionEvent, place: number): Uint8Array | null {
+  if (event.type !== 'action_completed') return null;
+  const output = outputJson(event);
+  const item = itemsOf(output)[place];
+  return item === undefined ? null : (fileOf(output, item, place)?.read() ?? null);
+}
+
 interface File {
+  /** Among all items, of which some may not be files. */
+  readonly place: number;
   readonly name: string;
   readonly type: string;
   readonly sizeBytes: number;
@@ -86,14 +96,17 @@ interface File {
 
 /** @param output JSON */
 function filesOf(output: string): File[] {
+  return itemsOf(output).flatMap((item, place) => fileOf(output, item, place) ?? []);
+}
+
+function itemsOf(output: string): readonly Place[] {
   const members = membersAt(output, 0);
   return [members.get('files'), members.get('content')]
     .flatMap((list) => (list === undefined ? [] : itemsAt(output, list.from, limits.filesPerOutcome)))
-    .slice(0, limits.filesPerOutcome)
-    .flatMap((item, index) => fileOf(output, item, index) ?? []);
+    .slice(0, limits.filesPerOutcome);
 }
 
-function fileOf(output: string, item: Place, index: number): File | null {
+function fileOf(output: string, item: Place, place: number): File | null {
   const members = membersAt(output, item.from);
   const value = (member: string): string | undefined => stringAt(output, members.get(member));
   const mimeType = value('mimeType');
@@ -102,7 +115,8 @@ function fileOf(output: string, item: Place, index: number): File | null {
   const stated = members.get('content_type');
   const hasType = stated !== undefined && !output.startsWith('null', stated.from);
   const head = {
-    name: nameOf(name) ?? `file-${index + 1}`,
+    place,
+    name: nameOf(name) ?? `file-${place + 1}`,
     type: contentTypeOf(hasType ? value('content_type') : mimeType, encoded === undefined),
   };
   if (encoded !== undefined) {

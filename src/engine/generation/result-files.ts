@@ -5,7 +5,7 @@
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { artifactsOf, filesOfOutput } from '../../journal/artifacts.ts';
+import { fileBytes, filesOfOutput } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ReportFile } from '../../protocol/prompt/chat-turn.ts';
 
@@ -46,12 +46,14 @@ export function earlierResult(
   return hasFiles ? { output: shown, files: reportFiles(journal, seq, files) } : { output: shown };
 }
 
-function fileJson(file: { readonly name: string; readonly type: string; readonly sizeBytes: number }): JsonObject {
-  return { name: file.name, type: file.type, size: file.sizeBytes };
+type OutputFile = ReturnType<typeof filesOfOutput>[number];
+
+function fileJson({ name, type, sizeBytes, place }: OutputFile): JsonObject {
+  return { name, type, size: sizeBytes, place };
 }
 
 function reportFiles(journal: Pick<Journal, 'event'>, seq: number, files: readonly Json[]): ReportFile[] {
-  return files.filter(isJsonObject).map(({ name, type, size }, index): ReportFile => {
+  return files.filter(isJsonObject).map(({ name, type, size, place }, index): ReportFile => {
     const artifact = `art_${seq}_${index + 1}`;
     const mediaType = String(type).split(';', 1)[0] ?? '';
     return {
@@ -62,9 +64,9 @@ function reportFiles(journal: Pick<Journal, 'event'>, seq: number, files: readon
       artifact,
       read: async () => {
         const event = journal.event(seq);
-        const found = event === null ? undefined : artifactsOf(event).find(({ entry }) => entry.id === artifact);
-        if (found === undefined) throw new Error(`The artifact ${artifact} is no longer stored`);
-        return found.read();
+        const bytes = event === null ? null : fileBytes(event, Number(place));
+        if (bytes === null) throw new Error(`The artifact ${artifact} is no longer stored`);
+        return bytes;
       },
     };
   });

@@ -1,5 +1,5 @@
 /** Images and files in the results of actions: what the model sees of them (C2). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
@@ -183,4 +183,16 @@ test('[C2] the prompt record has name, type and size of an attachment, never its
   const prompts = await textOf(kit.session.read().prompt(kit.session.run(runId)));
   expect(prompts).toContain('{"type":"image","name":"chart.png","media_type":"image/png","size":400}');
   expect(prompts).not.toContain(BASE64.slice(0, 40));
+});
+
+test('[C2] [X2] reading one of many files decodes no other', async () => {
+  const files = Array.from({ length: limits.filesPerOutcome }, (_, at) => ({ ...CHART, name: `chart-${at}.png` }));
+  const kit = await plotting({ files: ['not a file', ...files] });
+  await say(kit, 'plot it');
+  const [file] = kit.requests[1]?.messages.flatMap(({ attachments = [] }) => attachments) ?? [];
+  const decoding = vi.spyOn(globalThis, 'atob');
+  expect(new TextDecoder().decode(await file?.read())).toBe(BYTES);
+  // Once for its length, once for its bytes.
+  expect(decoding).toHaveBeenCalledTimes(2);
+  decoding.mockRestore();
 });
