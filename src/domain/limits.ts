@@ -264,6 +264,8 @@ export const limits = {
   /** Images and files whose bytes are sent in one model request, and their bytes before base64: three copies are in memory. */
   attachmentsPerRequest: 20,
   attachmentBytesPerRequest: 8_388_608,
+  /** Cost of one of these bytes, in steps: base64, JSON and sending take about 20 ns. */
+  attachmentByteSteps: 0.4,
   /** Text files that are shown in one model request, their bytes, and the bytes of one; the rest of it is cut. */
   attachedTextsPerRequest: 20,
   attachedTextsBytes: 131_072,

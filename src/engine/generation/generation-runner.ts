@@ -188,7 +188,10 @@ export class GenerationRunner {
 
   /** The images and files that the request shows, with a warning about the others of this turn (C2). */
   async #files(turns: readonly ChatTurn[]): Promise<ShownFiles> {
-    const { files, notice } = await chooseFiles(turns, this.#context.resolved.agent.memory);
+    const { resolved, share } = this.#context;
+    const { files, notice } = await chooseFiles(turns, resolved.agent.memory);
+    // Encoding and sending them takes time of the thread.
+    for (const { size } of files.attached.keys()) share.charge(size * limits.attachmentByteSteps);
     if (notice !== null) {
       const warning = { type: 'warning', code: 'attachments_not_shown', message: notice, offset: 0 } as const;
       this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });

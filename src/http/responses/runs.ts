@@ -141,6 +141,18 @@ export const prompt = z.object({
             z.object({
               role: z.enum(['system', 'user', 'assistant', 'tool']).describe('Role of the message'),
               content: text('The text, without secrets'),
+              attachments: z
+                .array(
+                  z.object({
+                    type: z.enum(['image', 'file']).describe('Kind of the file'),
+                    name: text('Name, as the client or the tool wrote it'),
+                    media_type: text('Media type'),
+                    size: count.describe('Bytes'),
+                    sha256: z.string().exactOptional().describe('Hash of the bytes; not for results of actions'),
+                  }),
+                )
+                .exactOptional()
+                .describe('Images and files that are sent with the message if the model takes them'),
               tool_calls: json.exactOptional().describe('Native calls of the model'),
               tool_call_id: z.string().exactOptional().describe('The native call that the message answers'),
             }),

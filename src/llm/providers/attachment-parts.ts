@@ -1,13 +1,11 @@
 /** The wire form of attachments: content parts of user messages, as each provider takes them (C2). */
+import { base64Of } from '../../domain/base64.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Attachment, ChatMessage } from '../../domain/ports.ts';
 import type { AttachmentQuirks } from './presets.ts';
 
 /** The parts of a request's attachments. */
 export type AttachmentParts = ReadonlyMap<Attachment, JsonObject>;
-
-/** Bytes per call of `btoa`: a multiple of three, so that the pieces can be joined. */
-const PIECE_BYTES = 24_576;
 
 /** Reads the bytes of all attachments. One whose bytes are lost has no part: its placeholder is in the text. */
 export async function readParts(messages: readonly ChatMessage[], quirks: AttachmentQuirks): Promise<AttachmentParts> {
@@ -25,12 +23,4 @@ function partOf({ kind, name, mediaType }: Attachment, bytes: Uint8Array, quirks
   return quirks.files === 'document_url'
     ? { type: 'document_url', document_url: url, document_name: name }
     : { type: 'file', file: { filename: name, file_data: url } };
-}
-
-function base64Of(bytes: Uint8Array): string {
-  let text = '';
-  for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
-    text += btoa(String.fromCharCode(...bytes.subarray(from, from + PIECE_BYTES)));
-  }
-  return text;
 }
