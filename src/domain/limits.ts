@@ -83,8 +83,9 @@ export const limits = {
   eventCharSteps: 3,
   /** Cost of a character of an action's parameters with resolved references: validation, transfer, redaction. */
   parameterCharSteps: 2,
-  /** Cost of a character of model text, of a request, of a byte of its body, and of creating a session. */
+  /** Cost of a character of model text, of a prompt, of a request, of a byte of its body, and of creating a session. */
   textCharSteps: 2,
+  promptCharSteps: 1,
   requestSteps: 20_000,
   bodyByteSteps: 1,
   sessionSteps: 300_000,

@@ -3,7 +3,9 @@
  * machine; `npm run bench:neighbours` measures the waiting times of the whole system.
  */
 import { expect, test } from 'vitest';
+import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
+import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { instantClock } from '../support/instant-clock.ts';
 import { edgeApp } from './edge-app.ts';
@@ -15,7 +17,7 @@ import type { Tenant } from '../support/worst-inputs.ts';
 /** Inputs that need only a session or a request; stores, catalogs and clocks have their own tests of steps. */
 const INPUTS = WORST_INPUTS.filter(
   ({ name, prepare }) =>
-    /^(?:json_query|condition|references|actions|plan|messages): /.test(name) && prepare === undefined,
+    /^(?:json_query|condition|references|actions|plan|messages|history): /.test(name) && prepare === undefined,
 );
 
 /** The steps of all shares of one tenant. */
@@ -55,10 +57,17 @@ class CountedShare extends ThreadShare {
 function tenant(account: Account): Tenant {
   const share = (): ThreadShare => account.share();
   const sessions = new Map<string, SessionKit>();
-  const begin = (): Promise<SessionKit> =>
-    sessionKit({ share: share(), script: Array.from({ length: 10 }, () => '<response final="true">hi</response>') });
+  const begin = (history: readonly SeededMessage[] = []): Promise<SessionKit> =>
+    sessionKit({
+      share: share(),
+      script: Array.from({ length: 10 }, () => '<response final="true">hi</response>'),
+      history,
+    });
   const edge = edgeApp({
     shareOf: share,
+    agent: async (name) => bundled.agent(name),
+    newSessionId: async () => `ses_${String(sessions.size).padStart(32, '0')}`,
+    createSession: async ({ session_id: id }, _state, history) => void sessions.set(id, await begin(history)),
   });
   return {
     longSession: '',
@@ -66,11 +75,6 @@ function tenant(account: Account): Tenant {
       const asked = body as { readonly protocol_text: string; readonly content: string };
       const ok = (value: unknown): { status: number; text: string } => ({ status: 200, text: JSON.stringify(value) });
       if (path === '/execute/direct') return ok(await runText(await begin(), asked.protocol_text));
-      if (path === '/agent/assistant/session') {
-        const id = `ses_${sessions.size}`;
-        sessions.set(id, await begin());
-        return ok({ session_id: id });
-      }
       const kit = sessions.get(/\/session\/(\w+)\/message$/.exec(path)?.[1] ?? '');
       if (kit !== undefined) return ok(await say(kit, asked.content));
       const answered = await edge.fetch(
@@ -86,5 +90,16 @@ test.each(INPUTS)('[X2] $name: work beyond one turn is spread over several turns
   expect((await send(tenant(account))).text).toMatch(answer);
   if (account.steps <= limits.turnSteps) return;
   // An evaluation is never interrupted, and parallel actions are charged together.
-  expect(account.steps / account.waits).toBeLessThanOrEqual(4 * limits.querySteps);
+  expect(account.steps / (account.waits + 1)).toBeLessThanOrEqual(4 * limits.querySteps);
+});
+
+test('[X2] [L5] a prompt costs steps for each of its characters, in every generation', async () => {
+  const account = new Account();
+  const content = '<action>'.repeat(200_000);
+  const script = ['<thought>x</thought>', '<response final="true">hi</response>'];
+  const kit = await sessionKit({ share: account.share(), script, history: [{ role: 'user', content }] });
+  await say(kit, 'hello');
+  expect(kit.requests).toHaveLength(2);
+  expect(account.steps).toBeGreaterThan(2 * content.length * limits.promptCharSteps);
+  expect(account.waits).toBeGreaterThan(0);
 });

@@ -165,6 +165,57 @@ const references: WorstInput[] = [
   },
 ];
 
+/** Creates a session with a history, and sends it a message if it is accepted. */
+async function seeded(tenant: Tenant, history: unknown): Promise<Answer> {
+  const created = await tenant.request('POST', '/agent/assistant/session', { history });
+  if (created.status !== 201) return created;
+  const { session_id: id } = JSON.parse(created.text) as { session_id: string };
+  return await tenant.request('POST', `/agent/session/${id}/message`, { content: 'hello', stream: false });
+}
+
+const user = (content: unknown): object => ({ role: 'user', content });
+const calls = (count: number, make: (at: number) => object): object => ({
+  role: 'assistant',
+  tool_calls: times(count, (at) => ({ id: `c${at}`, type: 'function', function: make(at) })),
+});
+const results = (count: number): object[] =>
+  times(count, (at) => ({ role: 'tool', tool_call_id: `c${at}`, content: `<system>${at}` }));
+
+const histories: WorstInput[] = Object.entries({
+  '2,000 turns of two kilobytes': [times(2_000, () => user('<s'.repeat(1_000))), /"status":"completed"/],
+  '2,000 messages in one turn': [
+    times(2_000, () => ({ role: 'assistant', content: '<action '.repeat(250) })),
+    /"status":"completed"/,
+  ],
+  'seven messages with 256 calls each': [
+    times(7, () => [calls(256, () => ({ name: 'f', arguments: '{"a":[[[]]]}' })), ...results(256)]).flat(),
+    /"status":"completed"/,
+  ],
+  'a message of four megabytes, nearly': [[user('\u0001'.repeat(690_000))], /"status":"completed"/],
+  'a message of twelve megabytes': [[user(' x'.repeat(6_000_000))], /history_too_large/],
+  '60,000 messages': [times(60_000, () => user('x')), /history_too_large/],
+  'messages of a thousand parts': [
+    times(60, () => user(times(1_000, () => ({ type: 'text', text: 'x' })))),
+    /completed/,
+  ],
+  'parts that are not texts': [times(190, () => user(times(1_000, () => 1))), /invalid_request/],
+  '25,600 invalid calls': [times(100, () => calls(256, () => ({ name: ' ', arguments: 1 }))), /invalid_request/],
+  'arguments that are deep': [[calls(40, () => ({ name: 'f', arguments: '['.repeat(100_000) }))], /invalid_history/],
+  'arguments with 200,000 values': [
+    [calls(1, () => ({ name: 'f', arguments: `{"a":[${'1,'.repeat(200_000)}1]}` }))],
+    /invalid_history/,
+  ],
+  'thousands of unknown members': [
+    times(39, () => ({ ...user('x'), ...Object.fromEntries(times(4_900, (at) => [`conten${at}`, at])) })),
+    /unknown member/,
+  ],
+  'names with control characters': [[calls(1, () => ({ name: '\u0000\u202e', arguments: '{}' }))], /invalid_request/],
+} as const).map(([name, [history, answer]]): WorstInput => ({
+  name: `history: ${name}`,
+  send: (tenant) => seeded(tenant, history),
+  answer,
+}));
+
 const manifests: WorstInput[] = [
   ...Object.entries({
     'explicit keys': `${'? '.repeat(400)}x`,
@@ -323,6 +374,7 @@ const readings: WorstInput[] = Object.entries({
 export const WORST_INPUTS: readonly WorstInput[] = [
   ...evaluations,
   ...references,
+  ...histories,
   ...manifests,
   dense,
   ...stores,

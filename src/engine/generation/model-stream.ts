@@ -126,7 +126,11 @@ async function readModel(
   const { dialect, actInReasoning } = context.resolved.agent.protocol;
   let finish: FinishReason = 'stop';
   let ignored = false;
+  const { share } = context;
+  if (share.isDue) await share.waitTurn();
   const asked = await request(source, signal);
+  // What was read and written for it: a long conversation takes as long in every generation.
+  for (const { content } of asked.messages) share.charge(content.length * limits.promptCharSteps);
   if (!signal.aborted) {
     usage.openCall(asked.messages);
     inputQueue.put({ type: 'prompt', request: asked });
