@@ -61,7 +61,13 @@ async function measureAppends(): Promise<{ alone: number; together: number }> {
     const data = { output: { text: 'a result of an action' }, ms: 3, attempt: 1 };
     const startedAt = performance.now();
     for (let n = 1; n <= 20_000; n += 1) {
-      const entry = { type: 'action_completed', runId: runIdOf(SESSION_ID, 1), iteration: 1, at: n, data } as const;
+      const entry = {
+        type: 'action_completed',
+        runId: runIdOf({ session_id: SESSION_ID }, 1),
+        iteration: 1,
+        at: n,
+        data,
+      } as const;
       journal.append({
         ...entry,
         actionId: 'a',

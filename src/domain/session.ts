@@ -24,6 +24,19 @@ export interface SessionRecord {
   readonly created_at: number;
 }
 
+/** What distinguishes a session from all others, also from earlier ones with the same id (T5). */
+export type SessionIdentity = Pick<SessionRecord, 'session_id' | 'incarnation'>;
+
+/** Names the session wherever something outlives its object: keys of calls, jobs, relics and reservations. */
+export function sessionKey({ session_id: id, incarnation }: SessionIdentity): string {
+  return incarnation === undefined ? id : `${id}_${incarnation}`;
+}
+
+/** The incarnation in a run's id; null if it has none. */
+export function incarnationIn(runId: string): string | null {
+  return /^run_[0-9a-f]{32}_([0-9a-f]{12})_\d{1,9}$/.exec(runId)?.[1] ?? null;
+}
+
 export type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
 /** What started a run in the list of executions: a message, posted protocol text, or the start of a workflow. */

@@ -168,7 +168,7 @@ class Child {
       }
       return !hasEnded;
     };
-    const following = this.#session.follow(this.#lastSeq, take);
+    const following = this.#session.follow(this.#runId, this.#lastSeq, take);
     valueOf(await untilAborted(following, signal));
     return hasEnded;
   }

@@ -64,7 +64,8 @@ export interface SessionRpc {
    * Streams the events after this one to the parent session, in batches, until `take` returns false or the session is
    * deleted.
    */
-  follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
+  /** @param runId a run of the session: refused if it was made again under the same id (T5) */
+  follow(runId: string, after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
   /** Open approvals of the session; without `only`, also those of the children that it is running. */
   openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>>;
   /** How the run ended, and what it spent, including its children. */
@@ -76,7 +77,7 @@ export interface SessionRpc {
 
 export interface ExecutionIndexRpc {
   record(entry: ExecutionEntry): void;
-  forgetSession(sessionId: string): void;
+  forgetSession(sessionId: string, incarnation: string | null): void;
   list(page: ExecutionsPage): ExecutionEntry[];
   /** Replaces the open approvals of a session. */
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;

@@ -14,6 +14,11 @@ export const platformClock: Clock = {
 /** Shared by all objects of a thread. */
 export const platformQueue = new FairQueue(platformClock);
 
+/** 48 random bits in hex (docs/decisions/023). */
+export function newIncarnation(): string {
+  return bytesToHex(crypto.getRandomValues(new Uint8Array(6)));
+}
+
 /** `ses_` and 128 random bits in hex. */
 export const newId: NewId = (prefix) => {
   return `${prefix}_${bytesToHex(crypto.getRandomValues(new Uint8Array(16)))}`;

@@ -1,5 +1,7 @@
 /** Creates the runner client from the settings. */
 import { limits } from '../domain/limits.ts';
+import { sessionKey } from '../domain/session.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import type { OutboundFetch, RunnerClient } from '../domain/ports.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
 import { namespaceOf, namespacesOf } from '../http/api-keys.ts';
@@ -70,7 +72,7 @@ export function outboundOf({ allowHosts }: Settings, egress: Egress | undefined)
 export function egressOf(
   env: Env,
   settings: Settings,
-  session: () => { readonly session_id: string; readonly owner: string | null },
+  session: () => Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner'>,
 ): Egress | undefined {
   if (settings.egress === 'platform') return undefined;
   return createRunnerEgress({
@@ -79,7 +81,7 @@ export function egressOf(
     fetch: reachOf(env, settings),
     clock: platformClock,
     newNonce: () => newId('run'),
-    session: () => session().session_id,
+    session: () => sessionKey(session()),
     tenant: () => tenantOf(settings, session().owner),
   });
 }

@@ -92,7 +92,10 @@ export class Gateway {
 
   /** The session of an execution, by either id. @throws EngineError `unknown_execution` */
   async requireExecution(id: string): Promise<string> {
-    const hex = /^(?:ses|run)_([0-9a-f]{32})(?:_\d+)?$/.exec(id)?.[1];
+    const hex = /^(?:ses_([0-9a-f]{32})|run_([0-9a-f]{32})(?:_[0-9a-f]{12})?_\d{1,9})$/
+      .exec(id)
+      ?.slice(1)
+      .find(Boolean);
     if (hex !== undefined && (await this.#ports.mayBeSession(`ses_${hex}`))) return `ses_${hex}`;
     throw unknownExecution(id);
   }
@@ -100,8 +103,16 @@ export class Gateway {
   /**
    * Forwards a request to the session's object: adds what is known about the caller, removes headers that only the
    * Worker may set.
+   *
+   * @param incarnation the one that the request is for; empty: a session without one; null: any (T5)
    */
-  async forward(sessionId: string, path: string, request: Request, { owner, token }: Caller): Promise<Response> {
+  async forward(
+    sessionId: string,
+    path: string,
+    request: Request,
+    { owner, token }: Caller,
+    incarnation: string | null = null,
+  ): Promise<Response> {
     const headers = new Headers(request.headers);
     for (const name of WORKER_HEADERS) headers.delete(name);
     if (token !== null) {
@@ -114,6 +125,7 @@ export class Gateway {
       }
     }
     headers.delete('authorization');
+    if (incarnation !== null) headers.set(INCARNATION_HEADER, incarnation);
     if (owner !== null) headers.set(PRINCIPAL_HEADER, owner);
     return await this.#ports.forward(sessionId, path, new Request(request, { headers }));
   }

@@ -76,7 +76,7 @@ export const eventsQuery = {
 export const historyQuery = {
   limit,
   before: text(
-    /^((run_[0-9a-f]{32}_)?|seeded_)\d{1,9}$/,
+    /^((run_[0-9a-f]{32}_([0-9a-f]{12}_)?)?|seeded_)\d{1,9}$/,
     'the id of a run, or of a seeded message',
     'Id of a run or of a seeded message: `next` of the previous page',
   ),
@@ -84,7 +84,11 @@ export const historyQuery = {
 
 export const runsQuery = {
   limit,
-  before: text(/^(run_[0-9a-f]{32}_)?\d{1,9}$/, 'the id of a run', 'Id of a run: `next` of the previous page'),
+  before: text(
+    /^(run_[0-9a-f]{32}_([0-9a-f]{12}_)?)?\d{1,9}$/,
+    'the id of a run',
+    'Id of a run: `next` of the previous page',
+  ),
 } as const satisfies Query;
 
 export const artifactsQuery = {
@@ -131,7 +135,7 @@ export const executionsQuery = {
   entity_type: oneOf(['agent', 'tool', 'workflow'], 'Another name of `kind`: `agent` is `chat`, `tool` is `execution`'),
   limit,
   before: text(
-    /^\d{1,15}(-run_[0-9a-f]{32}_\d{1,9})?$/,
+    /^\d{1,15}(-run_[0-9a-f]{32}_([0-9a-f]{12}_)?\d{1,9})?$/,
     'a time in epoch milliseconds, or `next` of the previous page',
     '`next` of the previous page, or a start time in epoch milliseconds',
   ),

@@ -19,7 +19,7 @@ export const SCOPES_HEADER = 'x-cortex-scopes';
 export const USER_HEADER = 'x-cortex-user';
 /** The agents that the request's user token may use, URI-encoded, separated by spaces; absent: all. */
 export const AGENTS_HEADER = 'x-cortex-agents';
-/** The incarnation that the request's session token is for; empty: a session without one. Only for session tokens. */
+/** The incarnation that the request is for: that of a session token, or of a run's id. Empty: a session without one. */
 export const INCARNATION_HEADER = 'x-cortex-incarnation';
 /** All of them. The Worker removes those that a client sends. */
 export const WORKER_HEADERS = [
@@ -52,7 +52,7 @@ export type SessionEnv = {
 
 /** What the caller's token restricts the request to; null: no restriction. */
 export interface Grant {
-  /** Of a session token; empty: a session without one. */
+  /** The only incarnation that the request is for; empty: a session without one. */
   readonly incarnation: string | null;
   /** URI-encoded. */
   readonly user: string | null;

@@ -13,6 +13,8 @@ import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { endOf, itemsAt, membersAt, stringAt } from './raw-json.ts';
 import type { Place } from './raw-json.ts';
+import { incarnationIn } from '../domain/session.ts';
+import { artifactIdOf } from './run-id.ts';
 
 const encoder = new TextEncoder();
 
@@ -29,12 +31,6 @@ const OUTPUT = '{"output":';
 const ACTIVE = /html|xml|svg|script|ecma|xsl|pdf|flash/i;
 const CONTENT_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}(; ?charset=[\w-]{1,30})?$/;
 
-/** The event of an artifact; null if the id is not valid. */
-export function eventOfArtifact(id: string): number | null {
-  const digits = /^art_(\d{1,15})(?:_\d{1,4})?$/.exec(id)?.[1];
-  return digits === undefined ? null : Number(digits);
-}
-
 /** The output of an action as JSON, cut out of its event's data without parsing it. */
 export function outputJson(completed: EventOf<'action_completed'>): string {
   const text = encodeData(completed);
@@ -46,6 +42,7 @@ export function outputJson(completed: EventOf<'action_completed'>): string {
 export function artifactsOf(event: SessionEvent): LazyArtifact[] {
   if (event.type !== 'action_completed') return [];
   const output = outputJson(event);
+  const incarnation = incarnationIn(event.run_id);
   const common = {
     run_id: event.run_id,
     action_id: event.action_id,
@@ -60,12 +57,12 @@ export function artifactsOf(event: SessionEvent): LazyArtifact[] {
     const name = `${nameOf(event.action_id) ?? 'output'}.${text === undefined ? 'json' : 'txt'}`;
     const type = text === undefined ? 'application/json' : 'text/plain; charset=utf-8';
     if (sizeBytes > limits.artifactBytes) {
-      const id = `art_${event.seq}`;
+      const id = artifactIdOf(incarnation, event.seq);
       artifacts.push({ entry: { id, ...common, name, content_type: type, size_bytes: sizeBytes }, read });
     }
   }
   for (const [index, { name, type, sizeBytes, read }] of filesOf(output).entries()) {
-    const id = `art_${event.seq}_${index + 1}`;
+    const id = artifactIdOf(incarnation, event.seq, index + 1);
     artifacts.push({ entry: { id, ...common, name, content_type: type, size_bytes: sizeBytes }, read });
   }
   return artifacts;

@@ -4,6 +4,7 @@ import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
+import type { SessionIdentity } from '../domain/session.ts';
 import { runIdOf } from './run-id.ts';
 
 /** An event with the state that only recovery reads. */
@@ -70,12 +71,12 @@ export function* inParts(rows: readonly EventRow[]): Generator<string | EventRow
   yield* gathered();
 }
 
-export function eventOf(sessionId: string, row: SqlRow, data: string): SessionEvent {
+export function eventOf(session: SessionIdentity, row: SqlRow, data: string): SessionEvent {
   const head = {
     seq: Number(row['seq']),
     type: String(row['type']) as EventType,
-    session_id: sessionId,
-    run_id: runIdOf(sessionId, Number(row['run'])),
+    session_id: session.session_id,
+    run_id: runIdOf(session, Number(row['run'])),
     iteration: Number(row['iteration']),
     timestamp: Number(row['at']),
     ...(row['action_id'] === null ? {} : { action_id: String(row['action_id']) }),

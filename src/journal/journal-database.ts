@@ -247,7 +247,7 @@ export class JournalDatabase {
   readEvent(row: SqlRow): StoredEvent {
     const seq = Number(row['seq']);
     const state = this.load(seq, 'state', row['state']);
-    const event = eventOf(this.requireRecord().session_id, row, this.load(seq, 'data', row['data']));
+    const event = eventOf(this.requireRecord(), row, this.load(seq, 'data', row['data']));
     return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
   }
 }

@@ -75,6 +75,11 @@ export class Journal {
     return this.#work;
   }
 
+  /** The session's; null if it has none (T5). */
+  get incarnation(): string | null {
+    return this.#db.requireRecord().incarnation ?? null;
+  }
+
   /** @param fill writes what the session begins with: the session exists with it, or not at all */
   create(record: SessionRecord, fill: (() => void) | null = null): void {
     this.#db.create(record, fill);
@@ -197,13 +202,13 @@ export class Journal {
 
   /** The events of these rows; stops after the given number of characters. Long values are fetched one by one. */
   #within(rows: readonly SqlRow[], mostChars: number): { readonly events: SessionEvent[]; readonly chars: number } {
-    const { session_id: sessionId } = this.#db.requireRecord();
+    const record = this.#db.requireRecord();
     const events: SessionEvent[] = [];
     let chars = 0;
     for (const row of rows) {
       const data = row['data'] ?? this.#db.exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
       const text = this.#db.load(Number(row['seq']), 'data', data);
-      events.push(eventOf(sessionId, row, text));
+      events.push(eventOf(record, row, text));
       chars += text.length;
       if (chars > mostChars) break;
     }

@@ -130,7 +130,7 @@ export class RunTable {
       (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
     return {
       run,
-      runId: runIdOf(this.#db.requireRecord().session_id, run),
+      runId: runIdOf(this.#db.requireRecord(), run),
       status: String(row['status']) as RunStatus,
       firstSeq: Number(row['first_seq']),
       lastSeq: row['last_seq'] === null ? null : Number(row['last_seq']),

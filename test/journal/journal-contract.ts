@@ -14,7 +14,7 @@ import { newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journa
 
 /** A record with every field. */
 const RECORD: SessionRecord = { ...SESSION_RECORD, user_id: 'u1', metadata: { from: 'test' } };
-const RUN_ID = runIdOf(SESSION_ID, 1);
+const RUN_ID = runIdOf({ session_id: SESSION_ID }, 1);
 
 function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry {
   return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data: anyData(data), ...more };

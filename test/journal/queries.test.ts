@@ -31,7 +31,7 @@ function fixture(): Fixture {
     add: (type, data, { run = 1, ...more } = {}) =>
       journal.append({
         type,
-        runId: runIdOf(SESSION_ID, run),
+        runId: runIdOf({ session_id: SESSION_ID }, run),
         iteration: 1,
         at: 5,
         data: anyData(data),
@@ -44,8 +44,8 @@ const seqs = (events: readonly { readonly seq?: number | null }[]): unknown[] =>
 
 describe('ids of runs', () => {
   test('[J4] a run’s id contains its session’s id and its number', () => {
-    expect(runIdOf('ses_ab', 3)).toBe('run_ab_3');
-    expect(runIdOf('ab_ses_c', 3)).toBe('run_ab_ses_c_3');
+    expect(runIdOf({ session_id: 'ses_ab' }, 3)).toBe('run_ab_3');
+    expect(runIdOf({ session_id: 'ab_ses_c' }, 3)).toBe('run_ab_ses_c_3');
     expect(
       ['run_ab_3', 'run_ab_123456789', 'run_1_2', 'run_ab', 'run_ab_', 'run_ab_3x', 'run_ab_1234567890'].map(
         runNumberOf,
@@ -240,7 +240,7 @@ describe('runs', () => {
     const queued = journal.runs.create({ content: 'hello' }, 10, 'queued');
     expect({ ...queued, input: queued.input }).toEqual({
       run: 1,
-      runId: runIdOf(SESSION_ID, 1),
+      runId: runIdOf({ session_id: SESSION_ID }, 1),
       status: 'queued',
       firstSeq: 2,
       lastSeq: null,

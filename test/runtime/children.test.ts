@@ -49,18 +49,20 @@ describe('[M7] sub-agents', () => {
     const ended = all.filter(({ type }) => type === 'action_completed').map(({ seq }) => seq ?? 0);
     expect(Math.max(...started)).toBeLessThan(Math.min(...ended));
     const sessions = new Set<string>();
+    const seenRun = new Map<string, string>();
     for (const id of ['r1', 'r2', 'r3']) {
       const seen = childEvents(all, id);
       expect(seen.map(({ type }) => type)).toEqual(
         expect.arrayContaining(['agent_started', 'action_completed', 'agent_completed']),
       );
       sessions.add(seen[0]?.session_id ?? '');
+      seenRun.set(seen[0]?.session_id ?? '', seen[0]?.run_id ?? '');
     }
     expect(sessions.size).toBe(3);
     for (const id of sessions) {
       const child = await (await call(`/agent/session/${id}`)).json<Record<string, unknown>>();
       expect(child).toMatchObject({ agent: 'researcher', kind: 'child', parent: { depth: 1 } });
-      const run = `run_${id.replace('ses_', '')}_1`;
+      const run = seenRun.get(id) ?? '';
       const prompt = await (await call(`/agent/session/${id}/runs/${run}/prompt`)).json<Record<string, unknown>>();
       expect(prompt).toMatchObject({ run_id: run, dropped: 0, generations: [{ iteration: 1 }] });
       expect(JSON.stringify(prompt)).toMatch(/"role":"user","content":"calculate/);
@@ -160,7 +162,7 @@ steps:
     const calls: number[] = [];
     const late = {
       startChild: () => Promise.resolve('run_1'),
-      follow: async (_after: number, take: (batch: unknown) => boolean) => {
+      follow: async (_runId: string, _after: number, take: (batch: unknown) => boolean) => {
         calls.push(clock.now());
         if (calls.length < 3)
           return { type: 'error', code: 'schema_too_new', message: 'stored by newer code', details: {} };

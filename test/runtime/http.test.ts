@@ -216,7 +216,7 @@ describe('the HTTP API', () => {
     const entry = { ...old, ...times, run_id: id, kind: 'execution', error: null };
     expect(await index.list({ ...page, kind: 'execution' })).toContainEqual(entry);
     expect(await index.list({ ...page, kind: 'chat' })).not.toContainEqual(entry);
-    await index.forgetSession(old.session_id);
+    await index.forgetSession(old.session_id, null);
     expect(await index.list({ ...page, kind: null })).not.toContainEqual(entry);
   });
 

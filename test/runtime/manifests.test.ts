@@ -329,7 +329,8 @@ describe('[M4] the catalogue', () => {
         }
         expect(all.at(-1)).toMatchObject({ type: 'agent_completed' });
         const child = all.filter(({ action_id: id }) => id === 's').flatMap(childEventsOf)[0]?.session_id ?? '';
-        const prompt = await call(`/agent/session/${child}/runs/run_${child.replace('ses_', '')}_1/prompt`);
+        const { runs } = await (await call(`/agent/session/${child}/runs`)).json<{ runs: { run_id: string }[] }>();
+        const prompt = await call(`/agent/session/${child}/runs/${runs[0]?.run_id ?? ''}/prompt`);
         expect(await prompt.text()).toContain(`You scout the ${side}.`);
       }
       await call('/manifests', { method: 'PUT', body: JSON.stringify({ files: {} }) });

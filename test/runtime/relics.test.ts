@@ -3,6 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, execute, newSession, post } from './client.ts';
+import { storedKey } from './stored-key.ts';
 import { here, RELICS, SESSIONS } from './bindings.ts';
 import { relicOf } from '../support/definitions.ts';
 import { eventsOf } from '../support/events.ts';
@@ -114,9 +115,10 @@ test('[R6] the alarm removes expired entries', async () => {
 
 test('[R6] the deletion of a session deletes its private relics', async () => {
   const id = await newSession(agent);
-  const stub = here.RELICS.getByName(JSON.stringify([id, 'event_log']));
+  const space = await storedKey(id);
+  const stub = here.RELICS.getByName(JSON.stringify([space, 'event_log']));
   const log = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] } as const;
-  const append = { space: id, owner: null, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
+  const append = { space, owner: null, endpoint: 'append', parameters: { entry: 'x' }, key: 'k' };
   expect(await stub.call({ ...append, relic: relicOf(log, { name: 'event_log' }) })).toMatchObject({ ok: true });
   await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
     storage.kv.put('edgeRelics', ['event_log']);

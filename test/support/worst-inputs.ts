@@ -364,9 +364,11 @@ const readings: WorstInput[] = Object.entries({
   artifacts: ['/artifacts', /"next":null/],
 } as const).map(([name, [path, found]]): WorstInput => ({
   name: `a long session: ${name}`,
-  send: (tenant) => {
-    const run = `run_${tenant.longSession.slice('ses_'.length)}_`;
-    return tenant.request('GET', `/agent/session/${tenant.longSession}${path.replace(/(?<=run[s/=]+)(?=\d)/, run)}`);
+  send: async (tenant) => {
+    const session = `/agent/session/${tenant.longSession}`;
+    const latest = await tenant.request('GET', `${session}/runs?limit=1`);
+    const run = /run_\w+_(?=\d+")/.exec(latest.text)?.[0] ?? '';
+    return await tenant.request('GET', `${session}${path.replace(/(?<=run[s/=]+)(?=\d)/, run)}`);
   },
   answer: found,
 }));

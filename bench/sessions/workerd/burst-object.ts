@@ -24,7 +24,7 @@ export class BurstObject extends DurableObject {
       journal.create({ session_id: SESSION, created_at: at, ...record });
     }
     const broadcaster = new Broadcaster(0, () => []);
-    const runId = runIdOf(SESSION, 1);
+    const runId = runIdOf({ session_id: SESSION }, 1);
     const after = journal.lastSeq;
     const source = {
       events: (cursor: number) => journal.page(cursor),

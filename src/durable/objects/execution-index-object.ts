@@ -86,9 +86,9 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
   }
 
   /** Removes the runs of a deleted session from the list. */
-  forgetSession(sessionId: string): void {
+  forgetSession(sessionId: string, incarnation: string | null): void {
     // The ids of its runs begin in the same way, and `:` follows after the digits.
-    const first = runIdOf(sessionId, 0);
+    const first = runIdOf({ session_id: sessionId, ...(incarnation === null ? {} : { incarnation }) }, 0);
     const last = `${first.slice(0, -1)}:`;
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id >= ? AND execution_id < ?`, first, last);
   }

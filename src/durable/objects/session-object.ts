@@ -22,6 +22,7 @@ import { createSessionApp, eventSource } from '../../http/session-app.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import type { SeededMessage } from '../../domain/seeded.ts';
+import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
@@ -31,7 +32,7 @@ import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
-import { newId, platformClock, platformQueue } from '../platform.ts';
+import { newId, newIncarnation, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
@@ -53,6 +54,23 @@ function openJournal(storage: DurableObjectStorage): Journal | EngineError {
     if (fault instanceof EngineError) return fault;
     throw fault;
   }
+}
+
+/** Whether a session was started by the same caller for the same thing. */
+function isSameStart(known: SessionRecord, asked: SessionRecord): boolean {
+  const same = (member: 'owner' | 'user_id' | 'agent' | 'workflow' | 'kind'): boolean =>
+    known[member] === asked[member];
+  const { parent: one } = known;
+  const { parent: other } = asked;
+  return (
+    same('owner') &&
+    same('user_id') &&
+    same('agent') &&
+    same('workflow') &&
+    same('kind') &&
+    one?.session_id === other?.session_id &&
+    one?.key === other?.key
+  );
 }
 
 export class SessionObject extends DurableObject<Env> implements SessionRpc {
@@ -107,7 +125,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       fetch: outboundOf(settings, egress),
       readHtml,
       runner,
-      edgeRelics: edgeRelics(env, ctx.storage, () => this.#session.record.session_id),
+      edgeRelics: edgeRelics(env, ctx.storage, () => sessionKey(this.#session.record)),
       sharedFeeds: sharedFeeds(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),
@@ -184,7 +202,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   async #forgetRelics(): Promise<void> {
-    const { session_id: space } = this.#session.record;
+    const space = sessionKey(this.#session.record);
     this.ctx.waitUntil(
       runnerOf(this.env, readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve(),
     );
@@ -200,7 +218,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
         this.#forgetRelics(),
         deleteChildren(this.env, this.ctx.storage),
         this.#outbox.clear(),
-        record.kind === 'child' ? null : indexFor(this.env, record.owner).forgetSession(record.session_id),
+        record.kind === 'child'
+          ? null
+          : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
       ]);
       await this.ctx.storage.deleteAlarm();
       await this.ctx.storage.deleteAll();
@@ -219,13 +239,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   async create(record: SessionRecord, state: JsonObject, history: readonly SeededMessage[] = []): Promise<void> {
-    // Both in one turn, so that they become durable together.
-    await Promise.all([this.#session.create(record, state, history), this.#alarm.arm()]);
+    // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
+    // together.
+    const created = { ...record, incarnation: newIncarnation() };
+    await Promise.all([this.#session.create(created, state, history), this.#alarm.arm()]);
   }
 
-  async follow(after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>> {
+  async follow(
+    runId: string,
+    after: number,
+    take: (batch: EventBatch) => boolean | Promise<boolean>,
+  ): Promise<Reply<null>> {
     return await replyOf(async () => {
       const session = await this.#recoveredSession('read');
+      // Not of a session that was made again under the same id (T5).
+      session.run(runId);
       const source = eventSource(session, platformClock);
       const { slices } = session.read();
       const batches = batchStream(source, { after: Math.min(after, session.lastSeq), runId: null, slices });
@@ -279,6 +307,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
     // A workflow's inputs are not variables, so they are not limited by the variables quota; an agent's context is.
     if (!this.#session.exists) await this.create(record, request.type === 'agent' ? request.inputs : {});
+    // Its id is derived, and a derived id authorises nothing (T5).
+    else if (!isSameStart(this.#session.record, record))
+      throw new EngineError('unknown_session', 'There is no session with this id');
     const { runId } = await this.#session.child(request);
     return runId;
   }

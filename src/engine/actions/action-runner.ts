@@ -72,10 +72,10 @@ export class ActionRunner {
 
   /** Prewarms a sandbox for an action that is still being written (R2). */
   prewarm(events: readonly ProtocolEvent[]): void {
-    const { runner, resolved, sessionId } = this.#scope.context;
+    const { runner, resolved, sessionKey } = this.#scope.context;
     if (runner === null || this.#scope.log.replaying) return;
     const hint = prewarmHint(events, resolved);
-    if (hint !== null) runner.prewarm({ session: sessionId, ...hint });
+    if (hint !== null) runner.prewarm({ session: sessionKey, ...hint });
   }
 
   queued(key: ActionKey, dependsOn: readonly ActionKey[]): void {

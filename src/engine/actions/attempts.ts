@@ -119,7 +119,7 @@ export class Attempts {
     const executor = context.executors[action.type];
     const call = {
       action,
-      runtimeKey: `${context.sessionId}/${context.runNumber}/${key}`,
+      runtimeKey: `${context.sessionKey}/${context.runNumber}/${key}`,
       attempt,
       parameters,
       inputs,
@@ -159,7 +159,7 @@ export class Attempts {
       signal,
       clock: context.clock,
       pacer: context.pacer,
-      session: context.sessionId,
+      session: context.sessionKey,
       owner: context.owner ?? null,
       progress: (data) => inputQueue.put({ type: 'progress', key, attempt, data }),
       variables: this.#variables,

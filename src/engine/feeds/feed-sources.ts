@@ -10,6 +10,7 @@ import { limits } from '../../domain/limits.ts';
 import { actionParameter } from '../../domain/feed-action.ts';
 import type { FeedDefinition, FeedSource, ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import type { SharedFeedRequest, Usage } from '../../domain/ports.ts';
+import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
@@ -132,7 +133,7 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
     return { value, shared };
   }
   // Each fetch is a separate execution.
-  const call = { id: feed.id, source, tool, relic, key: `${record.session_id}/feed/${feed.id}/${ports.clock.now()}` };
+  const call = { id: feed.id, source, tool, relic, key: `${sessionKey(record)}/feed/${feed.id}/${ports.clock.now()}` };
   return { value: await callSource(call, executors, contextOf(ports, signal)) };
 }
 
@@ -142,7 +143,7 @@ function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
     signal,
     clock: ports.clock,
     pacer: ports.pacer,
-    session: record.session_id,
+    session: sessionKey(record),
     owner: record.owner,
     progress: () => undefined,
     variables: ports.variables,

@@ -137,7 +137,7 @@ const SUPERSEDED =
   'This run waited for an approval, and the next message cancelled it: what needed the approval did not run. Do not resume it unless you are asked to.';
 
 function foldTurn(
-  journal: Pick<Journal, 'event'>,
+  journal: Pick<Journal, 'event' | 'incarnation'>,
   message: Pick<ChatTurn, 'user' | 'files'>,
   stored: Iterable<StoredEvent>,
   declared: ActionsAfter,

@@ -6,6 +6,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { fileBytes, filesOfOutput } from '../../journal/artifacts.ts';
+import { artifactIdOf } from '../../journal/run-id.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ReportFile } from '../../protocol/prompt/chat-turn.ts';
 
@@ -16,7 +17,7 @@ export interface ShownResult {
 }
 
 /** @param seq the event with the output */
-export function shownResult(journal: Pick<Journal, 'event'>, seq: number, output: Json): ShownResult {
+export function shownResult(journal: Pick<Journal, 'event' | 'incarnation'>, seq: number, output: Json): ShownResult {
   const files = filesOfOutput(output);
   const shown = withoutBytes(output);
   return files.length === 0
@@ -35,7 +36,7 @@ export function fileState(output: Json | undefined): JsonObject {
 
 /** The result of an earlier turn. @param output as read: its beginning, if it is long */
 export function earlierResult(
-  journal: Pick<Journal, 'event'>,
+  journal: Pick<Journal, 'event' | 'incarnation'>,
   seq: number,
   { output, state }: { readonly output: Json; readonly state: JsonObject | null },
 ): ShownResult {
@@ -52,9 +53,13 @@ function fileJson({ name, type, sizeBytes, place }: OutputFile): JsonObject {
   return { name, type, size: sizeBytes, place };
 }
 
-function reportFiles(journal: Pick<Journal, 'event'>, seq: number, files: readonly Json[]): ReportFile[] {
+function reportFiles(
+  journal: Pick<Journal, 'event' | 'incarnation'>,
+  seq: number,
+  files: readonly Json[],
+): ReportFile[] {
   return files.filter(isJsonObject).map(({ name, type, size, place }, index): ReportFile => {
-    const artifact = `art_${seq}_${index + 1}`;
+    const artifact = artifactIdOf(journal.incarnation, seq, index + 1);
     const mediaType = String(type).split(';', 1)[0] ?? '';
     return {
       kind: mediaType.startsWith('image/') ? 'image' : 'file',

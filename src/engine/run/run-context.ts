@@ -46,6 +46,8 @@ export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
 export interface RunContext {
   readonly sessionId: string;
+  /** The session for calls, jobs and relics (T5). */
+  readonly sessionKey: string;
   /** Namespace that owns the session; null without keys. */
   readonly owner?: string | null;
   readonly runId: string;

@@ -65,7 +65,7 @@ export class SessionFeeds {
     const atWork = this.#runs.active.find(({ isHeld }) => isHeld);
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;
-    const runId = runIdOf(recordOf(this.#scope).session_id, journal.runs.list(1)[0]?.run ?? 0);
+    const runId = runIdOf(recordOf(this.#scope), journal.runs.list(1)[0]?.run ?? 0);
     const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
     this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
   }

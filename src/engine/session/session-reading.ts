@@ -21,7 +21,8 @@ import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.t
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
 
-import { artifactsOf, eventOfArtifact, outputJson } from '../../journal/artifacts.ts';
+import { artifactsOf, outputJson } from '../../journal/artifacts.ts';
+import { eventOfArtifact } from '../../journal/run-id.ts';
 import type { LazyArtifact } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { readTranscript } from '../generation/conversation.ts';

@@ -14,6 +14,7 @@ import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData, SessionEvent, TextPatch } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
+import { sessionKey } from '../../domain/session.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
@@ -174,8 +175,9 @@ export class SessionRuns {
       {
         ...this.#scope,
         sessionId: record.session_id,
+        sessionKey: sessionKey(record),
         owner: record.owner,
-        runId: runIdOf(record.session_id, run),
+        runId: runIdOf(record, run),
         runNumber: run,
         source,
         resolved,
@@ -355,7 +357,7 @@ export class SessionRuns {
   /** Writes the end of a run that was not started; published once it is durable. */
   #close<T extends 'agent_failed' | 'agent_cancelled'>(run: number, type: T, data: EventData[T]): SessionEvent {
     const at = this.#scope.clock.now();
-    const runId = runIdOf(recordOf(this.#scope).session_id, run);
+    const runId = runIdOf(recordOf(this.#scope), run);
     return this.#journal.atomically(() => {
       const event = this.#journal.append({ type, runId, iteration: 0, at, data });
       this.#journal.runs.end(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);

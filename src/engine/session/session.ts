@@ -202,7 +202,7 @@ export class Session {
   }
 
   #inProgress(run: number, why: string): EngineError {
-    const runId = runIdOf(this.record.session_id, run);
+    const runId = runIdOf(this.record, run);
     return new EngineError('run_in_progress', `Run ${runId} ${why}`, { run_id: runId });
   }
 
@@ -236,7 +236,7 @@ export class Session {
   async cancel(reason: string): Promise<string | null> {
     await this.recover();
     const run = await this.#runs.cancel(reason);
-    return run === null ? null : runIdOf(this.record.session_id, run);
+    return run === null ? null : runIdOf(this.record, run);
   }
 
   async #submit(
@@ -292,7 +292,7 @@ export class Session {
 
   /** @throws EngineError `unknown_run` */
   run(runId: string): RunRecord {
-    const run = runId === runIdOf(this.record.session_id, runNumberOf(runId)) ? runNumberOf(runId) : 0;
+    const run = runId === runIdOf(this.record, runNumberOf(runId)) ? runNumberOf(runId) : 0;
     const found = this.#journal.runs.get(run);
     if (found === null)
       throw new EngineError('unknown_run', `This session has no run "${runId.slice(0, limits.excerptChars)}"`);

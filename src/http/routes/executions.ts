@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { incarnationIn } from '../../domain/session.ts';
 import type { ExecutionKind, RunStatus } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
 import type { Caller } from '../access.ts';
@@ -134,7 +135,14 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   );
 
   const toExecution = async (id: string, path: string, request: Request, principal: Caller): Promise<Response> => {
-    const response = await gateway.forward(await gateway.requireExecution(id), path, request, principal);
+    const response = await gateway.forward(
+      await gateway.requireExecution(id),
+      path,
+      request,
+      principal,
+      // A run's id is never taken for a run of a later session with the same id.
+      id.startsWith('run_') ? (incarnationIn(id) ?? '') : null,
+    );
     if (response.status === 404) throw unknownExecution(id);
     return response;
   };

@@ -30,7 +30,7 @@ function made(): Made {
   const log = new RunLog({
     journal,
     clock,
-    runId: runIdOf(SESSION_ID, 1),
+    runId: runIdOf({ session_id: SESSION_ID }, 1),
     runNumber: 1,
     sessionId: SESSION_ID,
     publish: (batch) => published.push(batch),
@@ -39,7 +39,7 @@ function made(): Made {
   return { log, journal, clock, sql, published };
 }
 
-const HEAD = { session_id: SESSION_ID, run_id: runIdOf(SESSION_ID, 1), timestamp: 5_000 };
+const HEAD = { session_id: SESSION_ID, run_id: runIdOf({ session_id: SESSION_ID }, 1), timestamp: 5_000 };
 const ACTION = { id: 'a', name: 'echo' };
 const text = (chars: number, at = 5_000): RecordedInput => ({ type: 'text', at, text: 'x'.repeat(chars) });
 const idle: RecordedInput = { type: 'generation_idle', at: 5_000 };

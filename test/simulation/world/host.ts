@@ -20,9 +20,8 @@ import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
-import { EPOCH_MS } from './stage.ts';
+import { EPOCH_MS, SESSION_ID } from './stage.ts';
 import type { Stage } from './stage.ts';
-import { SESSION_ID } from './targets.ts';
 import type { Targets } from './targets.ts';
 
 const RECORD: SessionRecord = {
@@ -120,7 +119,10 @@ export class Host {
   /** Creates the session, if it does not exist. */
   async ensure(): Promise<void> {
     if (this.session.exists) return;
-    await Promise.all([this.session.create(RECORD, {}), this.#alarm.arm()]);
+    await Promise.all([
+      this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}),
+      this.#alarm.arm(),
+    ]);
   }
 
   /** The alarm has fired. @throws if it could not be handled, so that it fires again */

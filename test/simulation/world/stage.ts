@@ -1,10 +1,14 @@
 /** What all parts of a world share: its time, its disk, and the record of what happened. */
 import type { Fact } from '../observation.ts';
+import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
 import { Disk } from './disk.ts';
 import { TimeQueue } from './queue.ts';
 
 type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
+
+/** The session's id in every history. */
+export const SESSION_ID = `ses_${'a'.repeat(32)}`;
 
 /** Epoch milliseconds at the beginning. */
 export const EPOCH_MS = 1_000_000_000_000;
@@ -26,12 +30,24 @@ export class Stage {
   /** The history is over: no fault happens any more. */
   isCalm = false;
   nextApproval = 1;
+  #incarnations = 0;
   /** Called when the alarm was set or lost. */
   alarmChanged = (): void => undefined;
 
   constructor(history: History) {
     this.history = history;
     this.time = new TimeQueue(history.order);
+  }
+
+  /** A session is made: its incarnation. */
+  nextIncarnation(): string {
+    this.#incarnations += 1;
+    return this.#incarnations.toString(16).padStart(12, '0');
+  }
+
+  /** The session that was made last. */
+  get identity(): SessionIdentity {
+    return { session_id: SESSION_ID, incarnation: this.#incarnations.toString(16).padStart(12, '0') };
   }
 
   note(fact: FactWithoutTime): void {

@@ -12,9 +12,6 @@ import { placeOf, scriptOf } from '../script.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
-/** The session's id in every history. */
-export const SESSION_ID = `ses_${'a'.repeat(32)}`;
-
 /** The image in the results of the tool `idempotent`. */
 export function imageOf(token: string): { readonly name: string; readonly bytes: string } {
   return { name: `${token}.png`, bytes: `bytes of the image of ${token}` };

@@ -8,6 +8,7 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import { runIdOf } from '../../../src/journal/run-id.ts';
 import type { History } from '../history.ts';
 import type { Observation, Replacement, RunEnd, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
@@ -15,7 +16,7 @@ import { Host } from './host.ts';
 import { markedIn, ScriptedModel } from './model.ts';
 import { Reader } from './readers.ts';
 import { Stage } from './stage.ts';
-import { SESSION_ID, Targets } from './targets.ts';
+import { Targets } from './targets.ts';
 
 /** More steps mean that the world never comes to rest. */
 const MOST_STEPS = 30_000;
@@ -334,7 +335,7 @@ class World {
     const before = this.#shown();
     this.#host?.life.end('replaced', 1);
     for (const { run } of ended) {
-      if (this.#stage.abandoned.has(`run_${SESSION_ID.slice(4)}_${String(run)}`)) continue;
+      if (this.#stage.abandoned.has(runIdOf(this.#stage.identity, Number(run)))) continue;
       this.#stage.disk.exec(`UPDATE runs SET open = 1 WHERE run = ?`, [Number(run)], true);
     }
     // Notes about the hosts that were lost would keep a run from being replayed.
