@@ -14,8 +14,8 @@ export const IMAGE_PATCHES: readonly Patch[] = [
   {
     name: 'the images of results are numbered from the wrong event',
     file: RESULT_FILES,
-    find: 'const artifact = `art_${seq}_${index + 1}`;',
-    replace: 'const artifact = `art_${seq + 1}_${index + 1}`;',
+    find: 'artifactIdOf(journal.incarnation, seq, index + 1)',
+    replace: 'artifactIdOf(journal.incarnation, seq + 1, index + 1)',
     invariant: 'images shown',
   },
   {
