@@ -345,7 +345,12 @@ export class SessionRuns {
     this.#active.delete(run);
     this.#scope.recoveryQueue.end(workOf(run));
     active.release();
-    this.next();
+    try {
+      this.next();
+    } catch (fault) {
+      // The start cannot be written: the run has no owner until it is recovered.
+      this.#scope.log('internal_error', { fault });
+    }
   }
 
   /** Ends a run that could not start; the next runs continue (J3). */

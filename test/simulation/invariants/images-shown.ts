@@ -27,6 +27,10 @@ export const imagesShown: Invariant = {
       }
       for (const { name, artifact } of markers) {
         if (artifact === '') continue;
+        // The id ends with the event and the number of the file.
+        const event = Number(artifact.split('_').at(-2));
+        const source = seen.events.find(({ seq }) => seq === event);
+        if (seen.isWhole && source?.type !== 'action_completed') yield `${where}: ${artifact} is no result`;
         const before = known.get(artifact) ?? name;
         known.set(artifact, before);
         if (before !== name) yield `${where}: ${artifact} is ${name}, and was ${before}`;
