@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptEnd, GenerationScript } from '../simulation/history.ts';
 import { textOf } from '../simulation/script.ts';
+import { marksIn } from '../simulation/seeded.ts';
 import type { Forms } from '../simulation/script.ts';
 import { LAST, markedIn } from '../simulation/world/model.ts';
 import { bodyOf, closed, serve } from './loopback.ts';
@@ -33,7 +34,9 @@ export async function serveModel(
     if (name !== model) return await answerChild(play, told, response);
     const message = markedIn(told) ?? 0;
     const call = play.callOf(message);
-    play.note(message, { type: 'model_called', message, call });
+    // Posted text has a session of its own, without the history.
+    const isChat = play.history.messages[message]?.type === 'message';
+    play.note(message, { type: 'model_called', message, call, ...(isChat ? { marks: marksIn(told) } : {}) });
     const script = play.history.messages[message]?.generations[call] ?? LAST;
     await write(script, textOf(message, call, script, formsOf(play)), response, (finish) =>
       play.note(message, { type: 'generation_delivered', message, call, finish }),

@@ -1,6 +1,7 @@
 /** One session of a history on the real system: its requests, its readers, and the facts about it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import { seededOf } from '../simulation/seeded.ts';
 import type { DecisionScript, History, Request } from '../simulation/history.ts';
 import type { Fact } from '../simulation/observation.ts';
 import type { Forms } from '../simulation/script.ts';
@@ -65,7 +66,8 @@ export class PlayedSession {
   }
 
   async create(url: string): Promise<void> {
-    const answer = await request(url, { method: 'POST', body: '{}' });
+    const body = JSON.stringify({ history: seededOf(this.#history.seeded) });
+    const answer = await request(url, { method: 'POST', body });
     if (answer === LOST || answer.status !== 201) throw new Error(`no session: ${JSON.stringify(answer)}`);
     const { session_id: id } = answer.body as { readonly session_id: string };
     this.open(`${this.#around.url}/agent/session/${id}`);

@@ -12,6 +12,7 @@ import type {
   Item,
   MessageScript,
   Request,
+  SeededScript,
 } from './history.ts';
 
 /** The first value usually, otherwise one of the others. The first is also the simplest, for shrinking. */
@@ -186,7 +187,13 @@ const agent: fc.Arbitrary<AgentSettings> = fc.record({
   expiryMs: mostly<number | null>(null, null, 60_000),
 });
 
-export const histories: fc.Arbitrary<History> = fc.record({
+/** Long ones are stored in several rows. */
+const seeded: fc.Arbitrary<SeededScript> = fc.record({
+  type: fc.constantFrom('user', 'assistant', 'call'),
+  words: mostly(1, 20, 60, 400),
+});
+
+const histories: fc.Arbitrary<History> = fc.record({
   order: fc.nat(),
   agent,
   messages: fc.oneof(
@@ -202,11 +209,41 @@ export const histories: fc.Arbitrary<History> = fc.record({
     // A run whose hosts are lost again and again.
     { weight: 1, arbitrary: fc.array(fault, { minLength: 5, maxLength: 9 }) },
   ),
+  // Last: what is generated before it stays the same for a seed.
+  seeded: fc.oneof(
+    { weight: 3, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(seeded, { minLength: 1, maxLength: 5 }) },
+  ),
 });
+
+/** With a failure of the disk while the session is created, sometimes. */
+const creations: fc.Arbitrary<History> = fc
+  .tuple(
+    histories,
+    fc.option(
+      fc.oneof(
+        fc.record({
+          type: fc.constant('write' as const),
+          life: fc.constant(1),
+          statement: fc.integer({ min: 1, max: 40 }),
+        }),
+        fc.record({
+          type: fc.constant('crash' as const),
+          life: fc.constant(1),
+          call: fc.integer({ min: 1, max: 60 }),
+          keeps,
+        }),
+      ),
+      { freq: 2 },
+    ),
+  )
+  .map(([history, failure]) =>
+    failure === null || history.seeded.length === 0 ? history : { ...history, faults: [...history.faults, failure] },
+  );
 
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(histories, { seed, numRuns: 1 });
+  const [history] = fc.sample(creations, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

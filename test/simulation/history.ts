@@ -133,6 +133,12 @@ export type Fault =
   | { readonly type: 'full_disk'; readonly at: number; readonly forMs: number }
   | { readonly type: 'clock'; readonly at: number; readonly byMs: number };
 
+/** A message of the history that the session begins with. `call`: a call of the assistant, and its result. */
+export interface SeededScript {
+  readonly type: 'user' | 'assistant' | 'call';
+  readonly words: number;
+}
+
 export interface History {
   /** Decides what happens first among things that happen at the same time. */
   readonly order: number;
@@ -141,4 +147,6 @@ export interface History {
   readonly decisions: readonly DecisionScript[];
   readonly requests: readonly Request[];
   readonly faults: readonly Fault[];
+  /** The conversation before the session. */
+  readonly seeded: readonly SeededScript[];
 }

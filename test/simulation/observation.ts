@@ -28,7 +28,13 @@ export type Fact = { readonly at: number } & (
   /** An event reached readers. `isDurable`: it was on disk as it was sent. */
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */
-  | { readonly type: 'model_called'; readonly message: number; readonly call: number }
+  | {
+      readonly type: 'model_called';
+      readonly message: number;
+      readonly call: number;
+      /** The messages that the request shows, in order (seeded.ts); absent if that is unknown. */
+      readonly marks?: readonly string[];
+    }
   /** The images of a model call: the messages and results with images that it shows, their markers, and what is attached, in order. */
   | {
       readonly type: 'images_shown';
@@ -53,6 +59,8 @@ export type Fact = { readonly at: number } & (
       readonly isRecorded: boolean;
     }
   | { readonly type: 'attempt_answered'; readonly token: string; readonly attempt: number; readonly end: string }
+  /** What is on disk after a host was lost, or after a failed creation: the session, and messages of its history. */
+  | { readonly type: 'stored'; readonly exists: boolean; readonly messages: number }
   /** The session waits for people only. */
   | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
   | { readonly type: 'work_failed'; readonly message: string }

@@ -18,6 +18,7 @@ const EMPTY: History = {
   decisions: [],
   requests: [],
   faults: [],
+  seeded: [],
 };
 
 function actionsOf({ messages }: History) {

@@ -86,6 +86,7 @@ export const historySchema = z.strictObject({
   decisions: z.array(z.strictObject({ afterMs: count, approved: z.boolean(), times: count })),
   requests: z.array(request),
   faults: z.array(fault),
+  seeded: z.array(z.strictObject({ type: z.enum(['user', 'assistant', 'call']), words: count })),
 }) satisfies z.ZodType<History>;
 
 const storedSchema = z.strictObject({

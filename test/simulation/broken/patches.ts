@@ -8,6 +8,7 @@ import { IMAGE_PATCHES } from './patches/images.ts';
 import { JOURNAL_PATCHES } from './patches/journal.ts';
 import { READER_PATCHES } from './patches/readers.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
+import { SEEDED_PATCHES } from './patches/seeded.ts';
 import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
 
 export const PATCHES: readonly Patch[] = [
@@ -17,4 +18,5 @@ export const PATCHES: readonly Patch[] = [
   ...READER_PATCHES,
   ...RUN_PATCHES,
   ...SCHEDULER_PATCHES,
+  ...SEEDED_PATCHES,
 ];

@@ -4,6 +4,7 @@ import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { foldedText } from './folded-text.ts';
+import { historyFirst } from './history-first.ts';
 import type { Invariant, Violation } from './invariant.ts';
 import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
@@ -31,6 +32,7 @@ export const INVARIANTS: readonly Invariant[] = [
   sameReplay,
   everythingEnds,
   bounded,
+  historyFirst,
 ];
 
 /** The violations of all invariants. */

@@ -12,7 +12,7 @@ import type { Violation } from '../invariants/invariant.ts';
 import type { Observation } from '../observation.ts';
 import { actionsOf, textOf, tokenOf } from '../script.ts';
 import { USUAL_AGENT, USUAL_GENERATION } from '../usual.ts';
-import { decisionText, plannedOf } from './planned.ts';
+import { counted, decisionText, plannedOf } from './planned.ts';
 import { timelineText } from './timeline.ts';
 
 const MOST_WHAT_CHARS = 2_000;
@@ -46,6 +46,7 @@ export function historyText(history: History, seen: Observation | null): string 
   return [
     'The history:',
     ...settingLines(history.agent),
+    ...seededLines(history.seeded),
     ...history.messages.flatMap(messageLines),
     ...history.decisions.map((decision, index) => `  Approval ${index + 1}: ${decisionText(decision)}.`),
     ...planned.map(({ at, text }) => `  ${at === null ? capital(text) : `At ${at} ms, ${text}`}.`),
@@ -63,6 +64,12 @@ function settingLines(agent: AgentSettings): string[] {
     return [value === true ? SETTINGS[name] : `at most ${String(value)} ${SETTINGS[name]}`];
   });
   return changed.length === 0 ? [] : [`  The agent: ${changed.join('; ')}.`];
+}
+
+function seededLines(seeded: History['seeded']): string[] {
+  if (seeded.length === 0) return [];
+  const texts = seeded.map(({ type, words }) => `${type} (${counted(words, 'word')})`);
+  return [`  The session begins with a history: ${texts.join(', ')}.`];
 }
 
 function messageLines({ type, at, ifBusy, repeats, generations }: MessageScript, message: number): string[] {

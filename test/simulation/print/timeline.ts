@@ -67,6 +67,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `the model is called for message ${fact.message}, generation ${fact.call}`;
     case 'images_shown':
       return `the model sees ${counted(fact.attached.length, 'image')} of ${counted(fact.results, 'result')}`;
+    case 'stored':
+      return `${fact.exists ? 'the session' : 'no session'} is on disk, with ${counted(fact.messages, 'message')} of its history`;
     case 'generation_delivered':
       return `message ${fact.message}, generation ${fact.call} was delivered: ${fact.finish}`;
     case 'effect': {

@@ -18,6 +18,7 @@ import { Journal } from '../../../src/journal/journal.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
+import { seededOf } from '../seeded.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
 import { EPOCH_MS, SESSION_ID } from './stage.ts';
@@ -119,10 +120,16 @@ export class Host {
   /** Creates the session, if it does not exist. */
   async ensure(): Promise<void> {
     if (this.session.exists) return;
-    await Promise.all([
-      this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}),
-      this.#alarm.arm(),
-    ]);
+    const history = seededOf(this.#stage.history.seeded);
+    try {
+      await Promise.all([
+        this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}, history),
+        this.#alarm.arm(),
+      ]);
+    } catch (fault) {
+      if (!this.life.isOver) this.#stage.noteStored();
+      throw fault;
+    }
   }
 
   /** The alarm has fired. @throws if it could not be handled, so that it fires again */

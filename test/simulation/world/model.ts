@@ -4,6 +4,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
 import { textOf } from '../script.ts';
+import { marksIn } from '../seeded.ts';
 import { HostGone } from './life.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
@@ -47,7 +48,8 @@ export class ScriptedModel {
     const message = markedIn(messages.map(({ content }) => content).join('\n')) ?? 0;
     const call = this.#calls.get(message) ?? 0;
     this.#calls.set(message, call + 1);
-    this.#stage.note({ type: 'model_called', message, call });
+    const marks = marksIn(messages.map(({ content }) => content).join('\n'));
+    this.#stage.note({ type: 'model_called', message, call, marks });
     await this.#noteImages(message, call, messages);
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
     const text = textOf(message, call, script);

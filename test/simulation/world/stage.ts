@@ -54,6 +54,16 @@ export class Stage {
     this.facts.push({ at: this.time.now, ...fact } as Fact);
   }
 
+  /** Notes whether the session is on disk, and how much of the history that it begins with. */
+  noteStored(): void {
+    if (this.history.seeded.length === 0) return;
+    const rows = (table: string): number => {
+      const isThere = this.disk.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
+      return isThere ? Number(this.disk.exec(`SELECT COUNT(*) AS count FROM ${table}`, [], false)[0]?.['count']) : 0;
+    };
+    this.note({ type: 'stored', exists: rows('session') > 0, messages: rows('seeded') });
+  }
+
   /** The time that hosts see, epoch milliseconds. */
   get hostNow(): number {
     return EPOCH_MS + this.time.now + this.clockErrorMs;

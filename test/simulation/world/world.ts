@@ -26,6 +26,7 @@ const ALARM_RETRY_MS = 100;
 const ORPHANS = `SELECT seq, field FROM chunks WHERE
   (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
   (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
+  (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
   (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
 const WAITING = `SELECT run FROM runs WHERE open = 1 AND status = 'waiting'`;
 /** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
@@ -88,6 +89,7 @@ class World {
     if (this.#isDeleted) return null;
     while (this.#host === null || this.#host.life.isOver) {
       this.#lives += 1;
+      if (this.#lives > 1) this.#stage.noteStored();
       try {
         this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets, () => this.#destroy());
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
