@@ -45,12 +45,32 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly log: Logger;
 }
 
-/** The work of a request, estimated from its route and body size. */
-function stepsOf(path: string, bytes: number): number {
-  const body = Math.min(bytes, limits.bodyBytes);
-  const text = path === '/plan' ? body * limits.textCharSteps : 0;
+/** The work of a request without its body, estimated from its route. */
+function stepsOf(path: string): number {
   const session = /^\/(execute|api)\/|\/session$/.test(path) ? limits.sessionSteps : 0;
-  return limits.requestSteps + body * limits.bodyByteSteps + text + session;
+  return limits.requestSteps + session;
+}
+
+/** The work of a part of its body. What exceeds the limit of a body is not parsed. */
+function bodySteps(path: string, bytes: number): number {
+  const perByte = limits.bodyByteSteps + (path === '/plan' ? limits.textCharSteps : 0);
+  return Math.min(bytes, limits.createBodyBytes) * perByte;
+}
+
+/** The request with a body that is charged while it arrives, because its length is unknown. */
+function metered(request: Request, path: string, share: ThreadShare): Request {
+  const counter = new TransformStream<Uint8Array, Uint8Array>({
+    async transform(chunk, controller) {
+      if (share.isDue) await share.waitTurn();
+      share.charge(bodySteps(path, chunk.byteLength));
+      controller.enqueue(chunk);
+    },
+  });
+  const init: RequestInit & { readonly duplex: 'half' } = {
+    body: request.body?.pipeThrough(counter) ?? null,
+    duplex: 'half',
+  };
+  return new Request(request, init);
 }
 
 export function createApp(options: AppOptions): Hono<EdgeEnv> {
@@ -116,7 +136,10 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     if (c.req.method === 'POST' || c.req.method === 'PUT') {
       const share = options.shareOf(c.get('principal').owner);
       if (share.isDue) await share.waitTurn();
-      share.charge(stepsOf(c.req.path, Number(c.req.header('content-length') ?? 0) || 0));
+      const { path, raw } = c.req;
+      const bytes = Number(c.req.header('content-length') ?? NaN);
+      share.charge(stepsOf(path) + (bytes >= 0 ? bodySteps(path, bytes) : 0));
+      if (!(bytes >= 0) && raw.body !== null) c.req.raw = metered(raw, path, share);
     }
     await next();
   });

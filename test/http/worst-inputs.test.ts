@@ -20,6 +20,17 @@ const INPUTS = WORST_INPUTS.filter(
     /^(?:json_query|condition|references|actions|plan|messages|history): /.test(name) && prepare === undefined,
 );
 
+const PIECE_BYTES = 65_536;
+
+/** A request whose body arrives in pieces, as from the network, and has no stated length. */
+function posted(path: string, body: unknown): Request {
+  const bytes = new TextEncoder().encode(JSON.stringify(body));
+  const count = Math.ceil(bytes.length / PIECE_BYTES);
+  const pieces = Array.from({ length: count }, (_, at) => bytes.subarray(at * PIECE_BYTES, (at + 1) * PIECE_BYTES));
+  const init = { method: 'POST', body: ReadableStream.from(pieces), duplex: 'half' } as const;
+  return new Request(`http://localhost${path}`, init);
+}
+
 /** The steps of all shares of one tenant. */
 class Account {
   readonly turns = new FairQueue(instantClock());
@@ -77,9 +88,7 @@ function tenant(account: Account): Tenant {
       if (path === '/execute/direct') return ok(await runText(await begin(), asked.protocol_text));
       const kit = sessions.get(/\/session\/(\w+)\/message$/.exec(path)?.[1] ?? '');
       if (kit !== undefined) return ok(await say(kit, asked.content));
-      const answered = await edge.fetch(
-        new Request(`http://localhost${path}`, { method: 'POST', body: JSON.stringify(body) }),
-      );
+      const answered = await edge.fetch(posted(path, body));
       return { status: answered.status, text: await answered.text() };
     },
   };
@@ -91,6 +100,18 @@ test.each(INPUTS)('[X2] $name: work beyond one turn is spread over several turns
   if (account.steps <= limits.turnSteps) return;
   // An evaluation is never interrupted, and parallel actions are charged together.
   expect(account.steps / (account.waits + 1)).toBeLessThanOrEqual(4 * limits.querySteps);
+});
+
+test.each([
+  ['/plan', 'protocol_text', limits.bodyByteSteps + limits.textCharSteps],
+  ['/agent/assistant/session', 'content', limits.bodyByteSteps],
+])('[X2] a body of unknown length for %s is charged while it arrives', async (path, member, stepsPerByte) => {
+  const account = new Account();
+  const edge = edgeApp({ shareOf: () => account.share(), agent: async (name) => bundled.agent(name) });
+  const chars = 1_000_000;
+  await edge.fetch(posted(path, { [member]: ' '.repeat(chars) }));
+  expect(account.steps).toBeGreaterThan(chars * stepsPerByte);
+  expect(account.waits).toBeGreaterThan(1);
 });
 
 test('[X2] [L5] a prompt costs steps for each of its characters, in every generation', async () => {

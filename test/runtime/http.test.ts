@@ -314,3 +314,21 @@ describe('the HTTP API', () => {
     expect(await (await second).json()).toMatchObject({ status: 'completed', response: expect.stringContaining('42') });
   });
 });
+
+test('[H8] a body of unknown length, in pieces, is read like any other', async () => {
+  const id = await newSession();
+  const pieces = (value: object): RequestInit => ({
+    method: 'POST',
+    body: new ReadableStream({
+      start(controller) {
+        const bytes = new TextEncoder().encode(JSON.stringify(value));
+        for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.slice(at, at + 7));
+        controller.close();
+      },
+    }),
+  });
+  const planned = await call('/plan', pieces({ protocol_text: '<response final="true">é 🎈</response>' }));
+  expect([planned.status, await planned.json()]).toMatchObject([200, { actions: [] }]);
+  const message = await call(`/agent/session/${id}/message`, pieces({ content: 'hello é 🎈', stream: false }));
+  expect([message.status, await message.json()]).toMatchObject([200, { status: 'completed' }]);
+});
