@@ -243,7 +243,8 @@ export class SessionReading {
   ): AsyncGenerator<string> {
     const { owner: _owner, incarnation: _incarnation, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
-    for (let id = 1; id <= this.#journal.seeded.count; id += 1) {
+    const { count } = this.#journal.seeded;
+    for (let id = 1; id <= count; id += 1) {
       const { message, chars } = this.#journal.seeded.get(id);
       yield `${JSON.stringify({ seeded: message })}\n`;
       await this.#took(chars + limits.eventChars);
