@@ -61,6 +61,8 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'attempt_answered'; readonly token: string; readonly attempt: number; readonly end: string }
   /** What is on disk after a host was lost, or after a failed creation: the session, and messages of its history. */
   | { readonly type: 'stored'; readonly exists: boolean; readonly messages: number }
+  /** An answer for an earlier session with the same id was given, or an event has such an id. */
+  | { readonly type: 'earlier_answer'; readonly key: string }
   /** The session waits for people only. */
   | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
   | { readonly type: 'work_failed'; readonly message: string }

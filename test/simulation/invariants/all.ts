@@ -10,6 +10,7 @@ import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
 import { oneEnd } from './one-end.ts';
 import { order } from './order.ts';
+import { ownAnswers } from './own-answers.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
 import { sameEvents } from './same-events.ts';
@@ -25,6 +26,7 @@ export const INVARIANTS: readonly Invariant[] = [
   foldedText,
   nothingAfterEnd,
   order,
+  ownAnswers,
   approvedFirst,
   withinLimits,
   imagesShown,

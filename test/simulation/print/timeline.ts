@@ -78,6 +78,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
     }
     case 'attempt_answered':
       return `${fact.token} answers ${fact.end}, attempt ${fact.attempt}`;
+    case 'earlier_answer':
+      return `the answer for ${fact.key} of the earlier session with this id is given`;
     case 'parked':
       return `the session waits for people only; ${counted(fact.timers, 'timer')}, ${counted(fact.holds, 'hold')}`;
     case 'work_failed':

@@ -15,6 +15,7 @@ import { createExecutors } from '../../../src/executors/registry.ts';
 import { eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
 import { Journal } from '../../../src/journal/journal.ts';
+import { runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
@@ -112,6 +113,9 @@ export class Host {
       if (life.isOver) return;
       for (const event of batch ?? []) {
         if (event.seq === null) continue;
+        if (event.run_id !== runIdOf(stage.identity, runNumberOf(event.run_id))) {
+          stage.note({ type: 'earlier_answer', key: event.run_id });
+        }
         stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });
       }
     });

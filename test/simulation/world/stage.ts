@@ -1,5 +1,6 @@
 /** What all parts of a world share: its time, its disk, and the record of what happened. */
 import type { Fact } from '../observation.ts';
+import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
 import { Disk } from './disk.ts';
@@ -48,6 +49,16 @@ export class Stage {
   /** The session that was made last. */
   get identity(): SessionIdentity {
     return { session_id: SESSION_ID, incarnation: this.#incarnations.toString(16).padStart(12, '0') };
+  }
+
+  /**
+   * Whether this call is for the current session. Every history begins after a session with the same id was deleted, so
+   * targets have its answers, under the keys that it had: they give them at once, and do no work.
+   */
+  isOwnKey(key: string): boolean {
+    if (key.startsWith(`${sessionKey(this.identity)}/`)) return true;
+    this.note({ type: 'earlier_answer', key });
+    return false;
   }
 
   note(fact: FactWithoutTime): void {

@@ -24,6 +24,23 @@ function outputOf(token: string, target: string | null): JsonObject {
   return { ...output, files: [{ name, content_type: 'image/png', base64: btoa(bytes) }] };
 }
 
+/** What the earlier session asked for. */
+const EARLIER = 'the earlier session';
+
+function jobResult(token: string, end: JobResult['end'], exitCode: number | null): JobResult {
+  return { end, exitCode, stdout: `output of ${token}`, stderr: '', truncated: false };
+}
+
+function childEnd(token: string, isGood: boolean): ChildEnd {
+  return {
+    sessionId: `ses_${'b'.repeat(32)}`,
+    status: isGood ? 'completed' : 'failed',
+    output: `answer of ${token}`,
+    error: isGood ? null : { code: 'internal', message: 'the child failed' },
+    spent: { modelCalls: 1, tokens: 10, cost: 0, actions: 1, children: 1 },
+  };
+}
+
 const FEED_ATTEMPT: AttemptScript = { ms: 5, end: 'ok' };
 
 /** A job of the runner, or a child session: it ends by itself, whatever happens to its caller. */
@@ -47,6 +64,7 @@ export class Targets {
     async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
       life.enter();
       const token = String(call.parameters['token']);
+      if (!this.#stage.isOwnKey(call.runtimeKey)) return { ok: true, output: outputOf(EARLIER, call.action.name) };
       const { ms, end } = this.#attemptOf(token, call.attempt);
       if (end !== 'unreached') {
         this.#effect(token, call.action.name, call.runtimeKey, call.attempt);
@@ -73,6 +91,7 @@ export class Targets {
     return {
       run: async ({ id, code }, { signal }) => {
         life.enter();
+        if (!this.#stage.isOwnKey(id)) return jobResult(EARLIER, 'exited', 0);
         const token = /"(\w+)"/.exec(code)?.[1] ?? '';
         const attempt = Number(id.split('/').at(-1));
         const { ms, end } = this.#attemptOf(token, attempt);
@@ -90,6 +109,7 @@ export class Targets {
       },
       lookup: async ({ id }, { signal }) => {
         life.enter();
+        if (!this.#stage.isOwnKey(id)) return jobResult(EARLIER, 'exited', 0);
         const job = this.#jobs.get(id);
         await life.wait(1);
         return job === undefined ? null : await observe(job, signal);
@@ -106,6 +126,7 @@ export class Targets {
     return {
       run: async ({ key, message }, { signal, event }) => {
         life.enter();
+        if (!this.#stage.isOwnKey(key)) return childEnd(EARLIER, true);
         const cut = key.lastIndexOf('/');
         let child = this.#children.get(key);
         if (child === undefined) {
@@ -126,13 +147,7 @@ export class Targets {
   }
 
   #startJob(token: string, ms: number, end: AttemptScript['end']): Work<JobResult> {
-    const result = (how: JobResult['end'], exitCode: number | null): JobResult => ({
-      end: how,
-      exitCode,
-      stdout: `output of ${token}`,
-      stderr: '',
-      truncated: false,
-    });
+    const result = (how: JobResult['end'], exitCode: number | null): JobResult => jobResult(token, how, exitCode);
     if (end === 'lost') return this.#work(ms, result('lost', null), result('killed', null));
     if (end === 'silent') return this.#work(null, result('lost', null), result('killed', null));
     return this.#work(ms, result('exited', end === 'ok' || end === 'deaf' ? 0 : 1), result('killed', null));
@@ -140,13 +155,7 @@ export class Targets {
 
   #startChild(token: string, { ms, end }: AttemptScript): Work<ChildEnd> {
     const isGood = end === 'ok' || end === 'deaf' || end === 'lost';
-    const child: ChildEnd = {
-      sessionId: `ses_${'b'.repeat(32)}`,
-      status: isGood ? 'completed' : 'failed',
-      output: `answer of ${token}`,
-      error: isGood ? null : { code: 'internal', message: 'the child failed' },
-      spent: { modelCalls: 1, tokens: 10, cost: 0, actions: 1, children: 1 },
-    };
+    const child = childEnd(token, isGood);
     return this.#work(end === 'silent' ? null : ms, child, { ...child, status: 'cancelled' });
   }
 
