@@ -24,3 +24,16 @@ export function encoded(bytes: Uint8Array): string {
   }
   return new TextDecoder().decode(digits);
 }
+
+/** @returns the bytes; null if the text is not base64 */
+export function decodeBase64(text: string): Uint8Array | null {
+  let raw: string;
+  try {
+    raw = atob(text);
+  } catch {
+    return null;
+  }
+  const bytes = new Uint8Array(raw.length);
+  for (let at = 0; at < raw.length; at += 1) bytes[at] = raw.charCodeAt(at);
+  return bytes;
+}

@@ -169,6 +169,13 @@ export const limits = {
 
   // --- session ---
   messageBytes: 1_048_576,
+  /** Parts of a message: its texts, images and files (C2). */
+  messageParts: 64,
+  messagePartBytes: 8_388_608,
+  /** All files of a message together. */
+  messageFileBytes: 16_777_216,
+  /** The body of a message: its files in base64, and its text with JSON's escapes. */
+  messageBodyBytes: 25_165_824,
   queuedMessages: 8,
   /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */
   seededMessages: 2_000,

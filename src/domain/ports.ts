@@ -53,7 +53,6 @@ export interface Attachment {
 
 /** Bytes of messages of a session, by their SHA-256 in lower-case hexadecimal (C2). */
 export interface BlobStore {
-  put(sha256: string, bytes: Uint8Array): Promise<void>;
   /** Null if they are not stored. */
   get(sha256: string): Promise<Uint8Array | null>;
 }

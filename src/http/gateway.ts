@@ -136,8 +136,8 @@ export function unknownExecution(id: string): EngineError {
 }
 
 /** Reads the whole body, so that an early error of the session leaves no half-read stream. */
-export async function whole(request: Request): Promise<Request> {
+export async function whole(request: Request, maxBytes: number = limits.bodyBytes): Promise<Request> {
   if (request.body === null) return request;
   const { method, headers, url } = request;
-  return new Request(url, { method, headers, body: await readText(request) });
+  return new Request(url, { method, headers, body: await readText(request, maxBytes) });
 }

@@ -46,14 +46,56 @@ export const createSessionBody = z.strictObject({
   history: historyBody.optional(),
 });
 
-const message = z.string().regex(/\S/, 'a message must not be empty').optional();
+const message = z.string().regex(/\S/, 'a message must not be empty');
+
+const fileSource = {
+  media_type: z.string().max(160).optional().meta({ description: 'Default: what the bytes show' }),
+  data: z.string().optional().meta({ description: 'The bytes in base64' }),
+  artifact: z.string().max(64).optional().meta({ description: 'Id of an artifact of the session, instead of `data`' }),
+};
+const fileName = z
+  .string()
+  .regex(/^[^\p{Cc}/\\]+$/u, 'a name has no control characters, "/" or "\\"')
+  .max(limits.fileNameChars);
+
+/** The content of a message as parts (C2). */
+const contentParts = z
+  .array(
+    z
+      .discriminatedUnion('type', [
+        z.strictObject({
+          type: z.literal('text').meta({ description: 'Text' }),
+          text: z.string().meta({ description: 'The text' }),
+        }),
+        z.strictObject({
+          type: z.literal('image').meta({ description: 'PNG, JPEG, GIF or WebP' }),
+          name: fileName.optional().meta({ description: 'Shown to the model' }),
+          ...fileSource,
+        }),
+        z.strictObject({
+          type: z.literal('file').meta({ description: 'Any file' }),
+          name: fileName.meta({ description: 'Shown to the model' }),
+          ...fileSource,
+        }),
+      ])
+      .refine((part) => part.type === 'text' || (part.data === undefined) !== (part.artifact === undefined), {
+        error: 'expected exactly one of "data" and "artifact"',
+      }),
+  )
+  .min(1)
+  .max(limits.messageParts);
+
+export const messageParts = z.strictObject({ content: contentParts });
 
 export const messageBody = z
   .strictObject({
-    content: message.meta({
-      description: `The user's message, up to ${limits.messageBytes} bytes. Required, unless \`message\` is given`,
-    }),
-    message: message.meta({ description: 'Another name of `content`' }),
+    content: z
+      .union([message, contentParts], { error: 'expected a message that is not empty: text, or a list of parts' })
+      .optional()
+      .meta({
+        description: `The user's message: text, up to ${limits.messageBytes} bytes, or parts with images and files, up to ${limits.messagePartBytes} bytes each and ${limits.messageFileBytes} together. Required, unless \`message\` is given`,
+      }),
+    message: message.optional().meta({ description: 'Another name of `content`' }),
     metadata: metadata.optional().meta({
       description: 'Stored with the message and returned by `…/history`, not shown to the model',
     }),

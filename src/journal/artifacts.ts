@@ -5,6 +5,7 @@
  * An output contains files as `files: [{name, content_type, base64 | text}]`, or in the form of the Model Context
  * Protocol, `content: [{type, mimeType, data}]`.
  */
+import { decodeBase64 } from '../domain/base64.ts';
 import type { ArtifactEntry } from '../domain/artifact.ts';
 import { encodeData } from '../domain/event.ts';
 import type { EventOf, SessionEvent } from '../domain/event.ts';
@@ -118,7 +119,7 @@ function fileOf(output: string, item: Place, place: number): File | null {
   };
   if (encoded !== undefined) {
     const sizeBytes = decodedBytes(encoded);
-    return sizeBytes === null ? null : { ...head, sizeBytes, read: () => decoded(encoded) };
+    return sizeBytes === null ? null : { ...head, sizeBytes, read: () => decodeBase64(encoded) ?? new Uint8Array() };
   }
   // Text is a file only if it has a name: MCP's text parts are the answer itself.
   const text = name === undefined ? undefined : value('text');
@@ -147,11 +148,4 @@ function decodedBytes(base64: string): number | null {
   } catch {
     return null;
   }
-}
-
-function decoded(base64: string): Uint8Array {
-  const raw = atob(base64);
-  const bytes = new Uint8Array(raw.length);
-  for (let at = 0; at < raw.length; at += 1) bytes[at] = raw.charCodeAt(at);
-  return bytes;
 }

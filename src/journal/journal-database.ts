@@ -85,7 +85,11 @@ export class JournalDatabase {
 
   /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
   get full(): boolean {
-    return this.#storage.sizeBytes() >= limits.sessionBytes;
+    return !this.hasRoomFor(0);
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.#storage.sizeBytes() + bytes < limits.sessionBytes;
   }
 
   /** @param fill writes what the session begins with: the session exists with it, or not at all */

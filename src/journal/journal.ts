@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), files of messages (blobs.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -13,6 +13,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
+import { Blobs } from './blobs.ts';
 import { eventOf, outputOf } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import { History } from './history.ts';
@@ -29,6 +30,7 @@ export class Journal {
   readonly history: History;
   readonly prompts: Prompts;
   readonly seeded: Seeded;
+  readonly blobs: Blobs;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -39,6 +41,7 @@ export class Journal {
     this.history = new History(this.#db);
     this.prompts = new Prompts(this.#db);
     this.seeded = new Seeded(this.#db);
+    this.blobs = new Blobs(this.#db);
   }
 
   /** The session, or null if this database is empty. */
@@ -68,6 +71,11 @@ export class Journal {
   /** Whether the session is so large that nothing new may begin in it; running work is still recorded. */
   get full(): boolean {
     return this.#db.full;
+  }
+
+  /** Whether new work with this many bytes may begin. */
+  hasRoomFor(bytes: number): boolean {
+    return this.#db.hasRoomFor(bytes);
   }
 
   /** The cost of all events appended so far, in steps of work. */

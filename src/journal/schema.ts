@@ -86,6 +86,15 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        data TEXT NOT NULL
      )`,
   ],
+  [
+    // Files of messages by the hash of their bytes, in pieces (C2).
+    `CREATE TABLE blobs (
+       sha256 TEXT NOT NULL,
+       part INTEGER NOT NULL,
+       bytes BLOB NOT NULL,
+       PRIMARY KEY (sha256, part)
+     )`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

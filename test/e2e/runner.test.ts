@@ -15,8 +15,13 @@ import { freePort } from '../../scripts/system/services.ts';
 import { ROOT, startSystem } from '../../scripts/system/system.ts';
 import type { System } from '../../scripts/system/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { incarnationIn, sessionKey } from '../../src/domain/session.ts';
 import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+
+/** The scope of a session's relics (T5). */
+const spaceOf = ({ session_id, run_id }: RunResult): string =>
+  sessionKey({ session_id, incarnation: incarnationIn(run_id) ?? '' });
 
 const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');
@@ -155,7 +160,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     const result = await execute(system, 'archivist', text);
     expect(result.response).toBe('Bern 0');
     // an execution cannot be continued, so its relics are removed
-    const label = [`cortex-edge.space=${result.session_id}`];
+    const label = [`cortex-edge.space=${spaceOf(result)}`];
     await vi.waitFor(async () => {
       expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
       expect((await docker.listVolumes({ filters: { label } })).Volumes).toEqual([]);
@@ -165,7 +170,6 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
   test('[R5] a killed relic restarts with its state; the end of the session removes it', async () => {
     const created = await fetch(`${system.url}/agent/archivist/session`, { method: 'POST', body: '{"user_id":"e2e"}' });
     const { session_id: id } = (await created.json()) as { session_id: string };
-    const label = [`cortex-edge.space=${id}`];
     const ask = async (content: string): Promise<RunResult> => {
       const response = await fetch(`${system.url}/agent/session/${id}/message`, {
         method: 'POST',
@@ -173,7 +177,9 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
       });
       return (await response.json()) as RunResult;
     };
-    expect((await ask('keep it')).response).toBe('1');
+    const kept = await ask('keep it');
+    expect(kept.response).toBe('1');
+    const label = [`cortex-edge.space=${spaceOf(kept)}`];
     const found = await docker.listContainers({ filters: { label } });
     const service = found.find(({ HostConfig: host }) => host.NetworkMode.startsWith('container:'));
     await docker.getContainer(service?.Id ?? '').kill({ signal: 'SIGKILL' });

@@ -325,6 +325,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       db.exec(`DROP TABLE feeds`);
       db.exec(`DROP TABLE prompts`);
       db.exec(`DROP TABLE seeded`);
+      db.exec(`DROP TABLE blobs`);
       db.exec(`ALTER TABLE runs DROP COLUMN open`);
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);

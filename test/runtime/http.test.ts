@@ -66,8 +66,8 @@ describe('[H4] errors are problem documents with a stable code', () => {
       detail: '"contents": unknown member (did you mean "content"?)',
       issues: [{ path: 'contents' }, { path: 'content' }],
     });
-    const list = await post(`/agent/session/${session}/message`, { content: [{ type: 'text', text: 'x' }] });
-    expect(await list.json()).toMatchObject({ code: 'unsupported_content' });
+    const list = await post(`/agent/session/${session}/message`, { content: [{ type: 'text', txt: 'x' }] });
+    expect(await list.json()).toMatchObject({ code: 'invalid_request' });
     expect((await call(`/agent/session/${session}`)).status).toBe(200);
   });
 });

@@ -46,11 +46,19 @@ import { checkVariables } from './session-variables.ts';
 
 export interface MessageRequest {
   readonly content: MessageContent;
+  /** The bytes of its files by their SHA-256 (policies/message-content.ts). */
+  readonly files?: ReadonlyMap<string, Uint8Array>;
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
   readonly ifBusy: 'queue' | 'reject';
   readonly tokens: boolean;
   readonly idempotencyKey: string | null;
+}
+
+const NO_FILES: ReadonlyMap<string, Uint8Array> = new Map();
+
+function bytesOf(files: ReadonlyMap<string, Uint8Array>): number {
+  return [...files.values()].reduce((sum, { length }) => sum + length, 0);
 }
 
 export class Session {
@@ -67,7 +75,8 @@ export class Session {
 
   constructor(ports: SessionPorts) {
     const executors = redactingExecutors(ports.executors, ports.redact);
-    this.#scope = { ...ports, executors, pacer: new Pacer(ports.share) };
+    const blobs = ports.blobs ?? { get: async (hash: string) => ports.journal.blobs.get(hash) };
+    this.#scope = { ...ports, executors, blobs, pacer: new Pacer(ports.share) };
     this.#journal = ports.journal;
     this.#readers = new Broadcaster(ports.journal.lastSeq, (after, before) => ports.journal.between(after, before));
     this.#memory = new SessionMemory(ports, (data) => this.#feeds.changed(data));
@@ -147,7 +156,7 @@ export class Session {
    *   workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, metadata, tokens, idempotencyKey } = request;
+    const { content, files = NO_FILES, metadata, tokens, idempotencyKey } = request;
     await this.recover();
     const { workflow } = this.record;
     if (workflow !== undefined) {
@@ -166,7 +175,9 @@ export class Session {
         );
       }
     }
-    if (this.#journal.full) throw new EngineError('session_full', sessionFull('accepts no further messages'));
+    if (!this.#journal.hasRoomFor(bytesOf(files))) {
+      throw new EngineError('session_full', sessionFull('accepts no further messages'));
+    }
     const current = this.#runs.answering;
     if (request.ifBusy === 'reject') {
       if (current !== null) throw this.#inProgress(current, 'has not ended yet');
@@ -180,7 +191,7 @@ export class Session {
     this.#runs.requireRoom();
     const stored = metadata === undefined ? {} : { metadata };
     const input = { type: 'message', content: content as Json, ...stored, tokens, manifests };
-    return await this.#submit(input, idempotencyKey, null);
+    return await this.#submit(input, idempotencyKey, null, files);
   }
 
   /**
@@ -243,12 +254,18 @@ export class Session {
     input: JsonObject,
     idempotencyKey: string | null,
     chunks: AsyncIterable<string> | null,
+    files: ReadonlyMap<string, Uint8Array> = NO_FILES,
   ): Promise<RunRecord> {
     this.#requireOpen();
     this.#recovery.forgiveFeeds();
     const isBusy = this.#runs.answering !== null;
     const now = this.#scope.clock.now();
-    const record = this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
+    const create = (): RunRecord => {
+      for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);
+      return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
+    };
+    // The run exists with its files, or neither does.
+    const record = files.size === 0 ? create() : this.#journal.atomically(create);
     const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
     this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
     await this.#journal.sync();

@@ -127,7 +127,22 @@ export const history = z.object({
         ...seededMessages,
         z.object({
           role: z.literal('user').describe('A message of the user'),
-          content: text('The message'),
+          content: text('The message; a line for each of its files'),
+          parts: z
+            .array(
+              z.discriminatedUnion('type', [
+                z.object({ type: z.literal('text').describe('Text'), text: text('The text') }),
+                z.object({
+                  type: z.enum(['image', 'file']).describe('An image or another file'),
+                  name: text('Its name'),
+                  media_type: text('Media type'),
+                  size: z.int().describe('Bytes'),
+                  sha256: text('SHA-256 of the bytes, in hexadecimal'),
+                }),
+              ]),
+            )
+            .exactOptional()
+            .describe('Its parts; absent if it is text only'),
           metadata: jsonObject.exactOptional().describe('As given with the message; absent if none was given'),
           run_id: runId,
           timestamp: at,

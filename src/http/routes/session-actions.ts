@@ -4,6 +4,8 @@ import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
+import { admitContent } from '../../policies/message-content.ts';
+import type { GivenPart } from '../../policies/message-content.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
@@ -15,7 +17,15 @@ import * as approvalsAnswers from '../responses/approvals.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
-import { approvalBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
+import {
+  approvalBody,
+  cancelBody,
+  executeBody,
+  messageBody,
+  messageParts,
+  validate,
+  workflowBody,
+} from '../schemas.ts';
 import { grantOf, requireScope } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
@@ -50,6 +60,12 @@ sessionOperation(
   },
 );
 
+/** The text of a message, without its files. */
+function textOf(written: string | readonly GivenPart[]): string {
+  if (typeof written === 'string') return written;
+  return written.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
+}
+
 sessionOperation(
   sessionActions,
   'POST /agent/session/:id/message',
@@ -64,18 +80,21 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     void session.record;
-    const raw = await readJson(c.req.raw, limits.messageBytes * 2);
-    if (isJsonObject(raw) && Array.isArray(raw['content'])) {
-      throw new EngineError('unsupported_content', '"content" must be a string; lists of parts are not supported');
-    }
+    const raw = await readJson(c.req.raw, limits.messageBodyBytes);
+    // A union hides what is wrong with a part, so the parts are validated first.
+    if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
     const { content: given, message = '', metadata, ...body } = validate(messageBody, raw);
-    const content = given ?? message;
-    checkMessage(content);
+    const written = given ?? message;
+    checkMessage(textOf(written));
     const key = readHeader(c, idempotencyKey);
     const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted(c.env);
+    const content =
+      typeof written === 'string'
+        ? { content: written }
+        : await admitContent(written, (id) => session.read().artifact(id));
     const after = session.lastSeq;
-    const run = await session.message({ content, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
+    const run = await session.message({ ...content, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
     return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream, withChunks);
   },
 );

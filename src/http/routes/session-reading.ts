@@ -1,5 +1,7 @@
 /** Routes that read a session: its record, events, runs, artifacts, feeds and variables (H1, H2). */
 import { Hono } from 'hono';
+import { readContent, textOfContent } from '../../domain/content.ts';
+import type { ContentPart, MessageContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -67,11 +69,14 @@ sessionOperation(
     for (const run of page.toReversed()) {
       if (sizeChars > limits.historyPageChars) break;
       const { runId: run_id, status, startedAt, endedAt } = run;
-      const user = typeof run.input['content'] === 'string' ? run.input['content'] : null;
+      const said = readContent(run.input['content']);
+      const user = said === null ? null : textOfContent(said);
       const content = await reading.answer(run);
       sizeChars += content.length + (user?.length ?? 0);
       messages.push([
-        ...(user === null ? [] : [{ role: 'user', content: user, ...metadataOf(run), run_id, timestamp: startedAt }]),
+        ...(user === null
+          ? []
+          : [{ role: 'user', content: user, ...partsOf(said), ...metadataOf(run), run_id, timestamp: startedAt }]),
         { role: 'assistant', content, run_id, status, timestamp: endedAt, ...failureOf(reading, run) },
       ]);
     }
@@ -224,6 +229,11 @@ function sessionDocument(session: Session): Record<string, unknown> {
 /** What the client stored with a message. */
 function metadataOf({ input }: RunRecord): { metadata?: Json } {
   return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
+}
+
+/** The parts of a message that has files. */
+function partsOf(content: MessageContent | null): { readonly parts?: readonly ContentPart[] } {
+  return content === null || typeof content === 'string' ? {} : { parts: content };
 }
 
 /** Why a run has no answer, or not a whole one. */

@@ -120,7 +120,8 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
     // The token is not forwarded.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
-    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw), c.get('principal'));
+    const maxBytes = read === '/message' ? limits.messageBodyBytes : limits.bodyBytes;
+    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw, maxBytes), c.get('principal'));
   });
 
   return app;

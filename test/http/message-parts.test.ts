@@ -1,0 +1,167 @@
+/** Messages with images and files, through the session API (C2). */
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
+import type { ModelRequest } from '../../src/domain/ports.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { checkedSession } from '../support/response-check.ts';
+import { sessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+const png = PNG.toString('base64');
+
+interface Talk {
+  readonly kit: SessionKit;
+  readonly requests: ModelRequest[];
+  send(content: unknown, headers?: Record<string, string>): Promise<{ status: number; body: Record<string, unknown> }>;
+  get(path: string): Promise<Record<string, unknown>>;
+}
+
+async function talk(): Promise<Talk> {
+  const requests: ModelRequest[] = [];
+  const kit = await sessionKit({
+    async *stream(request) {
+      requests.push(request);
+      yield { type: 'text', text: '<response final="true">seen</response>' };
+      yield { type: 'finish', reason: 'stop' };
+    },
+  });
+  const options = {
+    session: kit.session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+  };
+  const fetch = checkedSession(options);
+  return {
+    kit,
+    requests,
+    send: async (content, headers = {}) => {
+      const body = JSON.stringify({ content, stream: false });
+      const response = await fetch(new Request('http://session/message', { method: 'POST', headers, body }));
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    },
+    get: async (path) => (await (await fetch(new Request(`http://session${path}`))).json()) as Record<string, unknown>,
+  };
+}
+
+const rows = ({ sql }: SessionKit): unknown => ({
+  blobs: sql.exec(`SELECT COUNT(*) AS n FROM blobs`)[0]?.['n'],
+  runs: sql.exec(`SELECT COUNT(*) AS n FROM runs`)[0]?.['n'],
+});
+
+describe('[C2] a message with parts', () => {
+  test('the model gets the image, and the text with a line for it', async () => {
+    const { requests, send } = await talk();
+    const sent = await send([
+      { type: 'text', text: 'What is this?' },
+      { type: 'image', name: 'chart.png', data: png },
+    ]);
+    expect(sent).toMatchObject({ status: 200, body: { status: 'completed', response: 'seen' } });
+    const message = requests[0]?.messages.at(-1);
+    expect(message?.content).toContain(`What is this?\n[image "chart.png", image/png, ${PNG.length} bytes]`);
+    const [image] = message?.attachments ?? [];
+    expect(image).toMatchObject({ kind: 'image', name: 'chart.png', mediaType: 'image/png', size: PNG.length });
+    expect(Buffer.from((await image?.read()) ?? [])).toEqual(PNG);
+  });
+
+  test('the history shows its parts, without bytes', async () => {
+    const { send, get } = await talk();
+    await send([{ type: 'file', name: 'data.csv', media_type: 'text/csv', data: btoa('a,b') }]);
+    const { messages } = await get('/history');
+    expect(messages).toMatchObject([
+      {
+        role: 'user',
+        content: '[file "data.csv", text/csv, 3 bytes]',
+        parts: [{ type: 'file', name: 'data.csv', media_type: 'text/csv', size: 3, sha256: expect.any(String) }],
+      },
+      { role: 'assistant' },
+    ]);
+  });
+
+  test('the same bytes are stored once in a session', async () => {
+    const { kit, send } = await talk();
+    await send([
+      { type: 'image', data: png },
+      { type: 'image', name: 'again.png', data: png },
+    ]);
+    await send([{ type: 'image', data: png }]);
+    expect(rows(kit)).toEqual({ blobs: 1, runs: 2 });
+  });
+
+  test('a file longer than a row is stored in pieces, and read whole', async () => {
+    const { kit, requests, send } = await talk();
+    const bytes = Buffer.concat([PNG, Buffer.alloc(limits.rowBytes * 2 + 5, 7)]);
+    await send([{ type: 'image', data: bytes.toString('base64') }]);
+    expect(rows(kit)).toEqual({ blobs: 3, runs: 1 });
+    const [image] = requests[0]?.messages.at(-1)?.attachments ?? [];
+    expect(Buffer.compare(Buffer.from((await image?.read()) ?? []), bytes)).toBe(0);
+  });
+
+  test('an Idempotency-Key with the same parts returns the same run, with others it is refused', async () => {
+    const { send } = await talk();
+    const key = { 'idempotency-key': 'k' };
+    const first = await send([{ type: 'image', data: png }], key);
+    expect((await send([{ type: 'image', data: png }], key)).body['run_id']).toBe(first.body['run_id']);
+    const other = await send([{ type: 'file', name: 'a', data: btoa('other') }], key);
+    expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_mismatch' } });
+  });
+});
+
+describe('[C2] what is refused leaves nothing', () => {
+  const file = (rest: object): object => ({ type: 'file', name: 'a.bin', ...rest });
+  const tooLong = Buffer.alloc(limits.messagePartBytes + 1, 65).toString('base64');
+  const long = Buffer.alloc(limits.messageFileBytes / 3 + 1, 65).toString('base64');
+  test.each<[string, unknown, number, string, string]>([
+    ['no parts', [], 400, 'invalid_request', '"content"'],
+    [
+      'too many parts',
+      Array.from({ length: limits.messageParts + 1 }, () => ({ type: 'text', text: 'a' })),
+      400,
+      'invalid_request',
+      '64',
+    ],
+    ['an unknown type', [{ type: 'imge', data: png }], 400, 'invalid_request', 'did you mean "image"?'],
+    ['an unknown member', [{ type: 'image', dat: png }], 400, 'invalid_request', 'data'],
+    ['no source', [{ type: 'image' }], 400, 'invalid_request', 'exactly one of "data" and "artifact"'],
+    ['two sources', [file({ data: png, artifact: 'art_1' })], 400, 'invalid_request', 'exactly one'],
+    ['a file without a name', [{ type: 'file', data: png }], 400, 'invalid_request', 'name'],
+    ['a name with a path', [file({ name: '../a', data: png })], 400, 'invalid_request', 'name'],
+    ['a name with a line break', [file({ name: 'a\nb', data: png })], 400, 'invalid_request', 'name'],
+    ['no base64', [file({ data: '###' })], 400, 'invalid_content', 'base64'],
+    ['an empty file', [file({ data: '' })], 400, 'invalid_content', 'empty'],
+    [
+      'a false type',
+      [file({ media_type: 'image/jpeg', data: png })],
+      400,
+      'content_type_mismatch',
+      'the bytes are image/png',
+    ],
+    ['a media type that is none', [file({ media_type: 'x', data: png })], 400, 'invalid_content', 'media type'],
+    [
+      'SVG as an image',
+      [{ type: 'image', media_type: 'image/svg+xml', data: btoa('<svg/>') }],
+      415,
+      'unsupported_media_type',
+      '"file"',
+    ],
+    ['text as an image', [{ type: 'image', data: btoa('hello') }], 415, 'unsupported_media_type', 'text/plain'],
+    ['a file that is too large', [file({ data: tooLong })], 413, 'content_too_large', '8388608'],
+    [
+      'files that are too large together',
+      [1, 2, 3].map(() => file({ data: long })),
+      413,
+      'content_too_large',
+      '16777216',
+    ],
+    ['an unknown artifact', [{ type: 'image', artifact: 'art_7_1' }], 404, 'unknown_artifact', 'art_7_1'],
+  ])('%s', async (_name, content, status, code, detail) => {
+    const { kit, send } = await talk();
+    const given = Array.isArray(content) && content.length > 0 ? [{ type: 'image', data: png }, ...content] : content;
+    const list = code === 'invalid_request' && !JSON.stringify(content).includes('"type":"image"') ? content : given;
+    const sent = await send(list);
+    expect(sent).toMatchObject({ status, body: { code } });
+    expect(sent.body['detail']).toContain(detail);
+    expect(kit.session.runCount).toBe(0);
+  });
+});
