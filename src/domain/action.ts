@@ -138,6 +138,8 @@ export interface ActionPolicy {
   readonly estimateMs: number;
   /** An earlier outcome may be reused (`cache_ttl`, `idempotency_key`): the engine looks it up first (P6). */
   readonly reuse?: boolean;
+  /** The caller executes it (C3): it holds no slot, and is never repeated. */
+  readonly byClient?: true;
   /** The feed that the action adds or switches on: a later `$name` means the feed once the action has settled (P12). */
   readonly provides?: string;
   /** Set if the target must not run; the scheduler rejects the action with it. */
@@ -150,7 +152,14 @@ export type ActionKey = string;
 /** The five terminal states of an action (S10). */
 export type TerminalStatus = 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
 
-export type ActionStatus = 'waiting' | 'ready' | 'running' | 'retrying' | 'awaiting_approval' | TerminalStatus;
+export type ActionStatus =
+  | 'waiting'
+  | 'ready'
+  | 'running'
+  | 'retrying'
+  | 'awaiting_approval'
+  | 'awaiting_client'
+  | TerminalStatus;
 
 /** Why an attempt or an action failed. `code` is stable; `message` is for people and models. */
 export interface ActionError {

@@ -122,9 +122,9 @@ export const JOURNALED = {
   }),
   agent_waiting: event(
     'run',
-    'The run waits for approvals only. Ends the stream of the message; the run continues after the decision',
+    'The run waits for people and clients only. Ends the stream of the message; the run continues after the next answer',
     {
-      reason: z.literal('approvals'),
+      reason: z.enum(['approvals', 'client_tools']).describe('`client_tools`: no approval is open'),
       iterations,
     },
   ),
@@ -230,6 +230,21 @@ export const JOURNALED = {
     approval_id: z.string(),
     approved: z.boolean(),
     note: z.string().exactOptional(),
+  }),
+  client_tool_called: event('action', 'The client must execute a call, and post its result to `…/calls/{call_id}`', {
+    call_id: text('Id of the call'),
+    name: text('The tool'),
+    parameters: jsonObject.describe('With resolved references'),
+  }),
+  client_tool_settled: event('action', 'A call of a client tool is closed; the end of its action follows', {
+    call_id: text('Id of the call'),
+    status: z
+      .enum(['completed', 'failed', 'expired', 'cancelled'])
+      .describe('`completed` and `failed`: the client has answered'),
+    sha256: z
+      .string()
+      .exactOptional()
+      .describe("SHA-256 of the client's answer, as JSON with sorted members; absent if it did not answer"),
   }),
   context_feed_updated: event('run', 'A context feed has changed; one of the other members says how', {
     id: text('The feed'),

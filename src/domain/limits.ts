@@ -149,6 +149,23 @@ export const limits = {
   /** An approval without a decision counts as denied after this time (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 
+  // --- client tools (C3) ---
+  /** A call that the client does not answer fails after this time; and the greatest time-out of a manifest. */
+  clientToolMs: 24 * 3_600_000,
+  clientToolMostMs: 7 * 24 * 3_600_000,
+  /** Parameters of one call as JSON, and of all calls of a run: each is in an event and in the document of the run. */
+  clientCallBytes: 262_144,
+  clientCallBytesPerRun: 16_777_216,
+  /** Open calls in the document of a run, and their parameters as JSON; it says how many more there are. */
+  pendingCalls: 100,
+  pendingCallChars: 1_048_576,
+  /** The body of a client's result. */
+  clientOutputBytes: 1_048_576,
+  /** Tools that a client passes with a message, and their JSON together: each generation shows them to the model. */
+  clientTools: 32,
+  clientToolBytes: 65_536,
+  callIdChars: 40,
+
   // --- earlier outcomes and durations (P6, S5) ---
   /** Cached results per session; the oldest are removed. */
   cachedOutcomes: 1_000,

@@ -55,6 +55,8 @@ export interface ScriptLaunch {
 }
 
 export type ToolImplementation =
+  /** The caller executes it (C3). `passed`: it came with a message, and is no part of the agent. */
+  | { readonly type: 'client'; readonly passed?: true }
   | { readonly type: 'builtin'; readonly entrypoint: BuiltinName }
   | ({
       readonly type: 'script';
@@ -176,6 +178,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly blocked: readonly string[];
   };
   readonly protocol: ProtocolOptions;
+  /** Whether a message may pass client tools (C3). Default: deny. */
+  readonly clientTools?: 'allow' | 'deny';
   readonly loop: {
     readonly mode: 'autonomous' | 'supervised';
     readonly maxIterations: number;
@@ -438,4 +442,9 @@ export interface ResolvedAgent extends ImportedDefinitions {
 /** Everything that one run of a workflow may look up. */
 export interface ResolvedWorkflow extends ImportedDefinitions {
   readonly workflow: WorkflowDefinition;
+}
+
+/** Whether the tool came with a message. */
+export function isPassed({ implementation }: Pick<ToolDefinition, 'implementation'>): boolean {
+  return implementation.type === 'client' && implementation.passed === true;
 }

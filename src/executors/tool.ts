@@ -56,6 +56,13 @@ export const toolExecutor: Executor = {
           cpus: implementation.cpus,
           ...needsOf(implementation),
         });
+      case 'client':
+        // Feeds and other internal calls have no client.
+        return failure(
+          'client_tool_unavailable',
+          `The tool "${tool.name}" is executed by the client, so only an action of a message or a program can call it`,
+          { beforeDispatch: true },
+        );
       case 'http':
         return await callEndpoint(implementation, tool.parameters, parameters, context);
       default:
@@ -87,7 +94,7 @@ function unsupported(name: string, implementation: never): ActionOutcome {
   const { type } = implementation as { readonly type: string };
   return failure(
     'unsupported_implementation',
-    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, script, container, http)`,
+    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, script, container, http, client)`,
     { beforeDispatch: true },
   );
 }

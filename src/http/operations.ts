@@ -104,6 +104,12 @@ export const OPERATIONS = {
     summary: 'Decide an approval request; the first decision counts, later ones get 409',
   },
 
+  // Client tools
+  'POST /agent/session/:id/calls/:call': {
+    scopes: ['tools'],
+    summary: 'Settle a call of a client tool; the same result again is accepted, another one gets 409',
+  },
+
   // Programs
   'POST /execute/direct': { summary: 'Run protocol text without a model' },
   'POST /execute/streaming_protocol': {

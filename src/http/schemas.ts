@@ -96,6 +96,20 @@ export const messageBody = z
         description: `The user's message: text, up to ${limits.messageBytes} bytes, or parts with images and files, up to ${limits.messagePartBytes} bytes each and ${limits.messageFileBytes} together. Required, unless \`message\` is given`,
       }),
     message: message.optional().meta({ description: 'Another name of `content`' }),
+    tools: z
+      .array(
+        z.strictObject({
+          name: z.string().min(1).max(128).meta({ description: 'A name that means nothing else to the agent' }),
+          description: z.string().max(4_096).default('').meta({ description: 'What the tool does, for the model' }),
+          parameters: freeObject
+            .default({ type: 'object', properties: {} })
+            .meta({ description: 'JSON Schema of the parameters object' }),
+        }),
+      )
+      .optional()
+      .meta({
+        description: `Client tools of this message, up to ${limits.clientTools} and ${limits.clientToolBytes} bytes; the agent must allow them, and a token needs the scope \`tools\``,
+      }),
     metadata: metadata.optional().meta({
       description: 'Stored with the message and returned by `…/history`, not shown to the model',
     }),
@@ -163,6 +177,17 @@ export const approvalBody = z
     ({ decision, approve, deny }) => [decision, approve, deny].filter((choice) => choice !== undefined).length === 1,
     'give exactly one of decision, approve, deny',
   );
+
+/** `{output}`, or `{error: {message}}`. */
+export const callBody = z
+  .strictObject({
+    output: json.optional().meta({ description: 'The result' }),
+    error: z
+      .strictObject({ message: z.string().min(1).max(8_192).meta({ description: 'Why it failed, for the model' }) })
+      .optional()
+      .meta({ description: 'Instead of `output`: the tool has failed' }),
+  })
+  .refine(({ output, error }) => (output === undefined) !== (error === undefined), 'give exactly one of output, error');
 
 const tokenMembers = {
   scopes: z

@@ -14,6 +14,12 @@ export interface StoredApproval {
   readonly end: SessionEvent | null;
 }
 
+/** A call of a client tool, and the event that settled it. */
+export interface StoredCall {
+  readonly called: EventOf<'client_tool_called'>;
+  readonly settled: EventOf<'client_tool_settled'> | null;
+}
+
 /** A completed action of an earlier run, with its names. */
 export interface CachedOutcome {
   readonly seq: number;
@@ -180,6 +186,24 @@ export class History {
       row['action_id'] ?? '',
     )[0];
     return { event, state, end: end === undefined ? null : this.#db.readEvent(end).event };
+  }
+
+  /** A call of a client tool and the event that settled it; null if there is no such call (C3). */
+  clientCall(run: number, iteration: number, id: string): StoredCall | null {
+    const beginning = `{"call_id":${JSON.stringify(id)}`;
+    // The condition on the type is that of the index.
+    const rows = this.#db.find(
+      `SELECT * FROM events WHERE type IN ('client_tool_called', 'client_tool_settled') AND run = ? AND iteration = ?
+         AND SUBSTR(COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)), 1, ?)
+           = ? ORDER BY seq`,
+      run,
+      iteration,
+      beginning.length,
+      beginning,
+    );
+    const [called, settled] = rows.map((row) => this.#db.readEvent(row).event);
+    if (called?.type !== 'client_tool_called') return null;
+    return { called, settled: settled?.type === 'client_tool_settled' ? settled : null };
   }
 
   /** When these events were written, by seq: epoch milliseconds. */

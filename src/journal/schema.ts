@@ -95,6 +95,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        PRIMARY KEY (sha256, part)
      )`,
   ],
+  [
+    // Calls of client tools are found without reading their run (C3).
+    `CREATE INDEX IF NOT EXISTS client_calls ON events (run, iteration) WHERE type IN ('client_tool_called', 'client_tool_settled')`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

@@ -11,6 +11,11 @@ export function timeoutOf(action: ActionDeclaration, policy: ActionPolicy): numb
   return Math.max(1, Math.min(action.timeoutMs ?? policy.timeoutMs, limits.maxActionTimeoutMs));
 }
 
+/** How long a client may take for its call, in milliseconds: the manifest decides, not the model (C3). */
+export function clientTimeoutOf(policy: ActionPolicy): number {
+  return Math.max(1, Math.min(policy.timeoutMs, limits.clientToolMostMs));
+}
+
 /**
  * Whether the target reported overload: 429, 503, a full runner. It then gets fewer concurrent calls (S5), whether or
  * not this action is retried.

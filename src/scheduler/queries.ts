@@ -44,20 +44,18 @@ export function isFireAndForget(state: RunState, key: ActionKey): boolean {
   return state.byKey.get(key)?.mode === 'fire_and_forget';
 }
 
-/** Whether text is still arriving, but no declared action can proceed until a person has decided (J8). */
-export function isBlockedOnApproval({ phase, generation, active, asking }: RunState): boolean {
+/** Whether text is still arriving, but no declared action can proceed until a person or a client has answered (J8, C3). */
+export function isBlockedByOthers({ phase, generation, active, asking }: RunState): boolean {
   return phase === 'live' && generation?.streaming === true && active === 0 && asking > 0;
 }
 
 /**
- * Whether the run waits for people only: nothing of it is running, not even a fire_and_forget action (J8, S4). Otherwise
- * its host is still needed.
+ * Whether the run waits for people and clients only: nothing of it is running, not even a fire_and_forget action (J8, C3,
+ * S4). Otherwise its host is still needed. Also for a run that has ended, whose fire_and_forget actions wait for them.
  */
-export function isAtRest({ phase, nodes }: RunState): boolean {
-  return phase === 'parked' && nodes.every(({ stage }) => RESTING.has(stage));
+export function isAtRest({ phase, active, activeBackground }: RunState): boolean {
+  return (phase === 'parked' || phase === 'ended') && active === 0 && activeBackground === 0;
 }
-
-const RESTING: ReadonlySet<ActionNode['stage']> = new Set<ActionNode['stage']>(['waiting', 'approval', 'settled']);
 
 /** Number of actions by status. */
 export function counts(state: RunState): Readonly<Record<ActionStatus, number>> {
@@ -67,6 +65,7 @@ export function counts(state: RunState): Readonly<Record<ActionStatus, number>> 
     running: 0,
     retrying: 0,
     awaiting_approval: 0,
+    awaiting_client: 0,
     completed: 0,
     failed: 0,
     skipped: 0,
@@ -93,6 +92,8 @@ function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
       return 'waiting';
     case 'approval':
       return 'awaiting_approval';
+    case 'calling':
+      return 'waiting';
     case 'settled':
       return settlement?.status ?? 'cancelled';
     default:

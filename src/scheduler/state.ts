@@ -15,7 +15,8 @@ import type { RunPolicy, Settlement } from './types.ts';
 /**
  * The stage of an action. `held`: waits until its generation has ended normally (S14). `asking`: the approval question
  * is being prepared; `approval`: waits for the answer (J8). `recalling`: an earlier outcome is being looked up (P6).
- * `retrying`: waits for its backoff (S7).
+ * `retrying`: waits for its backoff (S7). `calling`: the call for the client is being checked; `awaiting_client`: waits
+ * for the client's result (C3).
  */
 export type Stage =
   | 'waiting'
@@ -27,6 +28,8 @@ export type Stage =
   | 'ready'
   | 'running'
   | 'retrying'
+  | 'calling'
+  | 'awaiting_client'
   | 'settled';
 
 /** How sync barriers apply to an action (S4): not at all, by its position in the line, or individually. */
@@ -162,7 +165,7 @@ export interface Generation {
   readonly pending: Map<string, ActionNode[]>;
 }
 
-/** The phase of the run. `parked` means that it waits for approvals only (J8). */
+/** The phase of the run. `parked` means that it waits for people and clients only (J8, C3). */
 export type Phase = 'new' | 'live' | 'parked' | 'ended' | 'drained';
 
 export type BudgetName = 'iterations' | 'seconds' | 'model_calls' | 'tokens' | 'cost' | 'actions';
@@ -188,9 +191,11 @@ export interface RunState {
   /** Number of unsettled sync and async actions; below, of unsettled fire_and_forget ones. */
   open: number;
   openBackground: number;
-  /** Part of `open`: actions that run or will proceed on their own; below, actions that wait for approval. */
+  /** Part of `open`: actions that run or will proceed on their own; below, actions that wait for an approval or a client. */
   active: number;
   asking: number;
+  /** Unsettled fire_and_forget actions that run or will proceed on their own. */
+  activeBackground: number;
   /** Actions whose new edges are not yet in `pathMs`. */
   dirty: ActionNode[];
   mark: number;
@@ -254,6 +259,7 @@ export function initialState(): RunState {
     openBackground: 0,
     active: 0,
     asking: 0,
+    activeBackground: 0,
     dirty: [],
     mark: 0,
     admittedActions: 0,

@@ -23,7 +23,8 @@
  *     ready (S5).
  *  4. Only the running attempt can change its action: reports of older attempts and timers are ignored without a
  *     command (S7).
- *  5. Every started attempt has a timer, and ends by its outcome, its timer or an abort (S8).
+ *  5. Every started attempt has a timer, and ends by its outcome, its timer or an abort (S8). So does every call of a
+ *     client, which uses no slot and is the only attempt of its action (C3).
  *  6. An iteration completes when its stream has ended and its awaited actions have settled (S11). Exactly one
  *     `complete_iteration` follows each `start_iteration`; a run that is cancelled or overtime completes it early.
  *  7. `end_run` is sent once with a terminal status; before that, any number of times with `waiting`. `drained` is the
@@ -38,7 +39,7 @@ import type { RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildBudget } from '../domain/ports.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
-import { attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
+import { attemptsAllowed, clientTimeoutOf, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
 import {
   armBudget,
   budgetError,
@@ -67,7 +68,7 @@ import {
   unknownDependency,
 } from './graph.ts';
 import { newNode, sameAction, placeholder, placeholderPolicy } from './node.ts';
-import { isBlockedOnApproval } from './queries.ts';
+import { isBlockedByOthers } from './queries.ts';
 import { dequeue, enqueue, limit, release, slowDown, speedUp, takeNext } from './ready.ts';
 import { newGeneration } from './state.ts';
 import type { ActionNode, Generation, RunState, Stage } from './state.ts';
@@ -85,7 +86,7 @@ export {
   generationTokens,
   isFireAndForget,
   isAtRest,
-  isBlockedOnApproval,
+  isBlockedByOthers,
   lookup,
   statusOf,
 } from './queries.ts';
@@ -115,7 +116,7 @@ const TEXT_INPUTS: ReadonlySet<SchedulerInput['type']> = new Set([
 ]);
 
 function take(frame: StepFrame, input: SchedulerInput): void {
-  // More text has arrived, so the run no longer waits for approvals only.
+  // More text has arrived, so the run no longer waits for others only.
   if (frame.state.generation?.streaming === true && TEXT_INPUTS.has(input.type)) resume(frame);
   switch (input.type) {
     case 'run_started':
@@ -142,6 +143,8 @@ function take(frame: StepFrame, input: SchedulerInput): void {
       return attemptFailed(frame, input);
     case 'timer_fired':
       return timerFired(frame, input);
+    case 'client_called':
+      return clientCalled(frame, input);
     case 'approval_asked':
       return approvalAsked(frame, input);
     case 'approval_resolved':
@@ -151,7 +154,7 @@ function take(frame: StepFrame, input: SchedulerInput): void {
       frame.state.cost += input.cost ?? 0;
       return;
     case 'cancel_requested':
-      return cancelRun(frame, input.reason);
+      return input.only === 'waiting' ? cancelWaiting(frame, input.reason) : cancelRun(frame, input.reason);
   }
 }
 
@@ -403,8 +406,11 @@ function awaited(frame: StepFrame, node: ActionNode): void {
   if (stage !== 'settled') {
     state.openBackground -= 1;
     state.open += 1;
-    if (isActive(stage)) state.active += 1;
-    if (stage === 'approval') state.asking += 1;
+    if (isActive(stage)) {
+      state.active += 1;
+      state.activeBackground -= 1;
+    }
+    if (isAsking(stage)) state.asking += 1;
   }
   if (heap !== null) enqueue(state, node);
   const message = `Action "${node.id}" is fire_and_forget, but another action or the response needs it: it runs as async`;
@@ -531,7 +537,7 @@ function deny(frame: StepFrame, node: ActionNode, message: string): void {
  * completes at once, however busy the run is (P6).
  */
 function lookup(frame: StepFrame, node: ActionNode): void {
-  if (node.policy.reuse !== true) return makeReady(frame.state, node);
+  if (node.policy.reuse !== true) return proceed(frame, node);
   setStage(frame.state, node, 'recalling');
   frame.out.push({ type: 'lookup', key: node.key });
 }
@@ -539,14 +545,46 @@ function lookup(frame: StepFrame, node: ActionNode): void {
 function recalled(frame: StepFrame, { key, found }: Input<'recalled'>): void {
   const node = frame.state.byKey.get(key);
   if (node?.stage !== 'recalling') return;
-  if (found === 'nothing') makeReady(frame.state, node);
+  if (found === 'nothing') proceed(frame, node);
   else if (found === 'outcome') settle(frame, node, { status: 'completed' });
   else settle(frame, node, { status: 'failed', error: found.error });
+}
+
+/** It may start: now, if the client executes it, or else when a slot is free. */
+function proceed(frame: StepFrame, node: ActionNode): void {
+  if (node.policy.byClient === true) callClient(frame, node);
+  else makeReady(frame.state, node);
 }
 
 function makeReady(state: RunState, node: ActionNode): void {
   setStage(state, node, 'ready');
   enqueue(state, node);
+}
+
+// --- calls of clients (C3) --------------------------------------------------------------------------
+
+function callClient(frame: StepFrame, node: ActionNode): void {
+  node.attempt += 1;
+  const { key, attempt } = node;
+  const timeoutMs = clientTimeoutOf(node.policy);
+  setStage(frame.state, node, 'calling');
+  frame.out.push({ type: 'call_client', key, attempt, timeoutMs });
+  frame.out.push({ type: 'set_timer', timer: `client:${key}`, delayMs: timeoutMs });
+}
+
+function clientCalled({ state }: StepFrame, { key }: Input<'client_called'>): void {
+  const node = state.byKey.get(key);
+  if (node?.stage === 'calling') setStage(state, node, 'awaiting_client');
+}
+
+/** The client's result, or why the call cannot be shown to it: there is no other attempt. */
+function clientEnded(frame: StepFrame, node: ActionNode, settlement: Settlement): void {
+  resume(frame);
+  settle(frame, node, settlement);
+}
+
+function isWithClient({ stage }: ActionNode): boolean {
+  return stage === 'calling' || stage === 'awaiting_client';
 }
 
 // --- attempts --------------------------------------------------------------------------------------
@@ -578,12 +616,14 @@ function attemptTimer(kind: 'timeout' | 'retry', { key, attempt }: ActionNode): 
 
 function runningNode(state: RunState, key: string, attempt: number): ActionNode | null {
   const node = state.byKey.get(key);
-  return node?.stage === 'running' && node.attempt === attempt ? node : null;
+  if (node === undefined || node.attempt !== attempt) return null;
+  return node.stage === 'running' || isWithClient(node) ? node : null;
 }
 
 function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Input<'attempt_succeeded'>): void {
   const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
+  if (isWithClient(node)) return clientEnded(frame, node, { status: 'completed' });
   releaseReservation(frame.state, node, spent);
   speedUp(frame.state, node);
   settle(frame, node, { status: 'completed' });
@@ -592,6 +632,7 @@ function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Input<'atte
 function attemptFailed(frame: StepFrame, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
   const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
+  if (isWithClient(node)) return clientEnded(frame, node, { status: 'failed', error });
   releaseReservation(frame.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
   failAttempt(frame, node, error, random);
 }
@@ -626,6 +667,12 @@ function timerFired(frame: StepFrame, { timer, random }: Input<'timer_fired'>): 
     if (node.stage !== 'approval') return;
     resume(frame);
     deny(frame, node, `Action "${node.id}" was not approved in time`);
+  } else if (kind === 'client') {
+    if (!isWithClient(node)) return;
+    const seconds = clientTimeoutOf(node.policy) / 1000;
+    if (node.stage === 'calling') frame.out.push({ type: 'abort', key, attempt: node.attempt, reason: 'timeout' });
+    const message = `The client did not answer the call of action "${node.id}" within ${seconds} s`;
+    clientEnded(frame, node, { status: 'failed', error: { code: 'timeout', message, retryable: false } });
   } else if (node.attempt !== Number(attempt)) {
     return;
   } else if (kind === 'timeout' && node.stage === 'running') {
@@ -661,6 +708,10 @@ function settle(frame: StepFrame, node: ActionNode, settlement: Settlement): voi
     case 'asking':
     case 'approval':
       out.push({ type: 'clear_timer', timer: `approval:${key}` });
+      break;
+    case 'calling':
+    case 'awaiting_client':
+      out.push({ type: 'clear_timer', timer: `client:${key}` });
       break;
     default:
       break;
@@ -722,21 +773,28 @@ function failFast(frame: StepFrame, node: ActionNode): void {
 function cancel(frame: StepFrame, node: ActionNode, reason: string): void {
   if (node.stage === 'settled') return;
   const { key, attempt, stage } = node;
-  if (stage === 'running') frame.out.push({ type: 'abort', key, attempt, reason });
+  if (stage === 'running' || stage === 'calling') frame.out.push({ type: 'abort', key, attempt, reason });
   settle(frame, node, { status: 'cancelled', reason });
 }
 
 function setStage(state: RunState, node: ActionNode, stage: Stage): void {
-  if (node.admitted && node.mode !== 'fire_and_forget') {
-    state.active += Number(isActive(stage)) - Number(isActive(node.stage));
-    state.asking += Number(stage === 'approval') - Number(node.stage === 'approval');
+  const change = Number(isActive(stage)) - Number(isActive(node.stage));
+  if (node.admitted && node.mode === 'fire_and_forget') state.activeBackground += change;
+  else if (node.admitted) {
+    state.active += change;
+    state.asking += Number(isAsking(stage)) - Number(isAsking(node.stage));
   }
   node.stage = stage;
 }
 
 /** Whether the action runs or will proceed on its own. */
 function isActive(stage: Stage): boolean {
-  return stage !== 'waiting' && stage !== 'approval' && stage !== 'settled';
+  return stage !== 'waiting' && !isAsking(stage) && stage !== 'settled';
+}
+
+/** Whether the action waits for a person or a client. */
+function isAsking(stage: Stage): boolean {
+  return stage === 'approval' || stage === 'awaiting_client';
 }
 
 // --- the end of a generation -------------------------------------------------------------------------
@@ -828,7 +886,7 @@ function startIteration({ state, out }: StepFrame, iteration: number, last: bool
   out.push({ type: 'start_iteration', iteration, last });
 }
 
-/** Completes the iteration if nothing of it is open, or parks the run if only approvals can advance it. */
+/** Completes the iteration if nothing of it is open, or parks the run if only people and clients can advance it. */
 function review(frame: StepFrame): void {
   const { state } = frame;
   const { generation, phase } = state;
@@ -914,9 +972,9 @@ function isLeftRunning(node: ActionNode): boolean {
   return node.mode === 'fire_and_forget' && hasStarted(node);
 }
 
-// --- waiting for approvals (J8) ------------------------------------------------------------------------
+// --- waiting for people and clients (J8, C3) ------------------------------------------------------------------------
 
-/** Only approvals can advance the run: its stream may end, and the time budget stops counting. */
+/** Only approvals and results of clients can advance the run: its stream may end, and the time budget stops counting. */
 function park(frame: StepFrame): void {
   const { state, at } = frame;
   state.phase = 'parked';
@@ -925,9 +983,9 @@ function park(frame: StepFrame): void {
   frame.out.push({ type: 'end_run', status: 'waiting', error: null });
 }
 
-/** The text continues only after an approval, which is awaited as at the end of a text. */
+/** The text continues only after an approval or a client's result, which is awaited as at the end of a text. */
 function generationIdle(frame: StepFrame): void {
-  if (isBlockedOnApproval(frame.state)) park(frame);
+  if (isBlockedByOthers(frame.state)) park(frame);
 }
 
 function resume(frame: StepFrame): void {
@@ -953,6 +1011,15 @@ function cancelRun(frame: StepFrame, reason: string): void {
   if (state.phase === 'ended') {
     for (const node of state.nodes) cancel(frame, node, reason);
   } else if (state.phase === 'live' || state.phase === 'parked') abandon(frame, reason, true);
+}
+
+/** What waits for people and clients is cancelled: the whole run, if it waits for them only (C3). */
+function cancelWaiting(frame: StepFrame, reason: string): void {
+  const { state } = frame;
+  if (state.phase === 'parked') return cancelRun(frame, reason);
+  for (const node of state.nodes) {
+    if (isAsking(node.stage) || isWithClient(node)) cancel(frame, node, reason);
+  }
 }
 
 /** Ends the run now: stops the stream and cancels all unsettled actions without waiting for them (J5). */

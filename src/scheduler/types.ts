@@ -66,6 +66,8 @@ export type SchedulerInput = { readonly at: number } & (
    * its values waited for an approval (P10, P13).
    */
   | { readonly type: 'answer_checked'; readonly missing: boolean; readonly pending: boolean }
+  /** The call was shown to the client, whose result is reported as that of the attempt (C3). */
+  | { readonly type: 'client_called'; readonly key: ActionKey }
   /** The source of the text waits until an action settles; used by workflows (J8). */
   | { readonly type: 'generation_idle' }
   | {
@@ -109,10 +111,11 @@ export type SchedulerInput = { readonly at: number } & (
     }
   /** `cost`: US dollars; absent if the model's price is unknown. */
   | { readonly type: 'usage_recorded'; readonly tokens: number; readonly cost?: number }
-  | { readonly type: 'cancel_requested'; readonly reason: string }
+  /** `only: 'waiting'`: what waits for people and clients; other actions continue. */
+  | { readonly type: 'cancel_requested'; readonly reason: string; readonly only?: 'waiting' }
 );
 
-/** `timeout:KEY#ATTEMPT`, `retry:KEY#ATTEMPT`, `approval:KEY`, `budget`. Opaque to the engine. */
+/** `timeout:KEY#ATTEMPT`, `retry:KEY#ATTEMPT`, `approval:KEY`, `client:KEY`, `budget`. Opaque to the engine. */
 export type TimerId = string;
 
 export type SchedulerCommand =
@@ -122,6 +125,8 @@ export type SchedulerCommand =
   | { readonly type: 'evaluate'; readonly key: ActionKey }
   /** Look up an earlier outcome for the action, now or when an equal one has settled; answer with `recalled` (P6). */
   | { readonly type: 'lookup'; readonly key: ActionKey }
+  /** Check the action's call and show it to the client; answer with `client_called` or `attempt_failed` (C3). */
+  | { readonly type: 'call_client'; readonly key: ActionKey; readonly attempt: number; readonly timeoutMs: number }
   /** `budget`: what the child may spend (S12); null for actions that start no child. */
   | {
       readonly type: 'start';

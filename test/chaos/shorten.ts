@@ -41,7 +41,9 @@ function shortGeneration(message: number, call: number, script: GenerationScript
 
 function shortAction(action: ActionScript): ActionScript {
   const attempts = action.attempts.map(({ ms, end }) => ({ ms: Math.min(ms, MOST_MS.attempt), end }));
-  if (!attempts.some(({ end }) => end === 'silent')) return { ...action, attempts };
+  // Nobody posts the results of client tools there.
+  const target = action.target === 'client' ? 'unsafe' : action.target;
+  if (!attempts.some(({ end }) => end === 'silent')) return { ...action, target, attempts };
   const retries = action.retries === null ? SILENT.attempts : Math.min(action.retries, SILENT.attempts);
-  return { ...action, attempts, timeoutS: SILENT.seconds, retries };
+  return { ...action, target, attempts, timeoutS: SILENT.seconds, retries };
 }

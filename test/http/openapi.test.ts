@@ -140,7 +140,14 @@ describe('[H4] the document', () => {
   test('takes request bodies from the schemas that validate them', () => {
     const message = document.paths['/agent/session/{id}/message']?.['post'];
     const body = message?.requestBody?.content['application/json']?.schema;
-    expect(Object.keys(body?.properties ?? {})).toEqual(['content', 'message', 'metadata', 'stream', 'llm_tokens']);
+    expect(Object.keys(body?.properties ?? {})).toEqual([
+      'content',
+      'message',
+      'tools',
+      'metadata',
+      'stream',
+      'llm_tokens',
+    ]);
     expect(() => validate(messageBody, {})).toThrow('either as "content" or as "message"');
   });
 });

@@ -7,7 +7,7 @@ import {
   counts,
   dependenciesOf,
   generationTokens,
-  isBlockedOnApproval,
+  isBlockedByOthers,
   isFireAndForget,
   lookup,
   statusOf,
@@ -21,6 +21,7 @@ const none: Record<ActionStatus, number> = {
   running: 0,
   retrying: 0,
   awaiting_approval: 0,
+  awaiting_client: 0,
   completed: 0,
   failed: 0,
   skipped: 0,
@@ -146,20 +147,20 @@ describe('names', () => {
 describe('queries of a writer of text', () => {
   test('[J8] blocked on an approval means: text still arrives, an approval is open, and nothing else runs', () => {
     const run = new Driver(TEXT);
-    expect(isBlockedOnApproval(run.state)).toBe(false);
+    expect(isBlockedByOthers(run.state)).toBe(false);
     run.declare({ id: 'a' });
     run.declare({ id: 'q' }, { needsApproval: true });
-    expect(isBlockedOnApproval(run.state)).toBe(false);
+    expect(isBlockedByOthers(run.state)).toBe(false);
     run.succeed('a');
-    expect(isBlockedOnApproval(run.state)).toBe(true);
+    expect(isBlockedByOthers(run.state)).toBe(true);
     run.say({ type: 'generation_idle' });
-    expect(isBlockedOnApproval(run.state)).toBe(false);
+    expect(isBlockedByOthers(run.state)).toBe(false);
     run.approve('q');
-    expect(isBlockedOnApproval(run.state)).toBe(false);
+    expect(isBlockedByOthers(run.state)).toBe(false);
     const ended = new Driver(TEXT);
     ended.declare({ id: 'q' }, { needsApproval: true });
     ended.end();
-    expect(isBlockedOnApproval(ended.state)).toBe(false);
+    expect(isBlockedByOthers(ended.state)).toBe(false);
   });
 
   test('[S12] a generation gets all tokens but the reserve; the last one gets the reserve; the number is never negative', () => {

@@ -13,6 +13,7 @@ import type {
   MessageScript,
   Request,
   SeededScript,
+  Target,
 } from './history.ts';
 
 /** The first value usually, otherwise one of the others. The first is also the simplest, for shrinking. */
@@ -241,9 +242,39 @@ const creations: fc.Arbitrary<History> = fc
     failure === null || history.seeded.length === 0 ? history : { ...history, faults: [...history.faults, failure] },
   );
 
+/** Sometimes, the client executes the actions of one target. What is generated before stays the same for a seed. */
+const withClients: fc.Arbitrary<History> = fc
+  .tuple(
+    creations,
+    fc.oneof(
+      { weight: 2, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.constantFrom<Target>('pure', 'unsafe', 'idempotent') },
+    ),
+  )
+  .map(([history, replaced]) =>
+    replaced === null
+      ? history
+      : {
+          ...history,
+          messages: history.messages.map((sent) => ({
+            ...sent,
+            generations: sent.generations.map((one) => byClient(one, replaced)),
+          })),
+        },
+  );
+
+function byClient(script: GenerationScript, replaced: Target): GenerationScript {
+  const items = script.items.map((given) =>
+    given.type === 'action' && given.action.target === replaced
+      ? { ...given, action: { ...given.action, target: 'client' as const } }
+      : given,
+  );
+  return { ...script, items };
+}
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(creations, { seed, numRuns: 1 });
+  const [history] = fc.sample(withClients, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

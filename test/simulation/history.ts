@@ -22,8 +22,8 @@ export interface AgentSettings {
   readonly expiryMs: number | null;
 }
 
-/** What an action calls. `python` runs on the runner, `child` in another session. */
-export const TARGETS = ['pure', 'idempotent', 'unsafe', 'late', 'python', 'child', 'variable'] as const;
+/** What an action calls. `python` runs on the runner, `child` in another session, `client` by the client. */
+export const TARGETS = ['pure', 'idempotent', 'unsafe', 'late', 'python', 'child', 'variable', 'client'] as const;
 export type Target = (typeof TARGETS)[number];
 
 /** At most this many calls of the tool `idempotent` run at once. */
@@ -37,6 +37,9 @@ export const IDEMPOTENT_CONCURRENCY = 1;
  *  - `silent`: no answer until it is aborted. `deaf`: as `ok`, and ignores an abort.
  *  - `throws`: an exception of the executor, after the work was done.
  *  - `lost`: the work is done, and its answer is lost.
+ *
+ * The client posts its result this long after it has seen the call: `ok` an output, `unreached` an output after the call has
+ * expired, `lost` the same output again and again, `deaf` another output as well, `silent` nothing, the others an error.
  */
 export const ATTEMPT_ENDS = ['ok', 'fails', 'refuses', 'unreached', 'silent', 'deaf', 'throws', 'lost'] as const;
 export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];

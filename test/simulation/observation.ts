@@ -25,6 +25,14 @@ export type Fact = { readonly at: number } & (
       readonly code: string;
       readonly isRecorded?: boolean;
     }
+  /** A client posted a result. `isRecorded`: on disk. */
+  | {
+      readonly type: 'call_answered';
+      readonly call: string;
+      readonly result: string;
+      readonly code: string;
+      readonly isRecorded: boolean;
+    }
   /** An event reached readers. `isDurable`: it was on disk as it was sent. */
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */

@@ -3,6 +3,7 @@ import { limits } from '../../src/domain/limits.ts';
 
 Object.assign(limits, {
   approvalExpiryMs: 30_000,
+  clientToolMs: 30_000,
   inlineBytes: 400,
   pageRows: 7,
   queuedMessages: 2,

@@ -155,6 +155,11 @@ export class Driver {
     return this.say({ type: 'approval_asked', key: this.key(id), error });
   }
 
+  /** The call was shown to the client. */
+  called(id: string): string[] {
+    return this.say({ type: 'client_called', key: this.key(id) });
+  }
+
   approve(id: string, approved = true, note: string | null = null): string[] {
     return this.say({ type: 'approval_resolved', key: this.key(id), approved, note });
   }
@@ -178,6 +183,7 @@ export class Driver {
       case 'evaluate':
       case 'lookup':
       case 'ask_approval':
+      case 'call_client':
         return `${command.type} ${this.id(command.key)}`;
       case 'start':
         return `start ${this.id(command.key)}${command.attempt === 1 ? '' : ` #${command.attempt}`}`;

@@ -56,6 +56,7 @@ export function toAgent(
       onFailedFinal: protocol.on_failed_final ?? DEFAULT_PROTOCOL.onFailedFinal,
       actInReasoning: protocol.act_in_reasoning ?? DEFAULT_PROTOCOL.actInReasoning,
     },
+    clientTools: input.client_tools ?? 'deny',
     loop: {
       mode: loop.mode ?? 'autonomous',
       maxIterations: loop.max_iterations ?? loop.iteration_cap ?? limits.maxIterations,

@@ -65,11 +65,12 @@ export function toTimeoutMs(
   timeout: number | string | undefined,
   field: FieldPath,
   context: Pick<BuildContext, 'addIssue'>,
+  mostMs: number = limits.maxActionTimeoutMs,
 ): number | null {
   if (timeout === undefined) return null;
   const ms = toMs(timeout);
-  if (ms < 1 || ms > limits.maxActionTimeoutMs) {
-    context.addIssue(field, `must be between 1 ms and ${limits.maxActionTimeoutMs / 1_000} s, found ${timeout}`);
+  if (ms < 1 || ms > mostMs) {
+    context.addIssue(field, `must be between 1 ms and ${mostMs / 1_000} s, found ${timeout}`);
   }
   return ms;
 }

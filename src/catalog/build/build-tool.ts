@@ -1,4 +1,5 @@
 /** Builds a tool's definition from its manifest, with all defaults (M3). */
+import { limits } from '../../domain/limits.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
 import { toImage } from './build-image.ts';
@@ -39,7 +40,12 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     approval: input.approval ?? 'never',
     dispatch: input.dispatch ?? 'eager',
     concurrency: input.concurrency ?? null,
-    timeoutMs: toTimeoutMs(timeout, timeoutField, context),
+    timeoutMs: toTimeoutMs(
+      timeout,
+      timeoutField,
+      context,
+      implementation.type === 'client' ? limits.clientToolMostMs : limits.maxActionTimeoutMs,
+    ),
     retry: input.retry === undefined ? null : toRetry(input.retry),
     cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
     examples: input.examples ?? [],
@@ -71,6 +77,8 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
   switch (written.type) {
     case 'builtin':
       return { type: 'builtin', entrypoint: written.entrypoint };
+    case 'client':
+      return { type: 'client' };
     case 'http':
       return { type: 'http', url: written.url, method: written.method ?? 'GET', headers: written.headers ?? {} };
     case 'container':

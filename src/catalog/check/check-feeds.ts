@@ -33,6 +33,9 @@ export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): Fe
       errors.push({ path: ['context_feeds', index, 'shared'], message: `is not allowed, because ${dependence}` });
     }
     const path = ['context_feeds', index, 'source', 'name'];
+    if (type === 'tool' && implementationOf(name, resolved, bundled) === 'client') {
+      errors.push({ path, message: `"${name}" is a client tool: a feed has no client that executes it` });
+    }
     const imported = resolved.agent.imports[`${type}s`];
     if (!imported.includes(name)) {
       const near = nearestNames(name, imported);
@@ -52,6 +55,10 @@ export function checkFeeds(resolved: ResolvedAgent, bundled: Catalog | null): Fe
     if (ignored !== null) warnings.push({ path: ['context_feeds', index, 'source', 'action'], message: ignored });
   }
   return { feeds, errors, warnings };
+}
+
+function implementationOf(name: string, { tools }: ResolvedAgent, bundled: Catalog | null): string | null {
+  return (tools.get(name) ?? bundled?.tool(name) ?? null)?.implementation.type ?? null;
 }
 
 /** The action of a tool is its parameter `action` or `operation`. */

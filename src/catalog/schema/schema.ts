@@ -95,6 +95,9 @@ const implementation = z.discriminatedUnion('type', [
       resources: resources.optional(),
     })
     .describe('Runs in a container on the runner, with the interface of script tools.'),
+  z
+    .strictObject({ type: z.literal('client'), resources: resources.optional() })
+    .describe('Executed by the client, which posts the result.'),
 ]);
 
 export const toolSchema = z.strictObject({
@@ -115,7 +118,7 @@ export const toolSchema = z.strictObject({
     .optional()
     .describe('Starts at the closing tag, or after the generation has ended normally. Default eager.'),
   concurrency: count.min(1).optional().describe('Maximum concurrent executions. Default: limited by slots only.'),
-  timeout: duration.optional().describe('Up to 1 h. Default 60 s.'),
+  timeout: duration.optional().describe('Up to 1 h, default 60 s; for client tools up to 7 days, default 24 h.'),
   retry: retry.optional().describe('Attempts, or {max_attempts, backoff, delay, max_delay}. Default: by effects.'),
   cache_ttl: duration.optional().describe('How long the session reuses a result; pure tools only.'),
   examples: z.array(json).optional().describe('Example parameters; the model sees the first one.'),
@@ -254,6 +257,10 @@ export const agentSchema = z.strictObject({
     })
     .optional()
     .describe("How the model's text is parsed, see docs/protocol.md."),
+  client_tools: z
+    .enum(['allow', 'deny'])
+    .optional()
+    .describe('Whether a message may pass tools that the client executes. Default deny.'),
   loop: z
     .strictObject({
       mode: z

@@ -21,8 +21,11 @@ export function policyOf(
   const tool = resolved === null ? null : toolOf(action, resolved);
   const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
   const effects = endpoint?.effects ?? effectsOf(action.type, tool);
+  const byClient = tool?.implementation.type === 'client';
   const statedMs = tool?.timeoutMs ?? endpoint?.timeoutMs ?? actionSpec(action.type).timeoutMs;
-  const timeoutMs = Math.min(statedMs, limits.maxActionTimeoutMs);
+  const timeoutMs = byClient
+    ? Math.min(tool.timeoutMs ?? limits.clientToolMs, limits.clientToolMostMs)
+    : Math.min(statedMs, limits.maxActionTimeoutMs);
   return {
     effects,
     timeoutMs,
@@ -32,6 +35,7 @@ export function policyOf(
     needsApproval: resolved === null ? tool?.approval === 'always' : needsApproval(resolved.agent, tool, effects),
     reuse: action.idempotencyKey !== null || cacheTtlOf(action, effects, tool) !== null,
     estimateMs: learned.get(targetOf(action)) ?? action.timeoutMs ?? timeoutMs,
+    ...(byClient ? { byClient: true as const } : {}),
     ...providedFeed(action, resolved),
     refusal: resolved === null ? null : refusalOf(action, resolved),
   };

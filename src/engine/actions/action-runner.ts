@@ -5,6 +5,7 @@
  *  - `lookups`: finds reusable earlier outcomes
  *  - `approvals`: asks people for approval
  *  - `attempts`: runs executors
+ *  - `clients`: shows calls to the client, which executes them
  *  - `timers`: timeouts, retry delays, expiries
  *
  * Owns the steps at an action's declaration and settlement that involve several parts. Does not own any decision:
@@ -12,6 +13,7 @@
  */
 import { forgetsResults } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
+import type { EventData } from '../../domain/event.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { bindings, isFireAndForget } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
@@ -24,6 +26,7 @@ import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Approvals } from './approvals.ts';
 import { Attempts } from './attempts.ts';
+import { ClientCalls } from './client-calls.ts';
 import { Conditions } from './conditions.ts';
 import { Lookups } from './lookups.ts';
 import { prewarmHint } from './prewarm-hint.ts';
@@ -35,6 +38,7 @@ export class ActionRunner {
   readonly lookups: Lookups;
   readonly approvals: Approvals;
   readonly attempts: Attempts;
+  readonly clients: ClientCalls;
   readonly timers: RunTimers;
   /** Resolves the names in the text. */
   readonly names: RunNames;
@@ -56,6 +60,7 @@ export class ActionRunner {
     this.approvals = new Approvals(scope);
     this.lookups = new Lookups(scope, this.approvals);
     this.attempts = new Attempts(scope, this.approvals, this.lookups);
+    this.clients = new ClientCalls(scope, this.approvals, this.attempts);
     this.settlements = new Settlements(scope, this.lookups);
   }
 
@@ -120,6 +125,7 @@ export class ActionRunner {
     this.attempts.forget(key);
     // A cancelled action, or one whose request has expired, can no longer be approved (J8).
     this.approvals.close(key);
+    this.clients.close(key, command);
     const seq = this.settlements.append(command, now);
     this.names.forget(key);
     this.lookups.release(key, status === 'completed' ? { seq, output: results.stagedOutput(key) } : null);
@@ -131,6 +137,11 @@ export class ActionRunner {
     const action = actions.declaration(key);
     // Results of earlier iterations lose their names (I).
     if (forgetsResults(action)) this.names.clear(iterationOf(key));
+  }
+
+  /** What the run waits for (J8, C3). */
+  waitsFor(): EventData['agent_waiting']['reason'] {
+    return this.approvals.open.length === 0 && this.clients.openCount > 0 ? 'client_tools' : 'approvals';
   }
 
   /** References in the text of an iteration's actions that left a blank (P10). */
@@ -153,6 +164,11 @@ export class ActionRunner {
     return this.approvals.open.filter(({ key }) => this.#isUnexpired(key));
   }
 
+  /** Whether the client can answer this call; false also for an expired one whose timer has not fired yet. */
+  isCallOpen(key: ActionKey): boolean {
+    return this.clients.isOpen(key) && (this.timers.at(`client:${key}`) ?? Infinity) > this.#scope.context.clock.now();
+  }
+
   #isUnexpired(key: ActionKey): boolean {
     return (this.timers.at(`approval:${key}`) ?? Infinity) > this.#scope.context.clock.now();
   }
@@ -161,12 +177,14 @@ export class ActionRunner {
   resume(): void {
     this.lookups.resume();
     this.attempts.resume();
+    this.clients.resume();
     this.timers.resume();
   }
 
   /** The run has ended: releases everything. */
   dispose(): void {
     this.attempts.abortAll();
+    this.clients.abortAll();
     this.timers.cancelAll();
     this.lookups.releaseAll();
   }

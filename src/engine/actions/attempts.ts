@@ -58,8 +58,20 @@ export class Attempts {
   }
 
   start(start: Start): void {
-    const { context, log, results, replay, actions, names } = this.#scope;
     const { key, attempt } = start;
+    const { isRecorded, resolved } = this.announce(key, attempt);
+    // The crash interrupted it, unless a later record contains its end.
+    if (isRecorded) this.#interrupted.set(key, start);
+    else this.#run(start, resolved ?? this.#approvals.callOf(key), (execute) => execute());
+  }
+
+  /**
+   * Writes the start of an attempt, with what its names mean.
+   *
+   * @returns whether it was durable before a crash, and the call if it was resolved now
+   */
+  announce(key: ActionKey, attempt: number): { readonly isRecorded: boolean; readonly resolved: ResolvedCall | null } {
+    const { context, log, results, replay, actions, names } = this.#scope;
     results.started(key, context.clock.now());
     const isRecorded = log.replaying && replay?.startedAt(key) != null;
     const call = attempt > 1 || isRecorded || this.#approvals.has(key) ? null : names.resolve(key);
@@ -72,9 +84,7 @@ export class Attempts {
       names.recorded(key, seq);
       if (!this.#lookups.has(key)) actions.warn(key, call);
     }
-    // The crash interrupted it, unless a later record contains its end.
-    if (log.wasRecorded(seq)) this.#interrupted.set(key, start);
-    else this.#run(start, first ?? this.#approvals.callOf(key), (execute) => execute());
+    return { isRecorded: log.wasRecorded(seq), resolved: first };
   }
 
   /** Recovers the attempts that a crash interrupted (J2). */

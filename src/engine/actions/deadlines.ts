@@ -10,6 +10,7 @@
  *  4. A host clock that is set back delays nothing: when the platform's timer fires, its time has come.
  */
 import type { Clock } from '../../domain/ports.ts';
+import { inOrder, popFirst, pushInOrder } from './heap.ts';
 
 interface Deadline {
   readonly at: number;
@@ -41,7 +42,7 @@ export class Deadlines {
     const deadline: Deadline = { at: this.#now() + Math.max(0, delayMs), order: this.#order, callback };
     this.#order += 1;
     this.#pending += 1;
-    push(this.#heap, deadline);
+    pushInOrder(this.#heap, deadline);
     this.#arm(deadline.at, deadline.at - Math.max(0, delayMs));
     return () => {
       if (deadline.callback === null) return;
@@ -58,7 +59,7 @@ export class Deadlines {
       this.#armed = null;
     } else if (this.#heap.length > 2 * this.#pending + MAX_CANCELLED) {
       // A sorted list is a heap.
-      this.#heap = this.#heap.filter(({ callback }) => callback !== null).sort(byTime);
+      this.#heap = this.#heap.filter(({ callback }) => callback !== null).sort(inOrder);
     }
   }
 
@@ -82,7 +83,7 @@ export class Deadlines {
     const now = Math.max(armedFor, this.#now());
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
       if (first.callback !== null && first.at > now) return this.#arm(first.at, now);
-      pop(this.#heap);
+      popFirst(this.#heap);
       const { callback } = first;
       if (callback === null) continue;
       first.callback = null;
@@ -90,41 +91,4 @@ export class Deadlines {
       callback();
     }
   }
-}
-
-function byTime(a: Deadline, b: Deadline): number {
-  return a.at - b.at || a.order - b.order;
-}
-
-function push(heap: Deadline[], deadline: Deadline): void {
-  let at = heap.length;
-  while (at > 0) {
-    const parentAt = (at - 1) >> 1;
-    const parent = heap[parentAt];
-    if (parent === undefined || byTime(parent, deadline) <= 0) break;
-    heap[at] = parent;
-    at = parentAt;
-  }
-  heap[at] = deadline;
-}
-
-/** Removes the first deadline. */
-function pop(heap: Deadline[]): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  let at = 0;
-  for (;;) {
-    let childAt = 2 * at + 1;
-    let child = heap[childAt];
-    if (child === undefined) break;
-    const right = heap[childAt + 1];
-    if (right !== undefined && byTime(right, child) < 0) {
-      child = right;
-      childAt += 1;
-    }
-    if (byTime(last, child) <= 0) break;
-    heap[at] = child;
-    at = childAt;
-  }
-  heap[at] = last;
 }

@@ -14,12 +14,14 @@ import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { Deadlines } from './deadlines.ts';
+import { Expiries, isExpiry } from './expiries.ts';
 
 export class RunTimers {
   readonly #clock: Clock;
   readonly #log: Pick<RunLog, 'replaying'>;
   readonly #inputQueue: Pick<InputQueue, 'put'>;
   readonly #deadlines: Deadlines;
+  readonly #expiries: Expiries;
   /** `cancel` is null while the timer is suspended. `at`: epoch milliseconds. */
   readonly #timers = new Map<TimerId, { readonly cancel: (() => void) | null; readonly at: number }>();
   /** Timers that were set in a record and have not fired there. */
@@ -35,6 +37,9 @@ export class RunTimers {
     this.#log = log;
     this.#inputQueue = inputQueue;
     this.#deadlines = new Deadlines(context.clock);
+    this.#expiries = new Expiries(context.clock, this.#deadlines, (timer) =>
+      inputQueue.put({ type: 'timer_fired', timer }),
+    );
   }
 
   set(timer: TimerId, delayMs: number): void {
@@ -43,6 +48,7 @@ export class RunTimers {
       this.#recorded.set(timer, { since: this.#clock.now(), delayMs });
       return;
     }
+    if (isExpiry(timer)) return this.#expiries.set(timer, delayMs);
     const cancel = this.#deadlines.schedule(delayMs, () => {
       this.#timers.delete(timer);
       this.#inputQueue.put({ type: 'timer_fired', timer });
@@ -53,6 +59,7 @@ export class RunTimers {
   clear(timer: TimerId): void {
     this.#timers.get(timer)?.cancel?.();
     this.#timers.delete(timer);
+    if (isExpiry(timer)) this.#expiries.clear(timer);
     this.#recorded.delete(timer);
   }
 
@@ -71,8 +78,9 @@ export class RunTimers {
     }
   }
 
-  /** The run waits for approvals only: a platform timer would keep the host in memory for days (J8). */
+  /** The run waits for people and clients only: a platform timer would keep the host in memory for days (J8). */
   suspend(): void {
+    this.#expiries.suspend();
     for (const [timer, { cancel, at }] of this.#timers) {
       cancel?.();
       this.#timers.set(timer, { cancel: null, at });
@@ -81,6 +89,7 @@ export class RunTimers {
 
   /** The run is active again: overdue timers fire immediately. */
   restart(): void {
+    this.#expiries.restart();
     const now = this.#clock.now();
     for (const [timer, { cancel, at }] of this.#timers) {
       if (cancel === null) this.set(timer, Math.max(0, at - now));
@@ -90,16 +99,16 @@ export class RunTimers {
   cancelAll(): void {
     for (const { cancel } of this.#timers.values()) cancel?.();
     this.#timers.clear();
+    this.#expiries.cancelAll();
   }
 
   /** When the timer fires, epoch milliseconds; null if it is not set. */
   at(timer: TimerId): number | null {
-    return this.#timers.get(timer)?.at ?? null;
+    return this.#timers.get(timer)?.at ?? this.#expiries.at(timer);
   }
 
-  /** When the next open approval expires, epoch milliseconds; null if none is open (J8). */
-  approvalExpiry(): number | null {
-    const times = [...this.#timers].flatMap(([timer, { at }]) => (timer.startsWith('approval:') ? [at] : []));
-    return times.length === 0 ? null : Math.min(...times);
+  /** When the next approval or call of a client expires, epoch milliseconds; null if none is open (J8, C3). */
+  nextExpiry(): number | null {
+    return this.#expiries.next;
   }
 }

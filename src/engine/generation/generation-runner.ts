@@ -7,6 +7,7 @@
  * own when a generation starts or whether it is the last one: the scheduler decides that.
  */
 import type { ErrorCode, RunError } from '../../domain/errors.ts';
+import type { EventData } from '../../domain/event.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -290,7 +291,10 @@ export class GenerationRunner {
   }
 
   /** @returns the seq of the event that ends the run */
-  announceEnd(end: Extract<SchedulerCommand, { type: 'end_run' }>): number {
+  announceEnd(
+    end: Extract<SchedulerCommand, { type: 'end_run' }>,
+    waitsFor: EventData['agent_waiting']['reason'],
+  ): number {
     const iterations = this.#log.iteration;
     const usage = { ...this.usage.totals };
     if (end.status === 'completed') this.#reportUnreportedCut();
@@ -313,7 +317,7 @@ export class GenerationRunner {
       case 'cancelled':
         return this.#log.append('agent_cancelled', { iterations, usage });
       case 'waiting':
-        return this.#log.append('agent_waiting', { reason: 'approvals', iterations });
+        return this.#log.append('agent_waiting', { reason: waitsFor, iterations });
     }
   }
 

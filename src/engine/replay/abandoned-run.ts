@@ -38,6 +38,8 @@ export function endAbandonedRun(
 ): SessionEvent[] {
   const blocks = new Map<number, Opening>();
   const open = new Map<string, { readonly event: SessionEvent; started: boolean }>();
+  /** Ids of the open calls of clients, by action. */
+  const calls = new Map<string, string>();
   let iteration = 0;
   let over: RunStatus | null = null;
   for (const { event, state } of journal.eventsOf(run)) {
@@ -48,6 +50,8 @@ export function endAbandonedRun(
     if (typeof key !== 'string') continue;
     const action = open.get(key);
     if (event.type === 'action_queued') open.set(key, { event, started: false });
+    else if (event.type === 'client_tool_called') calls.set(key, event.data.call_id);
+    else if (event.type === 'client_tool_settled') calls.delete(key);
     else if (event.type === 'action_started' && action !== undefined) action.started = true;
     else if (ACTION_ENDS.has(event.type as JournaledEventType)) open.delete(key);
   }
@@ -86,6 +90,8 @@ export function endAbandonedRun(
     }
   }
   for (const [key, { event, started }] of open) {
+    const call = calls.get(key);
+    if (call !== undefined) append('client_tool_settled', { call_id: call, status: 'cancelled' }, event, { key });
     if (started) {
       const message = 'The action had started, and its outcome is unknown';
       append('action_failed', { error: { code: 'outcome_unknown', message, retryable: false } }, event, { key });

@@ -29,6 +29,8 @@ const STORED_AS = {
   approval_resolved: 'approval',
   cancel_requested: 'cancel',
   generation_idle: 'idle',
+  client_called: 'called',
+  client_answered: 'answer',
 } as const satisfies Record<RecordedInput['type'], string>;
 
 const TYPES: ReadonlyMap<Json | undefined, string> = new Map(

@@ -51,6 +51,9 @@ export function recordInput(
     case 'cancel_requested':
     case 'generation_idle':
       return log.record({ ...input, at });
+    // Recorded if the call is open (client-calls.ts).
+    case 'client_called':
+    case 'client_answered':
     case 'token':
     case 'prompt':
     case 'progress':
@@ -87,6 +90,13 @@ export function inputOf(
       if (found === 'nothing') return { type, key, found: { type: found } };
       if (found === 'outcome') return { type, key, found: { type: found, output: replay.outputOf(key) } };
       return { type, key, found: { type: 'refused', error: found.error } };
+    }
+    case 'client_called':
+      return { ...recorded, parameters: {} };
+    case 'client_answered': {
+      const { type, key, error } = recorded;
+      const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };
+      return { type, key, outcome, sha256: '' };
     }
     case 'reasoning':
     case 'usage':

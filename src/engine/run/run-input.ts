@@ -7,6 +7,7 @@
 import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { Spent } from '../../domain/spent.ts';
@@ -42,6 +43,16 @@ export type RunInput =
    * `onDecided`: called with whether this decision counts: when it is durable, or immediately if another one was first.
    */
   | (Scheduled<'approval_resolved'> & { readonly onDecided?: (counts: boolean) => void })
+  /** The call of a client tool is valid; `parameters` are what the client gets (C3). */
+  | (Scheduled<'client_called'> & { readonly parameters: JsonObject })
+  /** The client's result. `sha256`: of its canonical JSON. `onDecided`: as above. */
+  | {
+      readonly type: 'client_answered';
+      readonly key: ActionKey;
+      readonly outcome: ActionOutcome;
+      readonly sha256: string;
+      readonly onDecided?: (counts: boolean) => void;
+    }
   /** Model output. `pieces`: the pieces that the events were read from. */
   | { readonly type: 'protocol'; readonly pieces: readonly StreamPiece[]; readonly events: readonly ProtocolEvent[] }
   | { readonly type: 'reasoning'; readonly text: string }
@@ -86,12 +97,20 @@ export type RunInput =
  */
 export type RecordedInput = { readonly at: number } & (
   | Scheduled<
-      'run_started' | 'condition_evaluated' | 'recalled' | 'approval_resolved' | 'cancel_requested' | 'generation_idle'
+      | 'run_started'
+      | 'condition_evaluated'
+      | 'recalled'
+      | 'approval_resolved'
+      | 'cancel_requested'
+      | 'client_called'
+      | 'generation_idle'
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   /** Why an approval could not be requested for an action (J8). */
   | (Scheduled<'approval_asked'> & { readonly error: ActionError })
   | Extract<RunInput, { type: 'reasoning' | 'usage' }>
+  /** A client's result; `error` is null for a success. */
+  | { readonly type: 'client_answered'; readonly key: ActionKey; readonly error: ActionError | null }
   /** Verbatim text of the generation. */
   | { readonly type: 'text'; readonly text: string }
   /** Number of further characters of the posted text, which is already in the journal. */

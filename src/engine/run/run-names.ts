@@ -260,7 +260,10 @@ export class RunNames {
 
   #valueOfAction(key: ActionKey): NameValue {
     const result = this.#results.get(key);
-    if (result === null) return statusOf(this.#state(), key) === 'awaiting_approval' ? PENDING : RUNNING;
+    if (result === null) {
+      const status = statusOf(this.#state(), key);
+      return status === 'awaiting_approval' || status === 'awaiting_client' ? PENDING : RUNNING;
+    }
     if (result.status === 'completed') return { type: 'value', value: result.output };
     return { type: 'absent', why: result.status };
   }

@@ -66,6 +66,14 @@ export interface RunResult {
     readonly sha256: string;
     readonly bytes: number;
   }[];
+  /** Open calls of client tools, the oldest ones; set only while the run waits for them (C3). */
+  readonly pending?: readonly {
+    readonly call_id: string;
+    readonly name: string;
+    readonly parameters: JsonObject;
+  }[];
+  /** Number of further open calls. */
+  readonly pending_more?: number;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly usage: Readonly<UsageJson>;
   readonly iterations: number;
@@ -77,10 +85,21 @@ export interface RunResult {
 /** The document with event numbers in place of the parts that stay in the journal. */
 export type RunOutline = Omit<
   RunResult,
-  'session_id' | 'run_id' | 'status' | 'responses' | 'actions' | 'outputs' | 'started_at' | 'ended_at'
+  | 'session_id'
+  | 'run_id'
+  | 'status'
+  | 'responses'
+  | 'actions'
+  | 'outputs'
+  | 'pending'
+  | 'pending_more'
+  | 'started_at'
+  | 'ended_at'
 > & {
   /** The event with the outputs of a workflow; null if there is none. */
   readonly outputsSeq: number | null;
+  /** The events of the open calls. */
+  readonly pendingSeqs: readonly number[];
   readonly responses: readonly { readonly seq: number; readonly final: boolean | null }[];
   readonly actions: readonly {
     readonly action: Readonly<ActionOutline>;
@@ -152,6 +171,8 @@ export class RunFold {
   readonly #responses: { seq: number; segment: number; final: boolean | null }[] = [];
   readonly #warnings: { code: string; message: string }[] = [];
   readonly #approvals = new Map<string, NonNullable<RunResult['approvals']>[number]>();
+  /** The event of each open call of a client tool, by its action. */
+  readonly #calls = new Map<string, number>();
   #outputsSeq: number | null = null;
   readonly #usage: UsageJson = {
     prompt_tokens: 0,
@@ -184,6 +205,7 @@ export class RunFold {
       responses: this.#responses.map(({ seq, final }) => ({ seq, final })),
       actions: this.#actions.filter((outlined) => hasFailed(outlined) || !isWorkflowHelper(outlined.action.name)),
       outputsSeq: this.#outputsSeq,
+      pendingSeqs: this.#status === 'waiting' ? [...this.#calls.values()] : [],
       failed_actions: this.#actions.filter(hasFailed).length,
       ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
       warnings: this.#warnings,
@@ -213,6 +235,9 @@ export class RunFold {
       }
       case 'approval_resolved':
         this.#approvals.delete(event.data.approval_id);
+        break;
+      case 'client_tool_called':
+        this.#calls.set(`${event.iteration}/${event.action_id}`, event.seq);
         break;
       case 'action_started': {
         const outlined = this.#actionOf(event);
@@ -338,6 +363,7 @@ export class RunFold {
     if (action.ended_at === null) this.#atWork -= 1;
     action.status = status;
     action.ended_at = event.timestamp;
+    if (status !== 'rejected') this.#calls.delete(`${event.iteration}/${event.action_id}`);
     // A request that has expired is no longer open.
     if (status !== 'rejected')
       for (const [id, { action_id: asked }] of this.#approvals)

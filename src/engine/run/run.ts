@@ -14,7 +14,7 @@ import {
   action as declarationOf,
   initialState,
   isAtRest,
-  isBlockedOnApproval,
+  isBlockedByOthers,
   lookup,
   step,
 } from '../../scheduler/step.ts';
@@ -41,11 +41,11 @@ import { renderReference } from './resolve-names.ts';
 export interface LiveRun {
   /** Patches with the whole text of the open blocks (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
-  /** Whether it waits for approvals only (J8). */
+  /** Whether it waits for people and clients only (J8, C3). */
   isParked(): boolean;
   /** Whether, in addition, nothing of it is running in the background (S4). */
   isAtRest(): boolean;
-  /** When an approval that the run waits for expires, epoch milliseconds; null if none is open (J8). */
+  /** When the next approval or call of a client expires, epoch milliseconds; null if none is open (J8, C3). */
   wakeAt(): number | null;
   /** The host is no longer kept in memory for this run: it must be woken at `wakeAt` (J8). */
   suspend(): void;
@@ -56,6 +56,8 @@ export interface LiveRun {
   /** The approval requests that can be decided (J8). */
   openApprovals(): readonly OpenRequest[];
   /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
+  /** Whether the client can answer this action's call (C3). */
+  isCallOpen(key: ActionKey): boolean;
   readonly drained: Promise<void>;
 }
 
@@ -161,6 +163,16 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return actions.attempts.progress(input);
       case 'attempt_ended':
         return decide(actions.attempts.ended(input, at, random));
+      case 'client_called': {
+        const called = actions.clients.called(input);
+        return called === null ? undefined : decide({ ...called, at });
+      }
+      case 'client_answered': {
+        const { key } = input;
+        const outcome = actions.clients.answered(input);
+        if (outcome === null) return;
+        return decide(actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random));
+      }
       case 'recalled':
         return decide(actions.lookups.answered(input, at));
       case 'timer_fired':
@@ -213,7 +225,10 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return actions.lookups.start(command.key);
       case 'start':
         return actions.attempts.start(command);
+      case 'call_client':
+        return actions.clients.start(command);
       case 'abort':
+        actions.clients.abort(command.key, command.reason);
         return actions.attempts.abort(command.key, command.attempt, command.reason);
       case 'retry':
         return actions.retrying(command);
@@ -252,7 +267,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'end_run': {
         segments.finishPending();
         progress.end = command;
-        if (!log.wasRecorded(generations.announceEnd(command))) end(command);
+        if (!log.wasRecorded(generations.announceEnd(command, actions.waitsFor()))) end(command);
         return;
       }
       case 'drained':
@@ -346,7 +361,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   /** By the time a timer fires, a workflow has written everything that needs no answer. */
   let idleScheduled = false;
   const reportIdle = (): void => {
-    if (context.source.type !== 'workflow' || idleScheduled || !isBlockedOnApproval(state)) return;
+    if (context.source.type !== 'workflow' || idleScheduled || !isBlockedByOthers(state)) return;
     idleScheduled = true;
     clock.schedule(0, () => {
       idleScheduled = false;
@@ -360,7 +375,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     const { saveBy } = log;
     if (saveBy === null) return;
     const waitMs = saveBy - clock.now();
-    if (waitMs <= 0 || state.phase === 'parked') return log.save();
+    if (waitMs <= 0 || state.phase === 'parked' || isAtRest(state)) return log.save();
     if (stopSaving !== null) return;
     stopSaving = clock.schedule(waitMs, () => {
       stopSaving = null;
@@ -384,11 +399,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     catchUp: () => segments.catchUp(),
     isParked: () => state.phase === 'parked',
     isAtRest: () => isAtRest(state),
-    wakeAt: () => actions.timers.approvalExpiry(),
+    wakeAt: () => actions.timers.nextExpiry(),
     suspend,
     resume: () => actions.timers.restart(),
     approvalKey: (approvalId) => actions.approvalKey(approvalId),
     openApprovals: () => actions.openApprovals(),
+    isCallOpen: (key) => actions.isCallOpen(key),
     drained: live().finally(dispose),
   };
 }

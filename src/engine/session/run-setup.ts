@@ -10,6 +10,7 @@ import type { RunPolicy } from '../../scheduler/types.ts';
 import { readConversation } from '../generation/conversation.ts';
 import type { RunSource } from '../run/run-context.ts';
 import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
+import { withPassedTools } from './passed-tools.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import type { SessionPorts } from './session-ports.ts';
 
@@ -52,7 +53,7 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
     record.workflow === undefined
       ? ports.resolve(record.agent, pinOf(input))
       : agentOfWorkflow(requireWorkflow(ports, input));
-  return resolved === null ? null : resolveAgentVariables(resolved, record);
+  return resolved === null ? null : withPassedTools(resolveAgentVariables(resolved, record), input['tools']);
 }
 
 /** The session's agent in its latest run; null for a workflow, and if it is no longer in the catalogue. */

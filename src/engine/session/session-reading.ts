@@ -79,7 +79,7 @@ export class SessionReading {
   async *result(run: RunRecord, view: EventView | null = null): AsyncGenerator<string> {
     const fold = new RunFold(run.status);
     await this.#each(run, fold);
-    const { responses, actions, response, outputsSeq, ...rest } = fold.outline;
+    const { responses, actions, response, outputsSeq, pendingSeqs, ...rest } = fold.outline;
     const { runId, status, startedAt, endedAt } = run;
     yield `${open({ session_id: this.#record.session_id, run_id: runId, status, response })},"responses":[`;
     await this.#took(response.length);
@@ -105,7 +105,25 @@ export class SessionReading {
       yield `,"outputs":${outputs}`;
       await this.#took(outputs.length);
     }
+    yield* this.#pending(pendingSeqs);
     yield `,${JSON.stringify({ ...rest, started_at: startedAt, ended_at: endedAt }).slice(1)}`;
+  }
+
+  /** The open calls of client tools as members of the document: the oldest ones, and the number of the others. */
+  async *#pending(seqs: readonly number[]): AsyncGenerator<string> {
+    if (seqs.length === 0) return;
+    let shown = 0;
+    let left: number = limits.pendingCallChars;
+    yield ',"pending":[';
+    for (const seq of seqs.slice(0, limits.pendingCalls)) {
+      const text = JSON.stringify(this.#required(seq, 'client_tool_called').data);
+      if (text.length > left) break;
+      yield `${shown === 0 ? '' : ','}${text}`;
+      left -= text.length;
+      shown += 1;
+      await this.#took(text.length + limits.eventChars);
+    }
+    yield seqs.length === shown ? ']' : `],"pending_more":${seqs.length - shown}`;
   }
 
   /** The events of these types of a run, oldest first. */

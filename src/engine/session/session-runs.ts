@@ -36,6 +36,8 @@ export interface QueuedRun {
   readonly isRecovered: boolean;
 }
 
+const SUPERSEDED = 'a new message arrived instead of an approval or a result';
+
 /** The name of a run in recovery notes (recovery-queue.ts). */
 export const workOf = (run: number): string => `run ${run}`;
 
@@ -186,6 +188,8 @@ export class SessionRuns {
         ended: ({ status: end }) => {
           const active = this.#active.get(run);
           if (active !== undefined) active.end = end;
+          // It still ran when the next message arrived.
+          if (this.#queue.length > 0) this.supersede();
           this.#resolveEnd(run);
           this.#learn(resultShapes);
           this.next();
@@ -207,7 +211,7 @@ export class SessionRuns {
     const isAtWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
     const active = new ActiveRun(live, inputQueue, isAtWork ? null : status, this.#scope.hold);
     this.#active.set(run, active);
-    if (active.end === 'waiting' && live.isAtRest()) live.suspend();
+    if (active.end !== null && live.isAtRest()) live.suspend();
     else active.hold();
     if (active.end !== null) this.#ends.get(run)?.resolve();
     const followed = this.#follow(run, active);
@@ -221,6 +225,18 @@ export class SessionRuns {
     if (Object.keys(shapes).length > 0) this.#scope.shapes?.learn(shapes);
   }
 
+  /**
+   * The next message takes the place of what waits for people and clients: those runs end, and background actions of
+   * ended runs that wait for them are cancelled (J8, C3).
+   */
+  supersede(): void {
+    for (const active of this.#active.values()) {
+      if (active.end === 'waiting') active.put({ type: 'cancel_requested', reason: SUPERSEDED });
+      else if (active.end !== null && active.live.wakeAt() !== null)
+        active.put({ type: 'cancel_requested', reason: SUPERSEDED, only: 'waiting' });
+    }
+  }
+
   /** A run that waited for a person is running again, and other runs wait for it. */
   resume(run: number): void {
     const active = this.#active.get(run);
@@ -232,10 +248,10 @@ export class SessionRuns {
     active.hold();
   }
 
-  /** A run only waits for a person: it keeps neither its host nor a timer. */
+  /** A run, or what is left of one that has ended, only waits for a person or a client: it keeps neither its host nor a timer. */
   #rest(run: number): void {
     const active = this.#active.get(run);
-    if (active?.end !== 'waiting') return;
+    if (active?.end == null) return;
     active.release();
     active.live.suspend();
     // It did not freeze its host; the note's timer would keep the host.

@@ -5,6 +5,7 @@
  *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
  *  - session-approvals.ts: people's decisions
+ *  - session-calls.ts: results of clients for calls of client tools
  *  - session-reading.ts: exports and documents
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
@@ -31,10 +32,14 @@ import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
+import { admitTools } from './passed-tools.ts';
+import type { PassedTool } from './passed-tools.ts';
 import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { currentAgent, recordOf, sourceOf } from './run-setup.ts';
 import { SessionApprovals } from './session-approvals.ts';
+import { SessionCalls } from './session-calls.ts';
+import type { CallResult, SettledCall } from './session-calls.ts';
 import { SessionFeeds } from './session-feeds.ts';
 import { sessionFull } from './session-full.ts';
 import { SessionMemory } from './session-memory.ts';
@@ -48,6 +53,8 @@ export interface MessageRequest {
   readonly content: MessageContent;
   /** The bytes of its files by their SHA-256 (policies/message-content.ts). */
   readonly files?: ReadonlyMap<string, Uint8Array>;
+  /** Client tools of this message (C3). */
+  readonly tools?: readonly PassedTool[];
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
   readonly ifBusy: 'queue' | 'reject';
@@ -70,6 +77,7 @@ export class Session {
   readonly #recovery: SessionRecovery;
   readonly #feeds: SessionFeeds;
   readonly #approvals: SessionApprovals;
+  readonly #calls: SessionCalls;
   /** The session is about to be deleted and accepts nothing more. */
   #isClosed = false;
 
@@ -90,6 +98,7 @@ export class Session {
     this.#recovery = new SessionRecovery(this.#scope, this.#runs, this.#memory.feeds);
     this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery);
     this.#approvals = new SessionApprovals(this.#scope, this.#runs);
+    this.#calls = new SessionCalls(this.#scope, this.#runs);
   }
 
   // --- the session ---
@@ -156,7 +165,7 @@ export class Session {
    *   workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, files = NO_FILES, metadata, tokens, idempotencyKey } = request;
+    const { content, files = NO_FILES, tools = [], metadata, tokens, idempotencyKey } = request;
     await this.recover();
     const { workflow } = this.record;
     if (workflow !== undefined) {
@@ -167,7 +176,7 @@ export class Session {
     if (idempotencyKey !== null) {
       const earlier = this.#journal.runs.byIdempotencyKey(idempotencyKey);
       if (earlier !== null) {
-        if (JSON.stringify(earlier.input['content']) === JSON.stringify(content)) return earlier;
+        if (isSame(earlier.input, content, tools)) return earlier;
         throw new EngineError(
           'idempotency_mismatch',
           `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
@@ -182,16 +191,27 @@ export class Session {
     if (request.ifBusy === 'reject') {
       if (current !== null) throw this.#inProgress(current, 'has not ended yet');
       const parked = this.#journal.runs.open().find(({ status }) => status === 'waiting');
-      if (parked !== undefined) throw this.#inProgress(parked.run, 'waits for an approval');
+      if (parked !== undefined) throw this.#inProgress(parked.run, this.#whatItWaitsFor(parked.run));
     }
-    for (const active of this.#runs.active) {
-      if (active.end === 'waiting')
-        active.put({ type: 'cancel_requested', reason: 'a new message arrived instead of an approval' });
-    }
+    const passed = tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) };
     this.#runs.requireRoom();
+    this.#runs.supersede();
     const stored = metadata === undefined ? {} : { metadata };
-    const input = { type: 'message', content: content as Json, ...stored, tokens, manifests };
+    const input = { type: 'message', content: content as Json, ...passed, ...stored, tokens, manifests };
     return await this.#submit(input, idempotencyKey, null, files);
+  }
+
+  /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */
+  #admitTools(tools: readonly PassedTool[], manifests: string | null): Json {
+    const resolved = this.#scope.resolve(this.record.agent, manifests);
+    // A run without its agent fails when it begins.
+    return resolved === null ? [] : (admitTools(tools, resolved) as unknown as Json);
+  }
+
+  #whatItWaitsFor(run: number): string {
+    return this.#runs.get(run)?.live.openApprovals().length === 0
+      ? 'waits for the result of a client tool'
+      : 'waits for an approval';
   }
 
   /**
@@ -280,6 +300,16 @@ export class Session {
    */
   async resolveApproval(approvalId: string, approved: boolean, note: string | null): Promise<void> {
     await this.#approvals.decide(approvalId, approved, note);
+  }
+
+  /**
+   * Settles a call of a client tool; resolves when the result is durable (C3, J1).
+   *
+   * @throws EngineError `unknown_call`, `call_settled`, `run_in_progress`
+   */
+  async settleCall(callId: string, result: CallResult): Promise<SettledCall> {
+    await this.recover();
+    return await this.#calls.settle(callId, result);
   }
 
   /** The approval requests that wait for a decision, oldest first (J8). */
@@ -375,7 +405,7 @@ export class Session {
     if (this.busy || this.#recovery.isPending) times.push(this.#scope.clock.now() + limits.watchdogMs);
     // A run that is held has its own timers.
     for (const { live, end, isHeld } of this.#runs.active) {
-      if (end === 'waiting' && !isHeld) times.push(live.wakeAt() ?? Infinity);
+      if (end !== null && !isHeld) times.push(live.wakeAt() ?? Infinity);
     }
     return Math.min(...times);
   }
@@ -385,7 +415,7 @@ export class Session {
     await this.recover();
     const now = this.#scope.clock.now();
     for (const active of this.#runs.active) {
-      if (active.end === 'waiting' && (active.live.wakeAt() ?? Infinity) <= now) active.hold();
+      if (active.end !== null && (active.live.wakeAt() ?? Infinity) <= now) active.hold();
     }
     if (this.exists) await this.#feeds.refresh(this.#isIdle);
   }
@@ -464,6 +494,12 @@ export class Session {
     if (agent !== null) return this.read().transcript(resolveAgentVariables(agent, record), this.#scope.redact);
     throw new EngineError('unknown_agent', `The agent "${record.agent}" is no longer in the catalogue`);
   }
+}
+
+/** Whether a repeated message is the same one. */
+function isSame(input: JsonObject, content: MessageContent, tools: readonly PassedTool[]): boolean {
+  const text = JSON.stringify([input['content'], input['tools'] ?? []]);
+  return text === JSON.stringify([content, tools]);
 }
 
 async function* nothing(): AsyncGenerator<string> {

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { EVENT_SCHEMAS } from '../../domain/event-schemas.ts';
 import * as original from '../original/answers.ts';
 import * as approvals from '../responses/approvals.ts';
+import * as calls from '../responses/calls.ts';
 import * as common from '../responses/common.ts';
 import * as manifests from '../responses/manifests.ts';
 import * as runs from '../responses/runs.ts';
@@ -10,7 +11,17 @@ import * as sessions from '../responses/sessions.ts';
 import * as system from '../responses/system.ts';
 import * as workflows from '../responses/workflows.ts';
 
-const responses = { ...approvals, ...common, ...manifests, ...original, ...runs, ...sessions, ...system, ...workflows };
+const responses = {
+  ...approvals,
+  ...calls,
+  ...common,
+  ...manifests,
+  ...original,
+  ...runs,
+  ...sessions,
+  ...system,
+  ...workflows,
+};
 
 /** Schemas that are components of the document. */
 const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([

@@ -13,6 +13,7 @@ export const sessionId = text('Id of the session');
 export const runId = text('Id of the run');
 export const actionId = text('Id of the action, as the model wrote it');
 export const approvalId = text('Id of the request for approval');
+export const callId = text('Id of the call of a client tool');
 export const digest = text('SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`');
 export const digestBytes = number('Length of the text of the digest, in bytes');
 export const userId = z.string().nullable().describe('The user, as the client named it; else null');

@@ -8,6 +8,7 @@ import {
   actionMode,
   actionType,
   approvalId,
+  callId,
   at,
   codeAndMessage,
   count,
@@ -86,6 +87,13 @@ export const runResult: z.ZodType<RunResult> = z.object({
     )
     .exactOptional()
     .describe('Pending approvals; present while the run waits for them'),
+  pending: z
+    .array(
+      z.object({ call_id: callId, name: text('The tool'), parameters: jsonObject.describe('What it is called with') }),
+    )
+    .exactOptional()
+    .describe('Open calls of client tools, oldest first; present while the run waits for them'),
+  pending_more: count.exactOptional().describe('Number of further open calls; absent if there are none'),
   warnings,
   usage: z
     .object({

@@ -14,11 +14,13 @@ import { accepts, sessionOperation, readHeader } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
+import * as callsAnswers from '../responses/calls.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
 import {
   approvalBody,
+  callBody,
   cancelBody,
   executeBody,
   messageBody,
@@ -83,9 +85,10 @@ sessionOperation(
     const raw = await readJson(c.req.raw, limits.messageBodyBytes);
     // A union hides what is wrong with a part, so the parts are validated first.
     if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
-    const { content: given, message = '', metadata, ...body } = validate(messageBody, raw);
+    const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
     const written = given ?? message;
     checkMessage(textOf(written));
+    if (tools.length > 0) requireScope(c, 'tools');
     const key = readHeader(c, idempotencyKey);
     const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
     await admitted(c.env);
@@ -94,7 +97,14 @@ sessionOperation(
         ? { content: written }
         : await admitContent(written, (id) => session.read().artifact(id));
     const after = session.lastSeq;
-    const run = await session.message({ ...content, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key });
+    const run = await session.message({
+      ...content,
+      tools,
+      metadata,
+      tokens: body.llm_tokens,
+      ifBusy,
+      idempotencyKey: key,
+    });
     return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream, withChunks);
   },
 );
@@ -153,6 +163,20 @@ sessionOperation(
     const id = c.req.param('approval');
     await session.resolveApproval(id, approved, note ?? null);
     return c.json({ approval_id: id, decision: approved ? 'approve' : 'deny' });
+  },
+);
+
+sessionOperation(
+  sessionActions,
+  'POST /agent/session/:id/calls/:call',
+  { body: callBody, response: callsAnswers.settledCall },
+  async (c) => {
+    const { session } = c.env;
+    void session.record;
+    requireScope(c, 'tools');
+    const { output, error } = validate(callBody, await readJson(c.req.raw, limits.clientOutputBytes));
+    const result = error === undefined ? { output: output ?? null } : { error };
+    return c.json(await session.settleCall(c.req.param('call'), result));
   },
 );
 

@@ -29,6 +29,15 @@ export function readCall(words: string, data: string | null, agent: Agent): Step
   }
   const called = /^(?:run )?(?:the )?(?:workflow )?([\w-]+(?:\.[\w-]+)?)\b/i.exec(words)?.[1] ?? '';
   const parameters = data === null ? {} : parsed(data);
+  const used = /^(?:use|call) (?:the )?(?:tool )?([\w-]+)\b/i.exec(words)?.[1] ?? '';
+  const tool = agent.tools.find(({ name }) => name.toLowerCase() === used.toLowerCase());
+  if (tool !== undefined) {
+    const sample = sampleOf(tool.parameters, '');
+    const given = data === null ? (isJsonObject(sample) ? sample : {}) : parameters;
+    if (given !== null) {
+      return { key: word(tool.name), label: `the tool ${tool.name}`, type: 'tool', name: tool.name, parameters: given };
+    }
+  }
   for (const type of ['workflow', 'relic'] as const) {
     const target = named(
       (agent[`${type}s`] ?? []).map(({ name }) => name),

@@ -2,6 +2,7 @@
 import { actionSpec, internalActionSpec, isInternalAction } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { isPassed } from '../../domain/manifest.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ToolSummary } from '../../domain/ports.ts';
 import { internalUses } from '../prompt/prompt.ts';
@@ -29,7 +30,9 @@ const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
  */
 export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
   const { agent, tools, workflows } = resolved;
-  const own = [...tools.values()].map((tool) => ({
+  // Tools of a message come last: the functions before them are always the same (C3).
+  const summaries = [...tools.values()].map((tool) => ({
+    passed: isPassed(tool),
     name: tool.name,
     summary: described(tool.summary + approvalNote(resolved, 'tool', tool), toolReturns(tool, resolved)),
     parameters: tool.parameters,
@@ -53,7 +56,13 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
     }),
   ];
   const listed = new Map<string, ToolSummary>();
-  for (const tool of [...own, ...further]) if (!listed.has(tool.name)) listed.set(tool.name, tool);
+  const own = (passed: boolean): ToolSummary[] =>
+    summaries
+      .filter((tool) => tool.passed === passed)
+      .map(({ name, summary, parameters }) => ({ name, summary, parameters }));
+  for (const tool of [...own(false), ...further, ...own(true)]) {
+    if (!listed.has(tool.name)) listed.set(tool.name, tool);
+  }
   return [...listed.values()];
 }
 

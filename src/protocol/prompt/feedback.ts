@@ -93,7 +93,11 @@ export function buildMessages(conversation: {
   if (notice !== null) messages.user(notice);
   const shared = { budget, files };
   addHistory(messages, kept, shared);
-  addTurn(messages, current, { ...shared, ahead: current.last === true ? LAST_CHANCE : GO_ON });
+  addTurn(messages, current, {
+    ...shared,
+    ahead: current.last === true ? LAST_CHANCE : GO_ON,
+    tools: current.tools ?? '',
+  });
   if (current.feeds !== undefined && current.feeds.length > 0) {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
   }
@@ -136,11 +140,14 @@ function addHistory(messages: MessageList, history: readonly ChatTurn[], shared:
   for (const turn of history.slice(lastSeeded + 1)) addTurn(messages, turn, { ...shared, ahead: null });
 }
 
-/** @param ahead the notice before the next generation; null when the turn is over */
+/**
+ * @param ahead the notice before the next generation; null when the turn is over
+ * @param tools the tools of the message, for the turn in progress (C3)
+ */
 function addTurn(
   messages: MessageList,
   turn: ChatTurn,
-  { budget, files, ahead }: SharedByTurns & { readonly ahead: string | null },
+  { budget, files, ahead, tools = '' }: SharedByTurns & { readonly ahead: string | null; readonly tools?: string },
 ): void {
   const attached = (given: readonly Attachment[] = []): Attachment[] =>
     given.flatMap((file) => files.attached.get(file) ?? []);
@@ -150,6 +157,7 @@ function addTurn(
     const text = files.texts.get(file);
     if (text !== undefined) messages.user(fileBlock(file, text));
   }
+  if (tools !== '') messages.user(tools);
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null, missing = [], rejected = false } = generation;
     const called = calledResults(generation);

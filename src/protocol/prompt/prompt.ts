@@ -13,8 +13,10 @@ import {
 import type { ActionType, InternalAction } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { isPassed } from '../../domain/manifest.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
 import { isInternalAllowed } from './allowed.ts';
+import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
 import { defaultOf, limitsOf } from './parameter-limits.ts';
@@ -166,8 +168,10 @@ function exampleText({ title, user, outputs }: PromptExample): string {
 }
 
 function tools(resolved: ResolvedAgent): string {
-  if (resolved.tools.size === 0) return '';
-  const blocks = [...resolved.tools.values()].map((tool) => {
+  // Tools of a message are in the user's turn, so that the system prompt stays the same (C3).
+  const own = [...resolved.tools.values()].filter((tool) => !isPassed(tool));
+  if (own.length === 0) return '';
+  const blocks = own.map((tool) => {
     const example = tool.examples[0];
     return [
       `## ${tool.name}${approvalNote(resolved, 'tool', tool)}`,
@@ -182,6 +186,17 @@ function tools(resolved: ResolvedAgent): string {
 
 function shownIf(line: string): string[] {
   return line === '' ? [] : [line];
+}
+
+/** The tools of a message, as shown in the user's turn; empty if there are none (C3). */
+export function passedTools({ tools: known }: ResolvedAgent): string {
+  const passed = [...known.values()].filter(isPassed);
+  const blocks = passed.map(({ name, summary, parameters }) =>
+    [`## ${name}`, oneLine(summary), ...parameterLines(parameters, '')].join('\n'),
+  );
+  if (blocks.length === 0) return '';
+  const title = 'For this message you have further tools (type="tool"). The user\'s program executes them:';
+  return `<system>${escapeReservedTags(sanitizeText([title, ...blocks].join('\n')), 'reserved')}</system>`;
 }
 
 /** One line per parameter; the properties of an object are indented below it. */

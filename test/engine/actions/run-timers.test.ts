@@ -74,15 +74,15 @@ describe('[S8] timers', () => {
   test('[J8] the next expiry is that of the earliest approval; other timers do not count', () => {
     const { timers } = timersOf(logKit());
     timers.set('timeout:1/0#1', 5);
-    expect(timers.approvalExpiry()).toBeNull();
+    expect(timers.nextExpiry()).toBeNull();
     timers.set('approval:1/1', 700);
     timers.set('approval:1/2', 300);
     timers.set('approval:1/3', 900);
-    expect(timers.approvalExpiry()).toBe(timers.at('approval:1/2'));
+    expect(timers.nextExpiry()).toBe(timers.at('approval:1/2'));
     timers.suspend();
-    expect(timers.approvalExpiry()).toBe(timers.at('approval:1/2'));
+    expect(timers.nextExpiry()).toBe(timers.at('approval:1/2'));
     timers.clear('approval:1/2');
-    expect(timers.approvalExpiry()).toBe(timers.at('approval:1/1'));
+    expect(timers.nextExpiry()).toBe(timers.at('approval:1/1'));
   });
 });
 

@@ -126,6 +126,8 @@ test('[J9] an encoded input is decoded to the same value, for any content', () =
     ),
     cancel_requested: of('cancel_requested', fc.record({ reason: fc.string() })),
     generation_idle: of('generation_idle', fc.constant({})),
+    client_called: of('client_called', fc.record({ key })),
+    client_answered: of('client_answered', fc.record({ key, error: fc.option(error) })),
   };
   const any = fc.array(fc.oneof(...Object.values(inputs)));
   fc.assert(

@@ -811,7 +811,7 @@ describe('[J5] a cancel', () => {
     expect(status).toBe('waiting');
     await say(kit, 'never mind');
     expect(eventsOf(kit.events, 'action_cancelled').map(({ data }) => data.reason)).toEqual([
-      'a new message arrived instead of an approval',
+      'a new message arrived instead of an approval or a result',
     ]);
   });
 

@@ -15,6 +15,7 @@ import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
 import { sameEvents } from './same-events.ts';
 import { sameReplay } from './same-replay.ts';
+import { settledOnce } from './settled-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
 import { withinLimits } from './within-limits.ts';
 
@@ -28,6 +29,7 @@ export const INVARIANTS: readonly Invariant[] = [
   order,
   ownAnswers,
   approvedFirst,
+  settledOnce,
   withinLimits,
   imagesShown,
   parkedIsFree,

@@ -28,6 +28,8 @@ export const withinLimits: Invariant = {
         }
         if (endsAction(event) || event.type === 'action_retrying') running.delete(id);
         if (event.type !== 'action_started') continue;
+        // The client executes it (C3).
+        if (event.action_name === 'client') continue;
         running.set(id, event.action_name ?? '');
         const most = mostAttempts(messages, id);
         if (event.data.attempt > most) yield `run ${run}: attempt ${event.data.attempt} of ${id} (allowed: ${most})`;
@@ -67,7 +69,8 @@ function mostAttempts(messages: Parameters<typeof scriptOf>[0], token: string): 
 
 /** The time budget holds. Crashes, people and slow disks add time that is not the run's. */
 function* withinTime({ history }: Observation, run: number, events: readonly SessionEvent[]): Generator<string> {
-  if (history.faults.length > 0 || history.agent.supervised) return;
+  const isWithClient = events.some(({ type }) => type === 'client_tool_called');
+  if (history.faults.length > 0 || history.agent.supervised || isWithClient) return;
   const [first] = events;
   const end = events.find(({ type }) => /^agent_(completed|failed|cancelled)$/.test(type));
   if (first?.type !== 'agent_started' || end === undefined) return;

@@ -61,6 +61,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       const what = fact.approved ? 'to approve' : 'to deny';
       return `the decision ${what} approval ${approvalNumber(fact.approval)} is answered: ${fact.code}`;
     }
+    case 'call_answered':
+      return `the result ${fact.result} is answered: ${fact.code}`;
     case 'published':
       return `  ${eventText(fact.event, hasRuns)}${fact.isDurable ? '' : '  (not durable)'}`;
     case 'model_called':

@@ -1,7 +1,9 @@
 /** Clients of the session: messages, cancels, decisions and the deletion. A request without an answer is repeated. */
 import { EngineError } from '../../../src/domain/errors.ts';
 import type { DecisionScript, MessageScript } from '../history.ts';
-import { textOf } from '../script.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { CallResult } from '../../../src/engine/session/session-calls.ts';
+import { scriptOf, textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import { DiskFailure, HostGone } from './life.ts';
 import type { MessageContent } from '../../../src/domain/content.ts';
@@ -102,6 +104,46 @@ export class Clients {
     for (let time = 0; time < decision.times; time += 1) {
       this.#stage.time.after(decision.afterMs, () => void this.#decide(approval, decision.approved));
     }
+  }
+
+  /** A client sees a call, and posts its result as the script of the action says. */
+  seeCall(call: string, token: string): void {
+    if (this.#seen.has(call)) return;
+    this.#seen.add(call);
+    const { ms, end } = scriptOf(this.#stage.history.messages, token)?.attempts[0] ?? { ms: 0, end: 'ok' };
+    const output: CallResult = { output: { token, value: `value of ${token}` } };
+    const error: CallResult = { error: { message: `the client ${end}` } };
+    const post = (afterMs: number, result: CallResult): void =>
+      void this.#stage.time.after(afterMs, () => void this.#settle(call, result));
+    switch (end) {
+      case 'silent':
+        return;
+      case 'ok':
+        return post(ms, output);
+      case 'unreached':
+        return post(ms + limits.clientToolMs + 10, output);
+      case 'lost':
+        for (const laterMs of [0, 0, 20, 60_000]) post(ms + laterMs, output);
+        return;
+      case 'deaf':
+        post(ms, output);
+        post(ms, { output: 'another one' });
+        return post(ms + 50, error);
+      default:
+        return post(ms, error);
+    }
+  }
+
+  async #settle(call: string, result: CallResult): Promise<void> {
+    const answer = await this.#request(async ({ session }) => await session.settleCall(call, result), true);
+    if (answer === LOST) return;
+    const code = answer instanceof EngineError ? answer.code : 'accepted';
+    const { disk } = this.#stage;
+    const sql = `SELECT 1 FROM events WHERE type = 'client_tool_settled' AND data ->> '$.call_id' = ? AND seq <= ?`;
+    const isRecorded =
+      disk.exec(`SELECT 1 FROM sqlite_master WHERE name = 'events'`, [], false).length > 0 &&
+      disk.exec(sql, [call, disk.durableSeq], false).length > 0;
+    this.#stage.note({ type: 'call_answered', call, result: JSON.stringify(result), code, isRecorded });
   }
 
   async #decide(approval: string, approved: boolean): Promise<void> {

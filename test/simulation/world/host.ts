@@ -115,6 +115,7 @@ export class Host {
         if (event.run_id !== runIdOf(stage.identity, runNumberOf(event.run_id))) {
           stage.note({ type: 'earlier_answer', key: event.run_id });
         }
+        if (event.type === 'client_tool_called') stage.callShown(event.data.call_id, event.action_id);
         stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });
       }
     });
@@ -164,6 +165,7 @@ const TOOLS = [
   tool('idempotent', 'idempotent', { concurrency: IDEMPOTENT_CONCURRENCY }),
   tool('unsafe', 'unsafe'),
   tool('late', 'unsafe', { dispatch: 'after_generation' }),
+  toolOf({ type: 'client' }, { name: 'client', effects: 'unsafe', parameters: { type: 'object' } }),
 ];
 
 const FEED = feedOf('news', {

@@ -34,6 +34,8 @@ export class Stage {
   #incarnations = 0;
   /** Called when the alarm was set or lost. */
   alarmChanged = (): void => undefined;
+  /** Called when a client sees a call. */
+  callShown: (call: string, token: string) => void = () => undefined;
 
   constructor(history: History) {
     this.history = history;

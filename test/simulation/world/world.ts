@@ -28,13 +28,14 @@ const ORPHANS = `SELECT seq, field FROM chunks WHERE
   (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
   (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
   (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
-const WAITING = `SELECT run FROM runs WHERE open = 1 AND status = 'waiting'`;
+/** Open runs that wait, or that have ended and whose background actions have not. */
+const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
 /** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
-const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status <> 'waiting' OR 'agent_waiting' IS NOT
+const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status IN ('queued', 'running') OR status = 'waiting' AND 'agent_waiting' IS NOT
   (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
     'action_retrying', 'action_started', 'context_feed_updated') ORDER BY seq DESC LIMIT 1))`;
-/** Actions that have started, or will be repeated, and have not ended. */
-const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%'
+/** Actions that have started, or will be repeated, and have not ended; not those that wait for a client. */
+const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
   GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
@@ -69,6 +70,7 @@ class World {
     this.#model = new ScriptedModel(this.#stage);
     this.#targets = new Targets(this.#stage);
     this.#clients = new Clients(this.#stage, () => this.#live());
+    this.#stage.callShown = (call, token) => this.#clients.seeCall(call, token);
     this.#stage.alarmChanged = () => this.#watchAlarm();
   }
 
@@ -155,6 +157,7 @@ class World {
       const isQuiet = time.next === null || time.next > time.now + QUIET_MS;
       if (isQuiet) {
         this.#seeApprovals();
+        this.#seeCalls();
         this.#lookParked();
         if (this.#isOver()) return null;
       }
@@ -204,6 +207,19 @@ class World {
       `SELECT json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ${this.#stage.disk.durableSeq}`,
     );
     for (const { id } of rows) this.#clients.seeApproval(String(id));
+  }
+
+  /** Clients that have missed an event find the calls in the document of the run. */
+  #seeCalls(): void {
+    const rows = this.#query(
+      'events',
+      `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
+         FROM events WHERE type = 'client_tool_called' AND seq <= ${this.#stage.disk.durableSeq}`,
+    );
+    for (const { action_id: token, data } of rows) {
+      const id = /"call_id":"([^"]+)"/.exec(String(data))?.[1];
+      if (id !== undefined) this.#clients.seeCall(id, String(token));
+    }
   }
 
   /** Whether it waits is decided by the journal: a session that does not rest would say that it is running. */

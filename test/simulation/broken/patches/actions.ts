@@ -29,7 +29,7 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a replay starts the recorded attempts at once',
     file: ATTEMPTS,
-    find: `if (log.wasRecorded(seq)) this.#interrupted.set(key, start);\n    else this.#run`,
+    find: `if (isRecorded) this.#interrupted.set(key, start);\n    else this.#run`,
     replace: `this.#run`,
     invariant: 'unsafe once',
   },
@@ -56,9 +56,9 @@ export const ACTION_PATCHES: readonly Patch[] = [
   },
   {
     name: 'a waiting run keeps its timers',
-    file: 'src/engine/actions/run-timers.ts',
-    find: `      cancel?.();\n      this.#timers.set(timer, { cancel: null, at });`,
-    replace: `      this.#timers.set(timer, { cancel, at });`,
+    file: 'src/engine/actions/expiries.ts',
+    find: `    this.#isSuspended = true;\n    this.#disarm();`,
+    replace: `    this.#isSuspended = true;`,
     invariant: 'parked is free',
   },
   {

@@ -52,8 +52,8 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'the usage of model calls is not recorded',
     file: RECORDING,
-    find: `    case 'usage':\n    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });\n    case 'token':`,
-    replace: `    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });\n    case 'usage':\n    case 'token':`,
+    find: `    case 'usage':\n    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });`,
+    replace: `    case 'cancel_requested':\n    case 'generation_idle':\n      return log.record({ ...input, at });\n    case 'usage':\n      return;`,
     invariant: 'same replay',
   },
   {
@@ -80,7 +80,7 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'inputs without an event are written in every turn',
     file: 'src/engine/run/run.ts',
-    find: `if (waitMs <= 0 || state.phase === 'parked') return log.save();`,
+    find: `if (waitMs <= 0 || state.phase === 'parked' || isAtRest(state)) return log.save();`,
     replace: `if (waitMs <= 0 || saveBy > 0) return log.save();`,
     invariant: 'bounded',
   },

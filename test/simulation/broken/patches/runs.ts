@@ -18,7 +18,7 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'no alarm is set for an approval that expires',
     file: SESSION,
-    find: `if (end === 'waiting' && !isHeld) times.push(live.wakeAt() ?? Infinity);`,
+    find: `if (end !== null && !isHeld) times.push(live.wakeAt() ?? Infinity);`,
     replace: `void [live, end, isHeld];`,
     invariant: 'everything ends',
   },
@@ -95,8 +95,8 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'a run that waits for a person never rests',
     file: 'src/engine/session/session-runs.ts',
-    find: `if (active?.end !== 'waiting') return;\n    active.release();`,
-    replace: `if (active?.end !== 'waiting' || active.isHeld) return;\n    active.release();`,
+    find: `if (active?.end == null) return;\n    active.release();`,
+    replace: `if (active?.end == null || active.isHeld) return;\n    active.release();`,
     invariant: 'parked is free',
   },
   {

@@ -1,0 +1,109 @@
+/** Client tools that come with a message (C3): data of the run's input, never part of the agent. */
+import { ACTION_TYPES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
+import { textBytes } from '../../domain/tokens.ts';
+import { WorkMeter } from '../../domain/work.ts';
+import { schemaIssue } from '../../executors/validate-parameters.ts';
+
+export interface PassedTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the parameters object. */
+  readonly parameters: JsonObject;
+}
+
+const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+/** Names of blocks, references and groups of workflows. */
+const RESERVED: ReadonlySet<string> = new Set(
+  `thought think thinking action response results action_result context_feed system attached_file user assistant
+   tool trigger steps outputs collect value refuse`.split(/\s+/),
+);
+
+/**
+ * Checks the tools of a message against the agent's opt-in, the limits, and all names that already mean something.
+ *
+ * @throws EngineError `client_tools_denied`, `invalid_client_tools`
+ */
+export function admitTools(tools: readonly PassedTool[], resolved: ResolvedAgent): readonly PassedTool[] {
+  const { agent } = resolved;
+  if (agent.clientTools !== 'allow') {
+    const message = `The agent "${agent.name}" accepts no tools with a message: its manifest does not say "client_tools: allow"`;
+    throw new EngineError('client_tools_denied', message);
+  }
+  if (tools.length > limits.clientTools) {
+    throw invalid(`"tools" has ${tools.length} entries (allowed: ${limits.clientTools})`);
+  }
+  const bytes = textBytes(JSON.stringify(tools));
+  if (bytes > limits.clientToolBytes) {
+    throw invalid(`"tools" has ${bytes} bytes of JSON (allowed: ${limits.clientToolBytes})`);
+  }
+  const taken = takenNames(resolved);
+  const meter = new WorkMeter(limits.manifestSchemaSteps);
+  for (const [index, { name, parameters }] of tools.entries()) {
+    const shown = name.slice(0, limits.excerptChars);
+    const at = `tools.${index}`;
+    if (!NAME.test(name)) {
+      throw invalid(`${at}.name: "${shown}" must begin with a letter and have up to 64 letters, digits, _ and -`);
+    }
+    const meaning = taken.get(name.toLowerCase());
+    if (meaning !== undefined) throw invalid(`${at}.name: "${shown}" is already the name of ${meaning}`);
+    taken.set(name.toLowerCase(), 'another tool of this message');
+    const issue = parameters['type'] === 'object' ? schemaIssue(parameters, meter) : 'its "type" must be "object"';
+    if (issue !== null) throw invalid(`${at}.parameters: ${issue}`);
+  }
+  return tools;
+}
+
+function invalid(message: string): EngineError {
+  return new EngineError('invalid_client_tools', message);
+}
+
+/** What each name means to the agent or the runtime, in lower case. */
+function takenNames({ agent, tools, agents, workflows, relics }: ResolvedAgent): Map<string, string> {
+  const taken = new Map<string, string>();
+  const take = (names: Iterable<string>, meaning: string): void => {
+    for (const name of names) taken.set(name.toLowerCase(), meaning);
+  };
+  take(RESERVED, 'something of the runtime');
+  take(ACTION_TYPES, 'an action type');
+  take(INTERNAL_ACTIONS, 'an internal action');
+  take([...relics.keys(), ...agent.imports.relics], `a relic of the agent "${agent.name}"`);
+  take([...workflows.keys(), ...agent.imports.workflows], `a workflow of the agent "${agent.name}"`);
+  take([agent.name, ...agents.keys(), ...agent.imports.agents], 'an agent');
+  take([...tools.keys(), ...agent.imports.tools], `a tool of the agent "${agent.name}"`);
+  return taken;
+}
+
+/** The agent of a run with the tools of its message, which were admitted. */
+export function withPassedTools(resolved: ResolvedAgent, stored: Json | undefined): ResolvedAgent {
+  if (!Array.isArray(stored) || stored.length === 0) return resolved;
+  const passed = stored.flatMap((tool) => (isJsonObject(tool) ? [definitionOf(tool as unknown as PassedTool)] : []));
+  return { ...resolved, tools: new Map([...resolved.tools, ...passed.map((tool) => [tool.name, tool] as const)]) };
+}
+
+function definitionOf({ name, description, parameters }: PassedTool): ToolDefinition {
+  return {
+    kind: 'Tool',
+    name,
+    version: '1.0.0',
+    summary: description,
+    description: '',
+    tags: [],
+    metadata: {},
+    implementation: { type: 'client', passed: true },
+    parameters,
+    returns: null,
+    effects: 'unsafe',
+    approval: 'never',
+    dispatch: 'eager',
+    concurrency: null,
+    timeoutMs: null,
+    retry: null,
+    cacheTtlMs: null,
+    examples: [],
+  };
+}

@@ -1,0 +1,49 @@
+/** Mistakes with calls that the client executes. */
+import type { Patch } from '../patch.ts';
+
+const CALLS = 'src/engine/actions/client-calls.ts';
+
+export const CLIENT_PATCHES: readonly Patch[] = [
+  {
+    name: 'the client has its answer before the result is on disk',
+    file: CALLS,
+    find: `if (onDecided !== undefined) log.afterSync(() => onDecided(true));`,
+    replace: `onDecided?.(true);`,
+    invariant: 'settled once',
+  },
+  {
+    name: 'another result for a call that is settled is accepted',
+    file: 'src/engine/session/session-calls.ts',
+    find: `&& accepted === digest`,
+    replace: `&& accepted !== ''`,
+    invariant: 'settled once',
+  },
+  {
+    name: 'a call that expires or is cancelled is not settled',
+    file: CALLS,
+    find: `if (this.#open.has(key)) this.#settle(key, settlement.status === 'failed' ? 'expired' : 'cancelled');`,
+    replace: `this.#open.delete(key);`,
+    invariant: 'settled once',
+  },
+  {
+    name: 'an abandoned run leaves its calls open',
+    file: 'src/engine/replay/abandoned-run.ts',
+    find: `if (call !== undefined) append(`,
+    replace: `if (call === '') append(`,
+    invariant: 'settled once',
+  },
+  {
+    name: 'a run that waits for clients keeps the timer of their expiry',
+    file: 'src/engine/actions/run-timers.ts',
+    find: `this.#expiries.suspend();`,
+    replace: ``,
+    invariant: 'parked is free',
+  },
+  {
+    name: 'the background actions of an ended run that wait for clients keep its host',
+    file: 'src/scheduler/queries.ts',
+    find: `(phase === 'parked' || phase === 'ended')`,
+    replace: `phase === 'parked'`,
+    invariant: 'parked is free',
+  },
+];

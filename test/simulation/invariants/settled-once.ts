@@ -1,0 +1,66 @@
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { isJsonObject, parseJson } from '../../../src/domain/json.ts';
+import { actionOf, endsAction, factsOf } from './invariant.ts';
+import type { Invariant } from './invariant.ts';
+
+/** Answers for calls that were shown. Another message may be in progress, and the session may be deleted. */
+const POSSIBLE: ReadonlySet<string> = new Set(['accepted', 'call_settled', 'run_in_progress']);
+
+export const settledOnce: Invariant = {
+  name: 'settled once',
+  holds:
+    'A call of a client is settled once, before its action ends; a result that was accepted is on disk, and is that of the action.',
+  *check(seen) {
+    const open = new Map<string, string>();
+    const settled = new Set<string>();
+    const actions = new Map<string, string>();
+    const ends = new Map<string, SessionEvent>();
+    for (const event of seen.events) {
+      const action = actionOf(event);
+      if (event.type === 'client_tool_called') {
+        if (actions.has(event.data.call_id)) yield `${action} was called twice`;
+        open.set(action, event.data.call_id);
+        actions.set(event.data.call_id, action);
+      } else if (event.type === 'client_tool_settled') {
+        if (settled.has(event.data.call_id)) yield `the call of ${action} was settled twice`;
+        if (!open.delete(action)) yield `the call of ${action} was settled and was not open`;
+        settled.add(event.data.call_id);
+      } else if (endsAction(event)) {
+        if (open.has(action)) yield `${action} has ended, and its call is open`;
+        ends.set(action, event);
+      }
+    }
+    const answers = factsOf(seen, 'call_answered');
+    for (const { call, code } of answers) {
+      if (!seen.isDeleted && !POSSIBLE.has(code)) yield `the result of ${call} was refused with ${code}`;
+    }
+    const accepted = Map.groupBy(
+      answers.filter(({ code }) => code === 'accepted'),
+      ({ call }) => call,
+    );
+    for (const [call, facts] of accepted) {
+      const results = new Set(facts.map(({ result }) => result));
+      if (results.size > 1) yield `${results.size} results of ${call} were accepted`;
+      // The storage of a deleted session is empty.
+      if (!seen.isDeleted && facts.some(({ isRecorded }) => !isRecorded)) {
+        yield `a result of ${call} was accepted before it was on disk`;
+      }
+      const end = ends.get(actions.get(call) ?? '');
+      const [first] = facts;
+      if (seen.isWhole && first !== undefined && !isOf(first.result, end)) {
+        yield `the result ${first.result} of ${call} was accepted, and its action ended with ${JSON.stringify(end?.data)}`;
+      }
+    }
+  },
+};
+
+function isOf(result: string, end: SessionEvent | undefined): boolean {
+  const posted = parseJson(result);
+  if (!isJsonObject(posted)) return false;
+  if (end?.type === 'action_completed') return JSON.stringify(end.data.output) === JSON.stringify(posted['output']);
+  return (
+    end?.type === 'action_failed' &&
+    isJsonObject(posted['error']) &&
+    posted['error']['message'] === end.data.error.message
+  );
+}
