@@ -415,18 +415,38 @@ describe('[C3] tools of a message', () => {
   });
 });
 
-describe('[C3] thousands of open calls', () => {
-  test('are listed in part, survive a crash, and each is settled with the same work', async () => {
-    const batch = (n: number): string =>
-      Array.from({ length: 250 }, (_, at) => locate(`w${n}_${at}`, '{}', '', 'async')).join('');
-    const kit = await kitOf({ script: [batch(0)] });
+describe('[C3] many open calls', () => {
+  const batch = (generation: number, count: number, mode: string): string =>
+    Array.from({ length: count }, (_, at) => locate(`w${generation}_${at}`, '{}', '', mode)).join('');
+
+  test('are listed in part, and survive a crash', async () => {
+    const kit = await kitOf({ script: [batch(0, 250, 'async')] });
     await say(kit, 'go');
     const document = await documentOf(kit);
     expect([document.pending?.length, document.pending_more]).toEqual([100, 150]);
     const next = await restarted(kit);
-    const ids = callsOf(kit);
-    for (const id of ids) await next.session.settleCall(id, { output: null });
+    for (const id of callsOf(kit)) await next.session.settleCall(id, { output: null });
     await settle();
     expect(next.session.status).toBe('idle');
   });
+
+  test('2,000 of a run that has ended are settled one by one, and leave no timer', async () => {
+    const kit = await kitOf({
+      agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxIterations: 0 } }),
+      script: Array.from(
+        { length: 8 },
+        (_, at) => batch(at, 250, 'fire_and_forget') + (at === 7 ? '<response final="true">done</response>' : ''),
+      ),
+    });
+    expect(await say(kit, 'go')).toMatchObject({ status: 'completed' });
+    await settle();
+    const ids = callsOf(kit);
+    expect(ids).toHaveLength(2_000);
+    for (const [index, id] of ids.entries()) {
+      await kit.session.settleCall(id, { output: index });
+    }
+    await settle();
+    expect(eventsOf(kit.events, 'client_tool_settled')).toHaveLength(2_000);
+    expect([kit.session.busy, kit.clock.next]).toEqual([false, null]);
+  }, 30_000);
 });
