@@ -1,6 +1,7 @@
 /**
- * `npm run chat [-- agent | session]`: chats in the terminal with the system at PORT, shows actions as they run, and
- * asks for approvals, also for those that an existing session already waits for. `--help` lists the options.
+ * `npm run chat [-- agent | session]`: chats in the terminal with the system at PORT, shows actions as they run, asks for
+ * approvals and for results of client tools, also for those that an existing session already waits for. `--help` lists
+ * the options.
  */
 import pc from 'picocolors';
 import { messageOf } from '../src/domain/errors.ts';
@@ -21,7 +22,7 @@ function readOptions(): ChatOptions | null {
   }
 }
 
-async function chat({ agent, connection }: ChatOptions): Promise<void> {
+async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
   const api = new Api(connection);
   const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
   const session = joined ?? (await create(api, agent));
@@ -33,7 +34,7 @@ async function chat({ agent, connection }: ChatOptions): Promise<void> {
     const attached = await attachments.command(line);
     if (attached !== null) console.log(pc.dim(visible(attached)));
     else {
-      const message = { content: attachments.take(line) };
+      const message = { content: attachments.take(line), ...(tools.length === 0 ? {} : { tools }) };
       await follower.follow(await api.call(`/agent/session/${session}/message`, message));
     }
   }

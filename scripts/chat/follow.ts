@@ -6,6 +6,8 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 import { readEvents } from '../terminal/event-client.ts';
 import { approvalOf, approvalPath, openApproval } from './approvals.ts';
+import { callPath, clientCall } from './client-tools.ts';
+import type { ClientCall } from './client-tools.ts';
 import type { Api, Ask, Question } from './question.ts';
 import { innermost, Screen } from './screen.ts';
 import { Writing } from './writing.ts';
@@ -44,7 +46,10 @@ export class Follower {
     if (status === 'idle') return;
     const { runs } = await api.read<{ runs: { run_id: string }[] }>(`${path}/runs?limit=1`);
     const [run] = runs;
-    if (run !== undefined) await this.follow(await api.call(`${path}/events?after=${seq}&run=${run.run_id}`));
+    if (run === undefined) return;
+    const { pending = [] } = await api.read<{ pending?: ClientCall[] }>(`${path}/runs/${run.run_id}`);
+    for (const call of pending) if (!(await this.#answer(clientCall(session, call)))) return;
+    await this.follow(await api.call(`${path}/events?after=${seq}&run=${run.run_id}`));
   }
 
   async *#openApprovals(path: string): AsyncGenerator<Question> {
@@ -116,6 +121,11 @@ class RunView {
         return this.#add(approvalOf(event));
       case 'approval_resolved':
         this.#drop(approvalPath(event.session_id, event.data.approval_id));
+        break;
+      case 'client_tool_called':
+        return this.#add(clientCall(event.session_id, event.data));
+      case 'client_tool_settled':
+        this.#drop(callPath(event.session_id, event.data.call_id));
     }
     this.#screen.show(event);
   }

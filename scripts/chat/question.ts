@@ -1,4 +1,4 @@
-/** What a run waits for and a person answers at the prompt. */
+/** What a run waits for and a person answers at the prompt: an approval, or the result of a client tool. */
 import { boxed } from '../terminal/visible.ts';
 import { request } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';

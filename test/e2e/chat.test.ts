@@ -52,6 +52,11 @@ beforeAll(async () => {
         '<action type="tool" mode="async" id="h">{"name": "hold"}</action><action type="tool" mode="async" id="r">{"name": "release"}</action><response final="true">$h and $r</response>',
       );
     }
+    if (last.includes('where am I')) {
+      return answer(
+        '<action type="tool" mode="async" id="w">{"name": "get_location", "parameters": {"exact": true}}</action><response final="true">You are in $w</response>',
+      );
+    }
     const word = /please seal (\w+)/.exec(last)?.[1];
     return answer(
       word === undefined
@@ -105,10 +110,10 @@ async function ask<T>(path: string, body?: unknown): Promise<T> {
  * @returns the output, when it has ended
  */
 async function chat(
-  argument: string,
+  argument: string | readonly string[],
   lines: readonly (readonly [after: string, line: string | null])[],
 ): Promise<string> {
-  const child = spawn(process.execPath, ['scripts/chat.ts', argument], {
+  const child = spawn(process.execPath, ['scripts/chat.ts', ...[argument].flat()], {
     cwd: ROOT,
     env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -201,4 +206,36 @@ test('[J8] joins a session and asks for what it waits for', async () => {
   const decided = await ask<Approval>(`${path}/approvals/${approvals[0]?.approval_id ?? ''}`);
   expect(decided).toMatchObject({ status: 'approved', note: null });
   expect(await ask(`${path}/approvals`)).toEqual({ approvals: [], next: null });
+});
+
+test('[C3] asks for the result of a client tool, and shows the run to its end', async () => {
+  const output = await chat(
+    ['assistant', '--tool', 'get_location'],
+    [
+      ['Ctrl-D', 'where am I'],
+      ['message for an error)', 'Bern'],
+      ['You are in Bern', 'where am I now'],
+      ['message for an error)', '!no signal'],
+      ['no signal', ''],
+    ],
+  );
+  expect(output).toContain('? get_location waits for your result');
+  expect(output).toContain('"exact": true');
+});
+
+test('[C3] joins a session and asks for the result that it waits for; the end of the input prints how to give it', async () => {
+  const { session_id: session } = await ask<{ session_id: string }>('/agent/assistant/session', {});
+  const run = await ask<{ status: string }>(`/agent/session/${session}/message`, {
+    content: 'where am I',
+    stream: false,
+    tools: [{ name: 'get_location', description: 'The place.', parameters: { type: 'object' } }],
+  });
+  expect(run.status).toBe('waiting');
+  const left = await chat(session, [['message for an error)', null]]);
+  expect(left).toMatch(/answer with: curl .*\/calls\/call_/);
+  const output = await chat(session, [
+    ['message for an error)', '{"city": "Basel"}'],
+    ['Basel', ''],
+  ]);
+  expect(output).toContain('You are in {"city":"Basel"}');
 });
