@@ -9,7 +9,7 @@ import { buildMessages } from '../../protocol/prompt/feedback.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt, passedTools } from '../../protocol/prompt/prompt.ts';
-import { asText } from '../../protocol/prompt/transcript.ts';
+import { withoutCalls } from '../../protocol/prompt/transcript.ts';
 import { agentSummary } from './agent-summary.ts';
 import { withoutCleared } from './conversation.ts';
 
@@ -33,10 +33,12 @@ export function modelRequest(given: {
   const parameters: JsonObject = { ...agent.engine.parameters };
   const { temperature, max_tokens: maxTokens, ...extra } = parameters;
   const { dialect, form } = agent.protocol;
+  const all = promptTurns(history, turn);
+  const functions = dialect === 'tool_calls' || all.some(hasCalls) ? nativeTools(resolved) : [];
   // A seeded history has calls in the form of the OpenAI protocol, whatever the agent's model writes (C1).
-  const shown =
-    dialect === 'tool_calls' ? history : history.map((one) => (one.isSeeded === true ? asText(one, form) : one));
-  const turns = promptTurns(shown, turn);
+  const isText = ({ isSeeded = false }: ChatTurn): boolean =>
+    functions.length === 0 || (isSeeded && dialect !== 'tool_calls');
+  const turns = all.map((one) => (isText(one) ? withoutCalls(one, form) : one));
   const messages = buildMessages({
     system: buildSystemPrompt(resolved),
     history: turns.slice(0, -1),
@@ -46,8 +48,9 @@ export function modelRequest(given: {
     ...(files === undefined ? {} : { files }),
   });
   // Declaring functions costs tokens, so it is done only if the manifest requests it, or if the conversation already
-  // contains calls: endpoints reject calls without their functions.
-  const native = dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined);
+  // contains calls: endpoints reject calls without their functions, and an empty list of functions.
+  const native =
+    functions.length > 0 && (dialect === 'tool_calls' || messages.some(({ toolCalls }) => toolCalls !== undefined));
   const wished = typeof maxTokens === 'number' ? maxTokens : null;
   return {
     messages,
@@ -57,9 +60,13 @@ export function modelRequest(given: {
     maxTokens: last ? limits.lastGenerationTokens : mostTokens(messages, wished, tokensLeft),
     extra,
     agent: agentSummary(resolved),
-    ...(native ? { tools: nativeTools(resolved), answerOnly: last } : {}),
+    ...(native ? { tools: functions, answerOnly: last } : {}),
     signal,
   };
+}
+
+function hasCalls({ generations }: ChatTurn): boolean {
+  return generations.some(({ calls = [] }) => calls.length > 0);
 }
 
 /** The turns of a request, the current one last. */

@@ -2,11 +2,10 @@
  * A run as one training example in the chat format: the model's input, and protocol text as the target. Native calls
  * are written as actions, so that a model trained on function calling can learn the protocol from its own runs.
  */
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json } from '../../domain/json.ts';
+import { isJsonObject, parseJson } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import { buildTranscript, calledResults } from './feedback.ts';
-import type { ChatTurn } from './chat-turn.ts';
+import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';
 import { renderAction } from './examples.ts';
 import { buildSystemPrompt } from './prompt.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
@@ -45,29 +44,51 @@ export function trainingExample(run: {
 }
 
 /** The turn as if the model had written its calls as text. Rejected calls are left out. */
-export function asText(turn: ChatTurn, form: 'full' | 'compact'): ChatTurn {
+function asText(turn: ChatTurn, form: ActionForm): ChatTurn {
   return {
     user: turn.user,
     ...(turn.isSeeded === true ? { isSeeded: true, answer: turn.answer ?? '' } : {}),
     generations: turn.generations.map((generation) => {
-      const { text, calls = [], results } = generation;
-      const called = calledResults(generation);
-      const refused = new Set([...called.values()].filter(({ status }) => status === 'rejected'));
-      const actions = calls.flatMap((call) => {
-        const report = called.get(call);
-        return report !== undefined && refused.has(report) ? [] : [actionText(call, form)];
-      });
+      const refused = refusedCalls(generation);
       return {
-        text: [text, ...actions].filter((part) => part.trim() !== '').join('\n'),
-        results: results.filter((report) => !refused.has(report)),
+        text: textOf(generation, refused, form),
+        results: generation.results.filter((report) => !refused.has(report)),
       };
     }),
   };
 }
 
-function actionText(call: NativeCall, form: 'full' | 'compact'): string {
+/**
+ * The turn for a request that declares no functions: its calls are written as text, because endpoints reject calls
+ * without their functions. The reports of rejected calls stay: they say why nothing ran.
+ */
+export function withoutCalls(turn: ChatTurn, form: ActionForm): ChatTurn {
+  const generations = turn.generations.map((generation) => {
+    const { calls = [], ...rest } = generation;
+    return calls.length === 0 ? generation : { ...rest, text: textOf(generation, refusedCalls(generation), form) };
+  });
+  return { ...turn, generations };
+}
+
+type ActionForm = 'full' | 'compact';
+
+function refusedCalls(generation: Generation): ReadonlySet<ActionReport> {
+  return new Set([...calledResults(generation).values()].filter(({ status }) => status === 'rejected'));
+}
+
+function textOf(generation: Generation, refused: ReadonlySet<ActionReport>, form: ActionForm): string {
+  const { text, calls = [] } = generation;
+  const called = calledResults(generation);
+  const actions = calls.flatMap((call) => {
+    const report = called.get(call);
+    return report !== undefined && refused.has(report) ? [] : [actionText(call, form)];
+  });
+  return [text, ...actions].filter((part) => part.trim() !== '').join('\n');
+}
+
+function actionText(call: NativeCall, form: ActionForm): string {
   const { type, name, actionId: id } = call;
-  const value = JSON.parse(call.arguments) as Json;
+  const value = parseJson(call.arguments);
   const parameters = isJsonObject(value) ? value : {};
   // A parameter called "parameters" would be read as the whole parameters object (P18).
   const shape = Object.hasOwn(parameters, 'parameters') ? 'full' : form;

@@ -8,6 +8,7 @@ import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { withoutCleared } from '../../../src/engine/generation/conversation.ts';
 import { modelRequest } from '../../../src/engine/generation/model-request.ts';
 import type { ActionReport, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
+import { seededTurn } from '../../../src/protocol/prompt/seeded-turn.ts';
 import { toolOf } from '../../support/definitions.ts';
 
 const head = (kind: string, name: string): string =>
@@ -133,6 +134,69 @@ describe('[P17] functions are declared', () => {
     const request = requestOf({ resolved: tools, last: true });
     expect(request).toMatchObject({ answerOnly: true, maxTokens: limits.lastGenerationTokens });
     expect(request.messages.at(-1)?.content).toContain('This is the last generation');
+  });
+});
+
+describe('[P17] [C1] an agent without functions', () => {
+  const bare = (dialect: AgentDefinition['protocol']['dialect']): ResolvedAgent => ({
+    ...keeper((agent) => ({
+      protocol: { ...agent.protocol, dialect },
+      internalActions: { ...agent.internalActions, enabled: false },
+      imports: { tools: [], agents: [], relics: [], workflows: [] },
+      capabilities: [],
+    })),
+    tools: new Map(),
+  });
+  const seeded = seededTurn([
+    { role: 'user', content: 'How warm is Oslo?' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+    },
+    { role: 'tool', tool_call_id: 'a', content: '3' },
+    { role: 'assistant', content: 'Three degrees.' },
+  ]);
+  const call = { id: 'c', name: 'look', arguments: '{', actionId: 'c', ordinal: 0, type: 'tool' } as const;
+  const refused: ActionReport = {
+    id: 'c',
+    ordinal: 0,
+    name: 'look',
+    status: 'rejected',
+    ms: null,
+    note: 'no such tool',
+  };
+  const own: ChatTurn = { user: 'go', generations: [{ text: 'Looking.', calls: [call], results: [refused] }] };
+
+  test.each(['tool_calls', 'auto', 'protocol'] as const)(
+    'has neither calls nor messages of tools in its requests: endpoints refuse them (%s)',
+    (dialect) => {
+      const request = requestOf({ resolved: bare(dialect), history: [seeded, own], turn: own });
+      expect(Object.hasOwn(request, 'tools')).toBe(false);
+      expect(Object.hasOwn(request, 'answerOnly')).toBe(false);
+      expect(request.messages.flatMap(({ toolCalls = [] }) => toolCalls)).toEqual([]);
+      expect(request.messages.map(({ role }) => role)).not.toContain('tool');
+      const text = request.messages.map(({ content }) => content).join('\n');
+      expect(text).toContain('<action type="tool" id="a" mode="async">');
+      expect(text).toContain('<action_result id="a" name="weather" status="completed">\n3\n');
+      // Why a call of its own did not run.
+      expect(text.match(/no such tool/g)).toHaveLength(2);
+    },
+  );
+
+  test('shows a call whose tool was of an earlier message only', () => {
+    const done: ActionReport = { id: 'c', ordinal: 0, name: 'look', status: 'completed', ms: 3, output: 'a tree' };
+    const earlier: ChatTurn = {
+      user: 'before',
+      generations: [{ text: '', calls: [{ ...call, arguments: '{"x":1}' }], results: [done] }],
+      answer: 'A tree.',
+    };
+    const request = requestOf({ resolved: bare('tool_calls'), history: [earlier] });
+    expect(request.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+    expect(request.messages[2]?.content).toBe(
+      '<action type="tool" id="c" mode="async">\n{"name":"look","parameters":{"x":1}}\n</action>',
+    );
+    expect(request.messages[3]?.content).toContain('a tree');
   });
 });
 
