@@ -7,6 +7,7 @@ import { EngineError } from '../domain/errors.ts';
 import { json } from '../domain/event-schemas.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
+import { contentParts } from './content-parts.ts';
 import { historyBody } from './history-body.ts';
 import { choiceNames, memberNames, valueAt } from './member-names.ts';
 import { SCOPES } from './operations.ts';
@@ -47,45 +48,6 @@ export const createSessionBody = z.strictObject({
 });
 
 const message = z.string().regex(/\S/, 'a message must not be empty');
-
-const fileSource = {
-  media_type: z.string().max(160).optional().meta({ description: 'Default: what the bytes show' }),
-  data: z.string().optional().meta({ description: 'The bytes in base64' }),
-  artifact: z.string().max(64).optional().meta({ description: 'Id of an artifact of the session, instead of `data`' }),
-};
-const fileName = z
-  .string()
-  .regex(/^[^\p{Cc}/\\]+$/u, 'a name has no control characters, "/" or "\\"')
-  .max(limits.fileNameChars);
-
-/** The content of a message as parts (C2). */
-const contentParts = z
-  .array(
-    z
-      .discriminatedUnion('type', [
-        z.strictObject({
-          type: z.literal('text').meta({ description: 'Text' }),
-          text: z.string().meta({ description: 'The text' }),
-        }),
-        z.strictObject({
-          type: z.literal('image').meta({ description: 'PNG, JPEG, GIF or WebP' }),
-          name: fileName.optional().meta({ description: 'Shown to the model' }),
-          ...fileSource,
-        }),
-        z.strictObject({
-          type: z.literal('file').meta({ description: 'Any file' }),
-          name: fileName.meta({ description: 'Shown to the model' }),
-          ...fileSource,
-        }),
-      ])
-      .refine((part) => part.type === 'text' || (part.data === undefined) !== (part.artifact === undefined), {
-        error: 'expected exactly one of "data" and "artifact"',
-      }),
-  )
-  .min(1)
-  .max(limits.messageParts);
-
-export const messageParts = z.strictObject({ content: contentParts });
 
 export const messageBody = z
   .strictObject({

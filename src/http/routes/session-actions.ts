@@ -8,6 +8,7 @@ import { admitContent } from '../../policies/message-content.ts';
 import type { GivenPart } from '../../policies/message-content.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
+import { messageParts } from '../content-parts.ts';
 import { idempotencyKey } from '../headers.ts';
 import { withChunks } from '../original/chunks.ts';
 import { accepts, sessionOperation, readHeader } from '../openapi/describe.ts';
@@ -18,16 +19,7 @@ import * as callsAnswers from '../responses/calls.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
-import {
-  approvalBody,
-  callBody,
-  cancelBody,
-  executeBody,
-  messageBody,
-  messageParts,
-  validate,
-  workflowBody,
-} from '../schemas.ts';
+import { approvalBody, callBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
 import { grantOf, requireScope } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
