@@ -2,7 +2,7 @@
  * The graph of a run: the meaning of names, the dependencies, and the detection of cycles.
  *
  * Owns the name tables and the sync barriers of a generation. Does not settle anything: it answers questions and links
- * nodes; `step.ts` decides what follows.
+ * nodes; its callers decide what follows.
  *
  * Invariants:
  *  1. Dependencies and barriers together never form a cycle: a dependency that would close one is rejected (S3), a

@@ -1,6 +1,6 @@
 /**
  * The scheduler's state of one run: its actions as a graph, the ready queue, the current generation, counters and
- * budgets. Data only; only `step.ts` writes it.
+ * budgets. Data only; only `step` and the files of its duties write it.
  *
  * Actions refer to each other directly. `snapshot` and `restore` convert them to plain JSON and back (J9).
  */

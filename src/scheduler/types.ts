@@ -115,6 +115,9 @@ export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'cancel_requested'; readonly reason: string; readonly only?: 'waiting' }
 );
 
+/** One kind of input. */
+export type Input<Type extends SchedulerInput['type']> = Extract<SchedulerInput, { type: Type }>;
+
 /** `timeout:KEY#ATTEMPT`, `retry:KEY#ATTEMPT`, `approval:KEY`, `client:KEY`, `budget`. Opaque to the engine. */
 export type TimerId = string;
 

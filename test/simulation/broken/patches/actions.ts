@@ -2,7 +2,6 @@
 import type { Patch } from '../patch.ts';
 
 const ATTEMPTS = 'src/engine/actions/attempts.ts';
-const STEP = 'src/scheduler/step.ts';
 
 export const ACTION_PATCHES: readonly Patch[] = [
   {
@@ -35,14 +34,14 @@ export const ACTION_PATCHES: readonly Patch[] = [
   },
   {
     name: 'an action that failed for the last time is also retried',
-    file: STEP,
+    file: 'src/scheduler/dispatch.ts',
     find: `error)) return settle(frame, node, { status: 'failed', error });\n  out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });`,
     replace: `error)) settle(frame, node, { status: 'failed', error });\n  out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });`,
     invariant: 'one end',
   },
   {
     name: 'one attempt too many',
-    file: STEP,
+    file: 'src/scheduler/dispatch.ts',
     find: `if (attempt >= attemptsAllowed(`,
     replace: `if (attempt > attemptsAllowed(`,
     invariant: 'within limits',
@@ -63,21 +62,21 @@ export const ACTION_PATCHES: readonly Patch[] = [
   },
   {
     name: 'a request for approval never expires',
-    file: STEP,
+    file: 'src/scheduler/prepare.ts',
     find: `frame.out.push({ type: 'set_timer', timer: \`approval:\${node.key}\`, delayMs: limits.approvalExpiryMs });`,
     replace: ``,
     invariant: 'everything ends',
   },
   {
     name: 'a denied action runs, unless the person gives a reason',
-    file: STEP,
+    file: 'src/scheduler/waiting.ts',
     find: `if (approved) {`,
     replace: `if (approved || note === null) {`,
     invariant: 'approved first',
   },
   {
     name: 'an action whose request has expired runs',
-    file: STEP,
+    file: 'src/scheduler/waiting.ts',
     find: `deny(frame, node, \`Action "\${node.id}" was not approved in time\`);`,
     replace: `lookup(frame, node);`,
     invariant: 'approved first',

@@ -1,28 +1,27 @@
 /** Mistakes in decisions: order, limits, and the end of a generation. */
 import type { Patch } from '../patch.ts';
 
-const STEP = 'src/scheduler/step.ts';
 const READY = 'src/scheduler/ready.ts';
 const GRAPH = 'src/scheduler/graph.ts';
 
 export const SCHEDULER_PATCHES: readonly Patch[] = [
   {
     name: 'a failed dependency counts as satisfied',
-    file: STEP,
+    file: 'src/scheduler/settle.ts',
     find: `return node.declaration.onError === 'skip';`,
     replace: `return node.declaration.onError !== 'retry';`,
     invariant: 'order',
   },
   {
     name: 'a dependency that was skipped counts as satisfied',
-    file: STEP,
+    file: 'src/scheduler/settle.ts',
     find: `return settlement.reason === 'condition';`,
     replace: `return true;`,
     invariant: 'order',
   },
   {
     name: 'one of several dependencies is enough',
-    file: STEP,
+    file: 'src/scheduler/prepare.ts',
     find: `if (node.unmet > 0 && (waitForAll || node.successes === 0)) return;`,
     replace: `if (node.unmet > 0 && node.successes === 0) return;`,
     invariant: 'order',
@@ -50,7 +49,7 @@ export const SCHEDULER_PATCHES: readonly Patch[] = [
   },
   {
     name: 'a slot is not released after a failed attempt',
-    file: STEP,
+    file: 'src/scheduler/dispatch.ts',
     find: `  releaseReservation(state, node);\n  release(state, node);\n  setStage(state, node, 'retrying');`,
     replace: `  releaseReservation(state, node);\n  setStage(state, node, 'retrying');`,
     invariant: 'everything ends',
@@ -64,21 +63,21 @@ export const SCHEDULER_PATCHES: readonly Patch[] = [
   },
   {
     name: 'one action too many',
-    file: STEP,
+    file: 'src/scheduler/declare.ts',
     find: `if (taken >= maxActions) {`,
     replace: `if (taken > maxActions) {`,
     invariant: 'within limits',
   },
   {
     name: 'one iteration too many',
-    file: STEP,
+    file: 'src/scheduler/loop.ts',
     find: `if (maxIterations > 0 && iteration > maxIterations) exceed(`,
     replace: `if (maxIterations > 0 && iteration > maxIterations + 1) exceed(`,
     invariant: 'within limits',
   },
   {
     name: 'generations do not count as model calls',
-    file: STEP,
+    file: 'src/scheduler/loop.ts',
     find: `if (state.policy.source === 'model') state.modelCalls += 1;`,
     replace: ``,
     invariant: 'within limits',
@@ -92,14 +91,14 @@ export const SCHEDULER_PATCHES: readonly Patch[] = [
   },
   {
     name: 'actions that wait for a generation start when it was cut off at its length',
-    file: STEP,
+    file: 'src/scheduler/loop.ts',
     find: `if (finish === 'length') cancel(frame, node, 'generation_length');\n      else if`,
     replace: `if`,
     invariant: 'nothing after the end',
   },
   {
     name: 'references do not count as dependencies',
-    file: 'src/scheduler/step.ts',
+    file: 'src/scheduler/declare.ts',
     find: `bound.push([name, producer]);\n    dependOn(producer);`,
     replace: `bound.push([name, producer]);`,
     invariant: 'order',

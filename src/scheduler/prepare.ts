@@ -1,0 +1,96 @@
+/** The way of an action from its dependencies to its start: condition, approval, earlier outcome, slot or client (S2-S4). */
+import { limits } from '../domain/limits.ts';
+import { clientTimeoutOf } from './attempts.ts';
+import { enqueue } from './ready.ts';
+import { setStage, settle } from './settle.ts';
+import type { ActionNode, RunState } from './state.ts';
+import type { StepFrame } from './step-frame.ts';
+import type { Input } from './types.ts';
+
+/** Advances a waiting action if nothing blocks it any more (S2, S3, S4). */
+export function consider(frame: StepFrame, node: ActionNode): void {
+  if (node.stage !== 'waiting') return;
+  const { waitForAll } = node.declaration;
+  if (node.doomedBy !== null) {
+    const hopeless = waitForAll || (node.unmet === 0 && node.successes + node.nulls === 0);
+    if (hopeless && (waitForAll || node.unresolved.length === 0)) {
+      return settle(frame, node, { status: 'skipped', reason: 'dependency', because: node.doomedBy.id });
+    }
+  }
+  if (node.unresolved.length > 0 || node.barred !== 'open') return;
+  if (node.unmet > 0 && (waitForAll || node.successes === 0)) return;
+  if (node.declaration.when === null) return prepare(frame, node);
+  setStage(frame.state, node, 'evaluating');
+  frame.out.push({ type: 'evaluate', key: node.key });
+}
+
+export function conditionEvaluated(frame: StepFrame, { key, result }: Input<'condition_evaluated'>): void {
+  const node = frame.state.byKey.get(key);
+  if (node?.stage !== 'evaluating') return;
+  if (!result.ok) {
+    const error = { code: 'condition_error', message: result.message, retryable: false };
+    settle(frame, node, { status: 'failed', error });
+  } else if (result.value) prepare(frame, node);
+  else settle(frame, node, { status: 'skipped', reason: 'condition', because: null });
+}
+
+/** Its dependencies are met: holds it until its generation has ended (S14), asks for approval (J8), or continues. */
+export function prepare(frame: StepFrame, node: ActionNode): void {
+  const { state } = frame;
+  const { generation } = state;
+  if (
+    node.policy.dispatch === 'after_generation' &&
+    generation?.streaming === true &&
+    generation.iteration === node.iteration
+  ) {
+    return setStage(state, node, 'held');
+  }
+  if (!node.policy.needsApproval) return lookup(frame, node);
+  askApproval(frame, node);
+}
+
+function askApproval(frame: StepFrame, node: ActionNode): void {
+  setStage(frame.state, node, 'asking');
+  frame.out.push({ type: 'ask_approval', key: node.key });
+  frame.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
+}
+
+/**
+ * Nothing blocks it any more: first looks up whether an earlier outcome can be reused. This needs no slot, so a hit
+ * completes at once, however busy the run is (P6).
+ */
+export function lookup(frame: StepFrame, node: ActionNode): void {
+  if (node.policy.reuse !== true) return proceed(frame, node);
+  setStage(frame.state, node, 'recalling');
+  frame.out.push({ type: 'lookup', key: node.key });
+}
+
+export function recalled(frame: StepFrame, { key, found }: Input<'recalled'>): void {
+  const node = frame.state.byKey.get(key);
+  if (node?.stage !== 'recalling') return;
+  if (found === 'nothing') proceed(frame, node);
+  else if (found === 'outcome') settle(frame, node, { status: 'completed' });
+  else settle(frame, node, { status: 'failed', error: found.error });
+}
+
+/** It may start: now, if the client executes it, or else when a slot is free. */
+function proceed(frame: StepFrame, node: ActionNode): void {
+  if (node.policy.byClient === true) callClient(frame, node);
+  else makeReady(frame.state, node);
+}
+
+/** It starts when a slot is free: the first time, or after a backoff. */
+export function makeReady(state: RunState, node: ActionNode): void {
+  setStage(state, node, 'ready');
+  enqueue(state, node);
+}
+
+/** Asks the engine to show the call to the client (C3). It needs no slot, and there is no other attempt. */
+function callClient(frame: StepFrame, node: ActionNode): void {
+  node.attempt += 1;
+  const { key, attempt } = node;
+  const timeoutMs = clientTimeoutOf(node.policy);
+  setStage(frame.state, node, 'calling');
+  frame.out.push({ type: 'call_client', key, attempt, timeoutMs });
+  frame.out.push({ type: 'set_timer', timer: `client:${key}`, delayMs: timeoutMs });
+}
