@@ -99,6 +99,23 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Calls of client tools are found without reading their run (C3).
     `CREATE INDEX IF NOT EXISTS client_calls ON events (run, iteration) WHERE type IN ('client_tool_called', 'client_tool_settled')`,
   ],
+  [
+    // Where the bytes of each file of a message are (C2): in rows of `blobs`, or in an object.
+    `CREATE TABLE message_files (
+       id INTEGER PRIMARY KEY,
+       sha256 TEXT NOT NULL,
+       size INTEGER NOT NULL,
+       name TEXT,
+       media_type TEXT,
+       place TEXT NOT NULL,
+       state TEXT NOT NULL,
+       at INTEGER NOT NULL,
+       UNIQUE (sha256, place)
+     )`,
+    `CREATE INDEX unreferred_files ON message_files (at) WHERE state <> 'stored'`,
+    `INSERT INTO message_files (sha256, size, place, state, at)
+       SELECT sha256, SUM(LENGTH(bytes)), 'rows', 'stored', 0 FROM blobs GROUP BY sha256`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

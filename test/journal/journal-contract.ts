@@ -1,5 +1,5 @@
 /** The contract of every database behind the journal: runs on node:sqlite and on a real Durable Object. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -326,6 +326,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       db.exec(`DROP TABLE prompts`);
       db.exec(`DROP TABLE seeded`);
       db.exec(`DROP TABLE blobs`);
+      db.exec(`DROP TABLE message_files`);
       db.exec(`ALTER TABLE runs DROP COLUMN open`);
       db.exec(`UPDATE schema_version SET version = 1`);
       const next = new Journal(db);
@@ -372,6 +373,90 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(seeded.latestTurns(0, Infinity).turns).toEqual([]);
       expect(seeded.latestTurns(200, 10).turns).toEqual([]);
     }));
+
+  describe('files of messages (C2)', () => {
+    const about = { name: 'a.bin', mediaType: 'application/octet-stream' };
+    const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 31) % 251);
+
+    test('C2: a file of several rows comes back with the same bytes, across instances too', () =>
+      withDb(async (db) => {
+        const bytes = pattern(2 * limits.rowBytes + 7);
+        const journal = newJournal(db, RECORD);
+        journal.blobs.put('a', bytes, about);
+        journal.blobs.put('b', pattern(1));
+        await journal.sync();
+        const { blobs } = new Journal(db);
+        const read = blobs.get('a');
+        expect(read).toBeInstanceOf(Uint8Array);
+        expect(Buffer.from(read ?? []).equals(Buffer.from(bytes))).toBe(true);
+        expect(db.exec(`SELECT COUNT(*) AS n FROM blobs WHERE sha256 = 'a'`)).toEqual([{ n: 3 }]);
+        expect([...blobs.files()]).toEqual([
+          { sha256: 'a', sizeBytes: bytes.length, ...about, place: 'rows' },
+          { sha256: 'b', sizeBytes: 1, name: null, mediaType: null, place: 'rows' },
+        ]);
+        expect([blobs.get('c'), blobs.file('c'), blobs.has('c')]).toEqual([null, null, false]);
+      }));
+
+    test('C2: the same hash twice is stored once, with the first name', () =>
+      withDb((db) => {
+        const { blobs } = newJournal(db, RECORD);
+        blobs.put('a', pattern(10), about);
+        blobs.put('a', pattern(10), { ...about, name: 'b.bin' });
+        expect(db.exec(`SELECT COUNT(*) AS n FROM blobs`)).toEqual([{ n: 1 }]);
+        expect([...blobs.files()].map(({ name }) => name)).toEqual(['a.bin']);
+      }));
+
+    test('C2: an object is announced, then a message has it', () =>
+      withDb((db) => {
+        const { blobs } = newJournal(db, RECORD);
+        expect([blobs.oldestUnreferred, blobs.unreferred(Infinity), blobs.objectBytes]).toEqual([null, [], 0]);
+        expect(() => blobs.refer('a')).toThrow('was not announced');
+        blobs.announce('a', 10, about, 5);
+        blobs.announce('b', 20, about, 6);
+        expect([blobs.has('a'), blobs.oldestUnreferred, blobs.objectBytes]).toEqual([false, 5, 30]);
+        expect([blobs.unreferred(4), blobs.unreferred(5), blobs.unreferred(6)]).toEqual([[], ['a'], ['a', 'b']]);
+        blobs.announce('a', 10, about, 7);
+        expect(blobs.unreferred(6)).toEqual(['b']);
+        blobs.refer('a');
+        expect(new Journal(db).blobs.file('a')).toEqual({ sha256: 'a', sizeBytes: 10, ...about, place: 'object' });
+        expect([blobs.unreferred(9), blobs.get('a')]).toEqual([['b'], null]);
+        blobs.refer('a');
+      }));
+
+    test('C2: an object without a message is collected; a file stored in rows meanwhile remains', () =>
+      withDb((db) => {
+        const { blobs } = newJournal(db, RECORD);
+        blobs.announce('a', 10, about, 5);
+        blobs.collect('a');
+        expect(blobs.isCollecting('a')).toBe(true);
+        expect(() => blobs.refer('a')).toThrow('was not announced');
+        blobs.put('a', pattern(10), about);
+        // A host that ended meanwhile: the next one deletes the object again.
+        expect(new Journal(db).blobs.unreferred(5)).toEqual(['a']);
+        blobs.collected('a');
+        expect([blobs.isCollecting('a'), blobs.unreferred(5), blobs.objectBytes]).toEqual([false, [], 0]);
+        expect(blobs.file('a')?.place).toBe('rows');
+        expect(blobs.get('a')).toEqual(pattern(10));
+        blobs.announce('b', 10, about, 5);
+        blobs.refer('b');
+        blobs.collect('b');
+        blobs.collected('b');
+        expect(blobs.has('b')).toBe(true);
+      }));
+
+    test('C2: files of an earlier version are still there', () =>
+      withDb((db) => {
+        const journal = newJournal(db, RECORD);
+        journal.blobs.put('a', pattern(limits.rowBytes + 1));
+        const version = Number(db.exec(`SELECT version FROM schema_version`)[0]?.['version']);
+        db.exec(`DROP TABLE message_files`);
+        db.exec(`UPDATE schema_version SET version = ?`, version - 1);
+        const { blobs } = new Journal(db);
+        expect(blobs.file('a')).toMatchObject({ sizeBytes: limits.rowBytes + 1, place: 'rows', name: null });
+        blobs.put('a', pattern(limits.rowBytes + 1));
+        expect(blobs.get('a')).toHaveLength(limits.rowBytes + 1);
+      }));
+  });
 
   test('[C1] a session exists with its history, or not at all', () =>
     withDb(async (db) => {

@@ -484,7 +484,8 @@ describe('the schema', () => {
     for (const status of ['queued', 'running', 'queued', 'queued'] as const) journal.runs.create({}, 1, status);
     journal.runs.end(3, 'waiting', 2, true);
     journal.runs.end(4, 'completed', 2, false);
-    for (const table of ['inputs', 'feeds', 'prompts', 'seeded', 'blobs']) sql.exec(`DROP TABLE ${table}`);
+    for (const table of ['inputs', 'feeds', 'prompts', 'seeded', 'blobs', 'message_files'])
+      sql.exec(`DROP TABLE ${table}`);
     sql.exec(`ALTER TABLE runs DROP COLUMN open`);
     sql.exec(`UPDATE schema_version SET version = 2`);
     expect(new Journal(sql).runs.open().map(({ run }) => run)).toEqual([1, 2, 3]);
