@@ -21,13 +21,23 @@ export class Terminal {
     this.#lines = this.#input[Symbol.asyncIterator]();
   }
 
+  /** The next line of piped input; of a person, only a line that is typed after the question. */
   readonly ask: Ask = async (text) => {
+    if (process.stdin.isTTY !== true) return await this.#askPipe(text);
     if (!this.#isOpen) return null;
     // `question` does not settle if the input ends meanwhile.
     const answer = await Promise.race([this.#input.question(text).catch(() => null), this.#closed.promise]);
     echo(answer);
     return answer;
   };
+
+  async #askPipe(text: string): Promise<string | null> {
+    process.stdout.write(text);
+    const { value, done } = await this.#lines.next();
+    const answer = done === true ? null : value;
+    echo(answer);
+    return answer;
+  }
 
   /** Prompts for each line, until an empty one or the end of the input. */
   async *lines(): AsyncGenerator<string> {

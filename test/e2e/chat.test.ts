@@ -223,6 +223,11 @@ test('[C3] asks for the result of a client tool, and shows the run to its end', 
   expect(output).toContain('"exact": true');
 });
 
+test('[C3] a piped line that arrives before the question answers it', async () => {
+  const output = await chat(['assistant', '--tool', 'get_location'], [['', 'where am I\nGeneva\n']]);
+  expect(output).toContain('You are in Geneva');
+});
+
 test('[C3] joins a session and asks for the result that it waits for; the end of the input prints how to give it', async () => {
   const { session_id: session } = await ask<{ session_id: string }>('/agent/assistant/session', {});
   const run = await ask<{ status: string }>(`/agent/session/${session}/message`, {

@@ -49,6 +49,9 @@ export function readCall(words: string, data: string | null, agent: Agent): Step
   return null;
 }
 
+/** Tools with an example of their own. */
+const KNOWN: ReadonlySet<string> = new Set(['echo', 'calculator', 'web_fetch', 'text_stats', 'json_query']);
+
 export interface Ability {
   readonly what: string;
   /** A message that asks for it. */
@@ -63,7 +66,10 @@ export function abilities(agent: Agent, feeds: readonly string[]): Ability[] {
   const shell = capabilities.includes('shell');
   const writes = relics.filter(({ name }) => /\.(?:set|append|execute)$/.test(name));
   const reads = relics.filter(({ name }) => /\.(?:list|tail|query|get)$/.test(name));
+  // Tools that come with a message are the last ones.
+  const other = agent.tools.findLast(({ name }) => !KNOWN.has(name));
   const candidates: (readonly [what: string, example: string | false])[] = [
+    ...(other === undefined ? [] : [['use a tool', `use ${exampleOf(other)}`] as const]),
     ...agents.slice(0, 1).map((name) => {
       const asks = ['6 * 7', '2 ^ 10', '100 / 8'].map((sum) => `ask ${name} to calculate ${sum}`);
       return ['ask other agents', asks.join('; ')] as const;

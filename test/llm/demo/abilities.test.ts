@@ -65,6 +65,17 @@ test('[L3] a feed is shown by its id', () => {
   expect(demoText({ messages, agent: summaryOf('system_monitor') })).toContain('${system}');
 });
 
+test('[C3] the help text suggests a tool that came with the message, and the suggestion calls it', () => {
+  const parameters = { type: 'object', properties: { exact: { type: 'integer' } }, required: ['exact'] };
+  const own = summaryOf('assistant');
+  const agent = { ...own, tools: [...own.tools, { name: 'locate', summary: 'Finds the place.', parameters }] };
+  const texts = ['hello', 'use locate {"exact":2}'].map((user) =>
+    demoText({ messages: buildMessages({ system: '', history: [], current: { user, generations: [] } }), agent }),
+  );
+  expect(texts[0]).toContain('\n- use locate {"exact":2}\n');
+  expect(texts[1]).toContain('{"name":"locate","parameters":{"exact":2}');
+});
+
 describe('[L3] the suggestions of the help text', () => {
   test.each(['research_orchestrator', 'analyst', 'notes_keeper', 'archivist'])('work with %s', (name) => {
     const { text } = ask(name, 'hello');
