@@ -7,6 +7,7 @@ import type {
   AttemptScript,
   DecisionScript,
   Fault,
+  FileScript,
   GenerationScript,
   History,
   Item,
@@ -97,6 +98,7 @@ const message: fc.Arbitrary<MessageScript> = fc.record({
   at: moment,
   ifBusy: mostly<MessageScript['ifBusy']>('queue', 'reject'),
   repeats: mostly(false, true),
+  files: fc.constant([]),
   generations: fc.array(generation, { minLength: 1, maxLength: 3 }),
 });
 
@@ -272,9 +274,39 @@ function byClient(script: GenerationScript, replaced: Target): GenerationScript 
   return { ...script, items };
 }
 
+const file: fc.Arbitrary<FileScript> = fc.record({
+  form: fc.oneof(
+    { weight: 10, arbitrary: fc.constant('image' as const) },
+    { weight: 6, arbitrary: fc.constant('text' as const) },
+    { weight: 4, arbitrary: fc.constant('artifact' as const) },
+    { weight: 1, arbitrary: fc.constantFrom<FileScript['form']>('large', 'false_type', 'unknown_artifact') },
+  ),
+  // Messages share files.
+  body: fc.constantFrom(0, 0, 1, 1, 2, 3),
+});
+
+/** Messages with files. What is generated before stays the same for a seed. */
+const withFiles: fc.Arbitrary<History> = fc
+  .tuple(
+    withClients,
+    fc.array(
+      fc.oneof(
+        { weight: 1, arbitrary: fc.constant([]) },
+        { weight: 1, arbitrary: fc.array(file, { minLength: 1, maxLength: 3 }) },
+      ),
+      { minLength: 6, maxLength: 6 },
+    ),
+  )
+  .map(([history, files]) => ({
+    ...history,
+    messages: history.messages.map((sent, index) =>
+      sent.type === 'message' ? { ...sent, files: files[index] ?? [] } : sent,
+    ),
+  }));
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withClients, { seed, numRuns: 1 });
+  const [history] = fc.sample(withFiles, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

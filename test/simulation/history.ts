@@ -85,6 +85,19 @@ export interface GenerationScript {
   readonly reportsUsage: boolean;
 }
 
+/**
+ * How a client gives a file of a message: an image or a text as base64, or an artifact of the session, if it knows one.
+ * The others are refused: too large, of another type than the stated one, or an artifact that does not exist.
+ */
+export const FILE_FORMS = ['image', 'text', 'artifact', 'large', 'false_type', 'unknown_artifact'] as const;
+
+/** A file of a message. */
+export interface FileScript {
+  readonly form: (typeof FILE_FORMS)[number];
+  /** Files with the same form and number have the same bytes. */
+  readonly body: number;
+}
+
 /** A message, or posted protocol text: then the first generation is the text. */
 export interface MessageScript {
   readonly type: 'message' | 'text';
@@ -92,6 +105,8 @@ export interface MessageScript {
   readonly ifBusy: 'queue' | 'reject';
   /** The client sends it again, with the same idempotency key, even if it was accepted. */
   readonly repeats: boolean;
+  /** Posted text has none. */
+  readonly files: readonly FileScript[];
   readonly generations: readonly GenerationScript[];
 }
 

@@ -1,6 +1,15 @@
 /** What a world has seen of one history. The invariants read nothing else. */
+import type { FilePart } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { History } from './history.ts';
+
+/** Hashes of files. */
+export interface StoredFiles {
+  /** In stored messages. */
+  readonly references: readonly string[];
+  /** `hash`: of the stored bytes. */
+  readonly files: readonly { readonly name: string; readonly hash: string }[];
+}
 
 /** An observed fact, in order. `at`: milliseconds of the world's clock. */
 export type Fact = { readonly at: number } & (
@@ -14,6 +23,10 @@ export type Fact = { readonly at: number } & (
       readonly code: string;
       readonly queued?: number;
     }
+  /** The files of a message were admitted; it was sent to the session. */
+  | { readonly type: 'message_sent'; readonly message: number; readonly files: readonly FilePart[] }
+  /** The files on disk at this moment. */
+  | ({ readonly type: 'files_stored' } & StoredFiles)
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
   | { readonly type: 'deleted' }
   | { readonly type: 'approval_seen'; readonly approval: string }
@@ -43,15 +56,20 @@ export type Fact = { readonly at: number } & (
       /** The messages that the request shows, in order (seeded.ts); absent if that is unknown. */
       readonly marks?: readonly string[];
     }
-  /** The images of a model call: the messages and results with images that it shows, their markers, and what is attached, in order. */
+  /** The files of a model call: the messages and results that it shows, the markers of their files, and what is attached, in order. */
   | {
-      readonly type: 'images_shown';
+      readonly type: 'files_shown';
       readonly message: number;
       readonly call: number;
+      /** Numbers of the messages. */
+      readonly messages: readonly number[];
+      /** How many results with an image. */
       readonly results: number;
-      readonly markers: readonly { readonly name: string; readonly artifact: string }[];
-      /** `bytes`: null if they could not be read. */
-      readonly attached: readonly { readonly name: string; readonly bytes: string | null }[];
+      readonly markers: readonly ShownMarker[];
+      /** `hash`: of the bytes; null if they could not be read. */
+      readonly attached: readonly { readonly name: string; readonly hash: string | null }[];
+      /** Files that are shown as text. `hash`: of the text. */
+      readonly texts: readonly { readonly name: string; readonly hash: string }[];
       /** Whether the base64 of an image is in the text. */
       readonly isRaw: boolean;
     }
@@ -75,6 +93,15 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
   | { readonly type: 'work_failed'; readonly message: string }
 );
+
+/** `artifact`: empty for a file of a message. */
+export interface ShownMarker {
+  readonly type: string;
+  readonly name: string;
+  readonly mediaType: string;
+  readonly size: number;
+  readonly artifact: string;
+}
 
 /** The frames that one reader got, over all of its connections. */
 export interface ReaderLog {

@@ -3,8 +3,12 @@ import { limits } from '../../src/domain/limits.ts';
 
 Object.assign(limits, {
   approvalExpiryMs: 30_000,
+  attachedTextsPerRequest: 3,
+  attachmentsPerRequest: 6,
   clientToolMs: 30_000,
   inlineBytes: 400,
+  messageFileBytes: 4_000,
+  messagePartBytes: 2_000,
   pageRows: 7,
   queuedMessages: 2,
   readerPageBytes: 1_500,

@@ -43,6 +43,8 @@ const USUAL_OTHERS = {
   at: 0,
   ifBusy: 'queue',
   repeats: false,
+  form: 'image',
+  body: 0,
   words: 1,
   final: true,
   afterMs: 0,

@@ -3,6 +3,7 @@ import type { Observation } from '../observation.ts';
 import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
 import { everythingEnds } from './everything-ends.ts';
+import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
 import { historyFirst } from './history-first.ts';
 import type { Invariant, Violation } from './invariant.ts';
@@ -31,6 +32,7 @@ export const INVARIANTS: readonly Invariant[] = [
   approvedFirst,
   settledOnce,
   withinLimits,
+  filesStored,
   imagesShown,
   parkedIsFree,
   sameReplay,

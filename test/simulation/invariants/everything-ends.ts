@@ -1,5 +1,6 @@
 import { limits } from '../../../src/domain/limits.ts';
 import type { Observation } from '../observation.ts';
+import { refusalsOf } from '../world/files.ts';
 import { factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
@@ -52,7 +53,8 @@ function* refusedWithoutReason(seen: Observation): Generator<string> {
       (code === 'run_in_progress' && messages[message]?.ifBusy === 'reject' && messages.length > 1) ||
       (code === 'queue_full' && messages.length > limits.queuedMessages) ||
       (code === 'session_full' && faults.some(({ type }) => type === 'full_disk')) ||
-      (code === 'unknown_session' && seen.isDeleted);
+      (code === 'unknown_session' && seen.isDeleted) ||
+      refusalsOf(messages[message]?.files ?? []).has(code);
     if (!isReason) yield `message ${message} was refused with ${code}`;
   }
 }

@@ -16,7 +16,7 @@ export interface Violation {
   readonly what: string;
 }
 
-type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
+export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
 
 export function factsOf<T extends Fact['type']>({ facts }: Observation, type: T): FactOf<T>[] {
   return facts.filter((fact): fact is FactOf<T> => fact.type === type);

@@ -3,6 +3,7 @@ import type {
   ActionScript,
   AgentSettings,
   AttemptScript,
+  FileScript,
   GenerationScript,
   History,
   MessageScript,
@@ -72,10 +73,11 @@ function seededLines(seeded: History['seeded']): string[] {
   return [`  The session begins with a history: ${texts.join(', ')}.`];
 }
 
-function messageLines({ type, at, ifBusy, repeats, generations }: MessageScript, message: number): string[] {
+function messageLines({ type, at, ifBusy, repeats, files, generations }: MessageScript, message: number): string[] {
   const what = type === 'message' ? `sends message ${message}` : `posts the text of message ${message}`;
   const details = [
     ...(ifBusy === 'reject' && type === 'message' ? ['to be rejected if the session is busy'] : []),
+    ...(files.length > 0 && type === 'message' ? [`with ${files.map(fileText).join(', ')}`] : []),
     ...(repeats && type === 'message' ? ['twice with the same idempotency key'] : []),
   ];
   return [
@@ -85,6 +87,11 @@ function messageLines({ type, at, ifBusy, repeats, generations }: MessageScript,
       return generationLines(script, message, generation, isPosted);
     }),
   ];
+}
+
+/** `image 1` */
+function fileText({ form, body }: FileScript): string {
+  return `${form.replace('_', ' ')} ${body}`;
 }
 
 function generationLines(script: GenerationScript, message: number, generation: number, isPosted: boolean): string[] {

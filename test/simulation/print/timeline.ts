@@ -67,8 +67,12 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `  ${eventText(fact.event, hasRuns)}${fact.isDurable ? '' : '  (not durable)'}`;
     case 'model_called':
       return `the model is called for message ${fact.message}, generation ${fact.call}`;
-    case 'images_shown':
-      return `the model sees ${counted(fact.attached.length, 'image')} of ${counted(fact.results, 'result')}`;
+    case 'message_sent':
+      return `message ${fact.message} is sent with ${counted(fact.files.length, 'file')}`;
+    case 'files_stored':
+      return `${counted(fact.files.length, 'file')} on disk, for ${counted(fact.references.length, 'reference')}`;
+    case 'files_shown':
+      return `the model sees ${counted(fact.attached.length, 'image')} and ${counted(fact.texts.length, 'text')} for ${counted(fact.markers.length, 'marker')}`;
     case 'stored':
       return `${fact.exists ? 'the session' : 'no session'} is on disk, with ${counted(fact.messages, 'message')} of its history`;
     case 'generation_delivered':

@@ -6,9 +6,12 @@ import type { CallResult } from '../../../src/engine/session/session-calls.ts';
 import { scriptOf, textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import { DiskFailure, HostGone } from './life.ts';
-import type { MessageContent } from '../../../src/domain/content.ts';
+import { filesOfContent } from '../../../src/domain/content.ts';
+import type { Session } from '../../../src/engine/session/session.ts';
+import { admitContent } from '../../../src/policies/message-content.ts';
+import type { AdmittedContent, GivenPart } from '../../../src/policies/message-content.ts';
+import { givenPart } from './files.ts';
 import { markOf } from './model.ts';
-import { imageOf } from './targets.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
@@ -19,21 +22,14 @@ const APPROVE: DecisionScript = { afterMs: 50, approved: true, times: 1 };
 /** The host was lost during the request. */
 const LOST = Symbol('lost');
 
-/** Every second message has an image. Its hash stands for its bytes. */
-function contentOf(message: number): MessageContent {
-  const text = `${markOf(message)} please`;
-  if (message % 2 === 0) return text;
-  const { name, bytes: sha256 } = imageOf(`m${message}`);
-  return [
-    { type: 'image', name, media_type: 'image/png', size: sha256.length, sha256 },
-    { type: 'text', text },
-  ];
-}
+const NO_FILES: AdmittedContent['files'] = new Map();
 
 export class Clients {
   readonly #stage: Stage;
   readonly #host: () => Host | null;
   readonly #seen = new Set<string>();
+  /** The parts of messages, which are the same when a message is sent again. */
+  readonly #parts = new Map<number, readonly GivenPart[]>();
   /** Requests without an answer. */
   open = 0;
 
@@ -47,19 +43,20 @@ export class Clients {
     if (script.repeats && script.type === 'message') await this.#post(index, script);
   }
 
-  async #post(index: number, { type, ifBusy, generations }: MessageScript): Promise<void> {
+  async #post(index: number, script: MessageScript): Promise<void> {
+    const { type, ifBusy, files, generations } = script;
     const answer = await this.#request(async ({ session }) => {
       if (type === 'message') {
         return await session.message({
-          content: contentOf(index),
+          ...(await this.#admit(session, index, script)),
           ifBusy,
           tokens: false,
           idempotencyKey: `key-${index}`,
         });
       }
-      const [script] = generations;
-      const text = `<thought>${markOf(index)}</thought>\n${script === undefined ? '' : textOf(index, 0, script)}`;
-      return await session.execute(pieces(text, script?.pieceChars ?? 1_000), text);
+      const [first] = generations;
+      const text = `<thought>${markOf(index)}</thought>\n${first === undefined ? '' : textOf(index, 0, first)}`;
+      return await session.execute(pieces(text, first?.pieceChars ?? 1_000), text);
     }, type === 'message');
     if (answer === LOST) return;
     const isError = answer instanceof EngineError;
@@ -70,6 +67,20 @@ export class Clients {
       code: isError ? answer.code : 'accepted',
       ...(isError ? {} : { queued: this.#queuedUpTo(answer.run) }),
     });
+    if (files.length > 0) this.#stage.noteFiles();
+  }
+
+  /** As the route does. Its text follows its first file. */
+  async #admit(session: Session, index: number, { files }: MessageScript): Promise<AdmittedContent> {
+    const text = `${markOf(index)} please`;
+    if (files.length === 0) return { content: text, files: NO_FILES };
+    const artifact = this.#stage.artifacts.at(-1) ?? null;
+    const parts = this.#parts.get(index) ?? files.map((file, place) => givenPart(index, place, file, artifact));
+    this.#parts.set(index, parts);
+    const given: readonly GivenPart[] = parts.toSpliced(1, 0, { type: 'text', text });
+    const admitted = await admitContent(given, (id) => session.read().artifact(id));
+    this.#stage.note({ type: 'message_sent', message: index, files: filesOfContent(admitted.content) });
+    return admitted;
   }
 
   #queuedUpTo(run: number): number {

@@ -5,6 +5,7 @@ import '../../../src/catalog/schema/feed.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Logger } from '../../../src/domain/log.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import { incarnationIn } from '../../../src/domain/session.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
@@ -14,8 +15,9 @@ import { Session } from '../../../src/engine/session/session.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
 import { eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
+import { filesOfOutput } from '../../../src/journal/artifacts.ts';
 import { Journal } from '../../../src/journal/journal.ts';
-import { runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
+import { artifactIdOf, runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
@@ -72,13 +74,6 @@ export class Host {
       fetch: () => Promise.reject(new Error('this world has no network')),
       readHtml: () => Promise.reject(new Error('this world has no pages')),
       runner: targets.runner(life),
-      blobs: {
-        get: async (sha256) => {
-          life.enter();
-          await life.wait(0);
-          return new TextEncoder().encode(sha256);
-        },
-      },
       children: targets.children(life),
       sharedFeeds: null,
       pin: () => Promise.resolve(null),
@@ -114,6 +109,9 @@ export class Host {
         if (event.seq === null) continue;
         if (event.run_id !== runIdOf(stage.identity, runNumberOf(event.run_id))) {
           stage.note({ type: 'earlier_answer', key: event.run_id });
+        }
+        if (event.type === 'action_completed' && filesOfOutput(event.data.output).length > 0) {
+          stage.artifacts.push(artifactIdOf(incarnationIn(event.run_id), event.seq, 1));
         }
         if (event.type === 'client_tool_called') stage.callShown(event.data.call_id, event.action_id);
         stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });

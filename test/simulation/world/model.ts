@@ -3,8 +3,10 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
+import type { ShownMarker } from '../observation.ts';
 import { textOf } from '../script.ts';
 import { marksIn } from '../seeded.ts';
+import { bytesOf, hashOf } from './files.ts';
 import { HostGone } from './life.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
@@ -26,7 +28,8 @@ export function markedIn(text: string): number | null {
   return last === undefined ? null : Number(last);
 }
 
-const MARKER = /\[image "([^"]*)", image\/png, \d+ bytes(?:, artifact (\w+))?\]/g;
+const MARKER = /\[(image|file) "([^"]*)", ([\w/]+), (\d+) bytes(?:, artifact (\w+))?\]/g;
+const FILE_TEXT = /<attached_file name="([^"]*)" type="text\/plain">\n([^<]*)\n<\/attached_file>/g;
 
 export class ScriptedModel {
   readonly #stage: Stage;
@@ -50,7 +53,7 @@ export class ScriptedModel {
     this.#calls.set(message, call + 1);
     const marks = marksIn(messages.map(({ content }) => content).join('\n'));
     this.#stage.note({ type: 'model_called', message, call, marks });
-    await this.#noteImages(message, call, messages);
+    await this.#noteFiles(message, call, messages);
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
     const text = textOf(message, call, script);
     for (let at = 0; at < text.length; at += script.pieceChars) {
@@ -68,22 +71,25 @@ export class ScriptedModel {
     yield { type: 'finish', reason: finish };
   }
 
-  async #noteImages(message: number, call: number, messages: readonly ChatMessage[]): Promise<void> {
+  async #noteFiles(message: number, call: number, messages: readonly ChatMessage[]): Promise<void> {
     const text = messages.map(({ content }) => content).join('\n');
-    const ofMessages = [...text.matchAll(/#m\d*[13579]# please/g)].length;
-    const results = ofMessages + [...text.matchAll(/ name="idempotent" status="completed"/g)].length;
-    const markers = Array.from(text.matchAll(MARKER), ([, name = '', artifact = '']) => ({ name, artifact }));
-    const attached: { name: string; bytes: string | null }[] = [];
+    const shown = Array.from(text.matchAll(/#m(\d+)# please/g), ([, number]) => Number(number));
+    const results = text.split(' name="idempotent" status="completed"').length - 1;
+    const markers = Array.from(text.matchAll(MARKER), markerOf);
+    const texts = Array.from(text.matchAll(FILE_TEXT), ([, name = '', body = '']) => ({
+      name,
+      hash: hashOf(bytesOf(body)),
+    }));
+    const attached: { name: string; hash: string | null }[] = [];
     for (const { name, read } of messages.flatMap(({ attachments = [] }) => attachments)) {
       const bytes = await read().catch((fault: unknown) => {
         if (fault instanceof HostGone) throw fault;
         return null;
       });
-      attached.push({ name, bytes: bytes === null ? null : new TextDecoder().decode(bytes) });
+      attached.push({ name, hash: bytes === null ? null : hashOf(bytes) });
     }
-    if (results === 0 && markers.length === 0 && attached.length === 0) return;
     const isRaw = text.includes(btoa('bytes of the image').slice(0, 20));
-    this.#stage.note({ type: 'images_shown', message, call, results, markers, attached, isRaw });
+    this.#stage.note({ type: 'files_shown', message, call, messages: shown, results, markers, attached, texts, isRaw });
   }
 
   /** @throws the signal's reason */
@@ -103,4 +109,8 @@ export class ScriptedModel {
     }
     await life.wait(0);
   }
+}
+
+function markerOf([, type = '', name = '', mediaType = '', size, artifact = '']: RegExpExecArray): ShownMarker {
+  return { type, name, mediaType, size: Number(size), artifact };
 }

@@ -4,6 +4,7 @@ import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
 import { Disk } from './disk.ts';
+import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
 
 type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
@@ -31,14 +32,19 @@ export class Stage {
   /** The history is over: no fault happens any more. */
   isCalm = false;
   nextApproval = 1;
+  /** Ids of the files in results that clients have seen. */
+  readonly artifacts: string[] = [];
   #incarnations = 0;
   /** Called when the alarm was set or lost. */
   alarmChanged = (): void => undefined;
   /** Called when a client sees a call. */
   callShown: (call: string, token: string) => void = () => undefined;
 
+  readonly #hasFiles: boolean;
+
   constructor(history: History) {
     this.history = history;
+    this.#hasFiles = history.messages.some(({ files }) => files.length > 0);
     this.time = new TimeQueue(history.order);
   }
 
@@ -75,6 +81,10 @@ export class Stage {
       return isThere ? Number(this.disk.exec(`SELECT COUNT(*) AS count FROM ${table}`, [], false)[0]?.['count']) : 0;
     };
     this.note({ type: 'stored', exists: rows('session') > 0, messages: rows('seeded') });
+  }
+
+  noteFiles(): void {
+    if (this.#hasFiles) this.note({ type: 'files_stored', ...storedFiles(this.disk) });
   }
 
   /** The time that hosts see, epoch milliseconds. */

@@ -9,12 +9,13 @@ import type { ActionCall, ActionContext } from '../../../src/executors/executor.
 import { RunnerError } from '../../../src/executors/runner/error.ts';
 import type { AttemptScript } from '../history.ts';
 import { placeOf, scriptOf } from '../script.ts';
+import { pngOf } from './files.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
-/** The image in the results of the tool `idempotent`. */
+/** The image in the results of the tool `idempotent`, as the characters of its bytes. */
 export function imageOf(token: string): { readonly name: string; readonly bytes: string } {
-  return { name: `${token}.png`, bytes: `bytes of the image of ${token}` };
+  return { name: `${token}.png`, bytes: pngOf(`bytes of the image of ${token}`) };
 }
 
 function outputOf(token: string, target: string | null): JsonObject {

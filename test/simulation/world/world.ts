@@ -91,7 +91,10 @@ class World {
     if (this.#isDeleted) return null;
     while (this.#host === null || this.#host.life.isOver) {
       this.#lives += 1;
-      if (this.#lives > 1) this.#stage.noteStored();
+      if (this.#lives > 1) {
+        this.#stage.noteStored();
+        this.#stage.noteFiles();
+      }
       try {
         this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets, () => this.#destroy());
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
@@ -282,6 +285,7 @@ class World {
       return this.#seen({ stuck, events, isWhole, runs: [], sizes: null, messageOf: new Map() });
     }
     this.#stage.isCalm = true;
+    this.#stage.noteFiles();
     const sizes = this.#sizes();
     this.#host?.life.end('replaced', 1);
     await this.#replace('at the end');
