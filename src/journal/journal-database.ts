@@ -175,7 +175,8 @@ export class JournalDatabase {
       this.#losses += 1;
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#lostAfter = this.#lastSeq;
-      this.#db.exec(`DELETE FROM chunks WHERE seq > ?`, this.#lastSeq);
+      // The chunk rows of prompts and of the seeded history are numbered on their own.
+      this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state')`, this.#lastSeq);
       throw fault;
     }
   }

@@ -162,6 +162,22 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       ]);
     }));
 
+  test('[C1] a failed write of an event leaves the long messages of the seeded history', () =>
+    withDb(async (db) => {
+      let full = false;
+      const watched = withStatements(db, (sql) => {
+        if (full && sql.startsWith('INSERT INTO events')) throw new Error('the disk is full');
+      });
+      const journal = new Journal(watched);
+      const long = 'x'.repeat(limits.rowBytes);
+      journal.create(RECORD, () => journal.seeded.write([{ role: 'user', content: long }]));
+      await journal.sync();
+      full = true;
+      journal.append(entry({ n: 1 }));
+      await expect(journal.sync()).rejects.toThrow('the disk is full');
+      expect(new Journal(db).seeded.get(1).message).toEqual({ role: 'user', content: long });
+    }));
+
   test('[J6] a value larger than a row is restored completely, and no surrogate pair is split', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
