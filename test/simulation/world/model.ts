@@ -89,6 +89,8 @@ export class ScriptedModel {
       attached.push({ name, hash: bytes === null ? null : hashOf(bytes) });
     }
     const isRaw = text.includes(btoa('bytes of the image').slice(0, 20));
+    const hasFiles = this.#stage.hasFiles || results + markers.length + texts.length + attached.length > 0;
+    if (!hasFiles) return;
     this.#stage.note({ type: 'files_shown', message, call, messages: shown, results, markers, attached, texts, isRaw });
   }
 

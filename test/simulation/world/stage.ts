@@ -40,11 +40,12 @@ export class Stage {
   /** Called when a client sees a call. */
   callShown: (call: string, token: string) => void = () => undefined;
 
-  readonly #hasFiles: boolean;
+  /** Whether messages have files. */
+  readonly hasFiles: boolean;
 
   constructor(history: History) {
     this.history = history;
-    this.#hasFiles = history.messages.some(({ files }) => files.length > 0);
+    this.hasFiles = history.messages.some(({ files }) => files.length > 0);
     this.time = new TimeQueue(history.order);
   }
 
@@ -84,7 +85,7 @@ export class Stage {
   }
 
   noteFiles(): void {
-    if (this.#hasFiles) this.note({ type: 'files_stored', ...storedFiles(this.disk) });
+    if (this.hasFiles) this.note({ type: 'files_stored', ...storedFiles(this.disk) });
   }
 
   /** The time that hosts see, epoch milliseconds. */
