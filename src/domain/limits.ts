@@ -191,6 +191,13 @@ export const limits = {
   messagePartBytes: 8_388_608,
   /** All files of a message together. */
   messageFileBytes: 16_777_216,
+  /** Parts of a message whose files are fetched, the length of a URL, how many are fetched at a time, and the time for all. */
+  messageUrls: 16,
+  messageUrlChars: 8_192,
+  messageUrlsAtOnce: 4,
+  messageUrlsMs: 30_000,
+  /** Messages of a session whose files are being fetched: each may have `messageFileBytes` in memory. */
+  fetchingMessages: 4,
   /** The body of a message: its files in base64, and its text with JSON's escapes. */
   messageBodyBytes: 25_165_824,
   queuedMessages: 8,

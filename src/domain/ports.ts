@@ -291,6 +291,30 @@ export interface OutboundFetch {
   ): Promise<Response>;
 }
 
+/** A file that is being fetched. Its body throws the errors of `FileFetch` as well. */
+export interface FetchedFile {
+  /** As its server states it. */
+  readonly contentType: string | null;
+  /** After decompression. Leaving the loop stops the transfer. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Fetches the files that messages name by URL, under the operator's rules (C2, X2). */
+export interface FileFetch {
+  /**
+   * @throws EngineError `url_refused`, `url_failed`, `url_timeout`, `runner_unavailable`. Their messages say nothing about
+   *   the network behind the URL: no addresses, no targets of redirects, no text of the server.
+   */
+  (
+    url: string,
+    init: {
+      readonly signal: AbortSignal;
+      /** Whether the hosts that the operator allows for tools (`ALLOW_HOSTS`) are allowed. */
+      readonly operatorHosts: boolean;
+    },
+  ): Promise<FetchedFile>;
+}
+
 /** Reads a page for `web_fetch` and `web_extract`. The Worker streams it through HTMLRewriter. */
 export interface HtmlReader {
   (

@@ -2,10 +2,11 @@
 import { limits } from '../domain/limits.ts';
 import { sessionKey } from '../domain/session.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { OutboundFetch, RunnerClient } from '../domain/ports.ts';
+import type { FileFetch, OutboundFetch, RunnerClient } from '../domain/ports.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
 import { namespaceOf, namespacesOf } from '../http/api-keys.ts';
 import type { Egress } from '../executors/outbound/egress.ts';
+import { createFileFetch } from '../executors/outbound/file-fetch.ts';
 import { createOutboundFetch } from '../executors/outbound/outbound.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
@@ -66,6 +67,11 @@ export function outboundOf({ allowHosts }: Settings, egress: Egress | undefined)
     egress,
     clock: platformClock,
   });
+}
+
+/** Requests for files of messages, under the same rules (C2). */
+export function fileFetchOf({ allowHosts }: Settings, egress: Egress | undefined): FileFetch {
+  return createFileFetch({ fetch: (input, init) => fetch(input, init), allowHosts, egress, clock: platformClock });
 }
 
 /** Undefined if the platform sends the requests of tools. */

@@ -2,41 +2,69 @@
 import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
 
+/** Where the bytes of a file come from, and their type. */
 const fileSource = {
   media_type: z.string().max(160).optional().meta({ description: 'Default: what the bytes show' }),
   data: z.string().optional().meta({ description: 'The bytes in base64' }),
   artifact: z.string().max(64).optional().meta({ description: 'Id of an artifact of the session, instead of `data`' }),
 };
+/** In a new message only. */
+const url = z
+  .string()
+  .min(1)
+  .max(limits.messageUrlChars)
+  .optional()
+  .meta({ description: 'Where the file is fetched from, once, instead of `data`' });
 const fileName = z
   .string()
   .regex(/^[^\p{Cc}/\\]+$/u, 'a name has no control characters, "/" or "\\"')
   .max(limits.fileNameChars);
+
+const textPart = z.strictObject({
+  type: z.literal('text').meta({ description: 'Text' }),
+  text: z.string().meta({ description: 'The text' }),
+});
+const imagePart = z.strictObject({
+  type: z.literal('image').meta({ description: 'PNG, JPEG, GIF or WebP' }),
+  name: fileName.optional().meta({ description: 'Shown to the model' }),
+  ...fileSource,
+});
+
+function sourcesOf(part: { [source in 'data' | 'artifact' | 'url']?: string | undefined }): number {
+  return [part.data, part.artifact, part.url].filter((source) => source !== undefined).length;
+}
 
 /** At least one part. */
 export const contentParts = z
   .array(
     z
       .discriminatedUnion('type', [
-        z.strictObject({
-          type: z.literal('text').meta({ description: 'Text' }),
-          text: z.string().meta({ description: 'The text' }),
-        }),
-        z.strictObject({
-          type: z.literal('image').meta({ description: 'PNG, JPEG, GIF or WebP' }),
-          name: fileName.optional().meta({ description: 'Shown to the model' }),
-          ...fileSource,
-        }),
+        textPart,
+        z.strictObject({ ...imagePart.shape, url }),
         z.strictObject({
           type: z.literal('file').meta({ description: 'Any file' }),
-          name: fileName.meta({ description: 'Shown to the model' }),
+          name: fileName.optional().meta({
+            description: 'Shown to the model. Required, unless `url` is given: then its path has the default',
+          }),
           ...fileSource,
+          url,
         }),
       ])
-      .refine((part) => part.type === 'text' || (part.data === undefined) !== (part.artifact === undefined), {
-        error: 'expected exactly one of "data" and "artifact"',
+      .refine((part) => part.type === 'text' || sourcesOf(part) === 1, {
+        error: 'expected exactly one of "data", "artifact" and "url"',
+      })
+      .refine((part) => part.type !== 'file' || part.name !== undefined || part.url !== undefined, {
+        path: ['name'],
+        error: 'expected a string: the name of the file',
       }),
   )
   .min(1)
-  .max(limits.messageParts);
+  .max(limits.messageParts)
+  .refine(
+    (parts) => parts.filter((part) => part.type !== 'text' && part.url !== undefined).length <= limits.messageUrls,
+    {
+      error: `at most ${limits.messageUrls} parts may have a "url"`,
+    },
+  );
 
 export const messageParts = z.strictObject({ content: contentParts });

@@ -1,6 +1,7 @@
 /** Errors on the wire: RFC 9457 problem documents with a stable `code` (H4). */
 import type { Logger } from '../domain/log.ts';
 import { EngineError, ERROR_TABLE } from '../domain/errors.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 
 export interface Problem {
   readonly type: string;
@@ -46,12 +47,15 @@ export function retryAfter(status: number, waitMs: unknown = null): Record<strin
   return { 'retry-after': String(typeof waitMs === 'number' ? Math.max(1, Math.ceil(waitMs / 1_000)) : 1) };
 }
 
+/** A caller chose the URL; its server is no part of the system. */
+const URL_CODES: ReadonlySet<ErrorCode> = new Set(['url_failed', 'url_timeout']);
+
 /** Logs internal errors only, not the caller's mistakes. */
 export function logFault(
   log: Logger,
   fault: unknown,
   request: { readonly method: string; readonly path: string },
 ): void {
-  if (fault instanceof EngineError && fault.status < 500) return;
+  if (fault instanceof EngineError && (fault.status < 500 || URL_CODES.has(fault.code))) return;
   log(fault instanceof EngineError ? 'request_failed' : 'internal_error', { ...request, fault });
 }

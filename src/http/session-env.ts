@@ -2,7 +2,7 @@
 import type { Context } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { Logger } from '../domain/log.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock, FileFetch } from '../domain/ports.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -43,6 +43,8 @@ export interface SessionAppOptions {
   readonly admit?: () => Promise<EngineError | null>;
   /** Open approvals of sub-agents and workflows that the session's actions run. Default: none. */
   readonly childApprovals?: (page: ApprovalsPage) => Promise<readonly OpenApproval[]>;
+  /** Fetches the files that messages name by URL. Default: such messages are refused. */
+  readonly fetchFile?: FileFetch;
   readonly log: Logger;
 }
 

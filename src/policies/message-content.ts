@@ -1,5 +1,6 @@
 /**
- * Admits the content of a message (C2): decodes and checks all of its parts before anything is stored.
+ * Admits the content of a message (C2): decodes and checks all of its parts before anything is stored. Files that are
+ * given by a URL are fetched afterwards (fetched-content.ts), so that an error in another part costs no request.
  *
  * Invariant: it writes nothing. A message with an invalid part leaves no trace.
  */
@@ -7,7 +8,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Artifact } from '../domain/artifact.ts';
 import { decodeBase64 } from '../domain/base64.ts';
-import type { ContentPart, MessageContent } from '../domain/content.ts';
+import type { ContentPart, FilePart, MessageContent } from '../domain/content.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import { canHaveType, IMAGE_TYPES, readMediaType, sniffMediaType } from './media-type.ts';
@@ -25,53 +26,113 @@ export interface GivenFile {
 
 export type GivenPart = { readonly type: 'text'; readonly text: string } | GivenFile;
 
+/** A file that is given by its URL instead. */
+export type UrlPart = GivenFile & { readonly url: string };
+
+/** A part of a new message. */
+export type MessagePart = GivenPart | (GivenFile & { readonly url?: string | undefined });
+
+/** A message with files that must be fetched; everything else is admitted. */
+export interface UnfetchedContent {
+  readonly parts: readonly (ContentPart | UrlPart)[];
+  readonly files: ReadonlyMap<string, Uint8Array>;
+  /** Bytes of the files that are admitted. */
+  readonly size: number;
+}
+
 export interface AdmittedContent {
   readonly content: MessageContent;
   /** The bytes of its files by their SHA-256, each once. */
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
+type ReadArtifact = (id: string) => Promise<Pick<Artifact, 'name' | 'content_type' | 'bytes'>>;
+
 /**
  * @param artifact reads an artifact of the session. @throws EngineError `unknown_artifact`
  * @throws EngineError `invalid_content`, `content_too_large`, `content_type_mismatch`, `unsupported_media_type`,
  *   `unknown_artifact`; the path of the part is in the message
  */
-export async function admitContent(
-  given: readonly GivenPart[],
-  artifact: (id: string) => Promise<Pick<Artifact, 'name' | 'content_type' | 'bytes'>>,
-): Promise<AdmittedContent> {
+export async function admitContent(given: readonly GivenPart[], artifact: ReadArtifact): Promise<AdmittedContent> {
+  const admitted = await admitMessage(given, artifact);
+  if ('content' in admitted) return admitted;
+  throw new EngineError('invalid_content', 'only a part of a new message may have a "url"');
+}
+
+/** The same for a message whose files may have to be fetched. @throws EngineError like `admitContent` */
+export async function admitMessage(
+  given: readonly MessagePart[],
+  artifact: ReadArtifact,
+): Promise<AdmittedContent | UnfetchedContent> {
   const files = new Map<string, Uint8Array>();
-  const content: ContentPart[] = [];
+  const parts: (ContentPart | UrlPart)[] = [];
   let size = 0;
   for (const [index, part] of given.entries()) {
     if (part.type === 'text') {
-      content.push({ type: 'text', text: part.text });
+      parts.push({ type: 'text', text: part.text });
       continue;
     }
-    const where = `"content[${index}]"`;
+    if ('url' in part && part.url !== undefined) {
+      parts.push({ ...part, url: part.url });
+      continue;
+    }
     const from = part.artifact === undefined ? null : await artifact(part.artifact);
-    const bytes = from?.bytes ?? decoded(part.data ?? '', where);
+    const bytes = from?.bytes ?? decoded(part.data ?? '', placeOf(index));
     size += bytes.length;
-    checkSize(bytes.length, size, where);
-    const name = part.name ?? from?.name ?? `${part.type}-${index + 1}`;
-    const type = typeOf(part, bytes, from?.content_type ?? null, where);
-    const hash = bytesToHex(sha256(bytes));
-    files.set(hash, bytes);
-    content.push({ type: part.type, name, media_type: type, size: bytes.length, sha256: hash });
+    checkTotal(size, placeOf(index));
+    const admitted = admitFile(part, index, bytes, from?.name ?? null, from?.content_type ?? null);
+    files.set(admitted.sha256, bytes);
+    parts.push(admitted);
   }
-  return { content, files };
+  return parts.some(isUrlPart) ? { parts, files, size } : { content: parts.filter(isStored), files };
 }
 
-function checkSize(bytes: number, total: number, where: string): void {
-  if (bytes === 0) throw new EngineError('invalid_content', `${where}: the file is empty`);
-  if (bytes > limits.messagePartBytes) {
-    const message = `${where}: the file has ${bytes} bytes; a part may have ${limits.messagePartBytes}`;
-    throw new EngineError('content_too_large', message, { limit_bytes: limits.messagePartBytes });
-  }
-  if (total > limits.messageFileBytes) {
-    const message = `${where}: the files of a message may have ${limits.messageFileBytes} bytes together`;
-    throw new EngineError('content_too_large', message, { limit_bytes: limits.messageFileBytes });
-  }
+export function isUrlPart(part: ContentPart | UrlPart): part is UrlPart {
+  return 'url' in part;
+}
+
+function isStored(part: ContentPart | UrlPart): part is ContentPart {
+  return !isUrlPart(part);
+}
+
+/** How messages name a part. */
+export function placeOf(index: number): string {
+  return `"content[${index}]"`;
+}
+
+/**
+ * A file whose bytes are known.
+ *
+ * @param name the name that its source has; the client's own comes first
+ * @param contentType as its source states it; counts only if the bytes can have it
+ * @throws EngineError like `admitContent`
+ */
+export function admitFile(
+  part: GivenFile,
+  index: number,
+  bytes: Uint8Array,
+  name: string | null,
+  contentType: string | null,
+): FilePart {
+  const where = placeOf(index);
+  if (bytes.length === 0) throw new EngineError('invalid_content', `${where}: the file is empty`);
+  if (bytes.length > limits.messagePartBytes) throw fileTooLarge(where);
+  const shown = part.name ?? name ?? `${part.type}-${index + 1}`;
+  const type = typeOf(part, bytes, contentType, where);
+  const hash = bytesToHex(sha256(bytes));
+  return { type: part.type, name: shown, media_type: type, size: bytes.length, sha256: hash };
+}
+
+export function fileTooLarge(where: string): EngineError {
+  const message = `${where}: the file has more than ${limits.messagePartBytes} bytes`;
+  return new EngineError('content_too_large', message, { limit_bytes: limits.messagePartBytes });
+}
+
+/** @param total bytes of the files of the message. @throws EngineError `content_too_large` */
+export function checkTotal(total: number, where: string): void {
+  if (total <= limits.messageFileBytes) return;
+  const message = `${where}: the files of a message may have ${limits.messageFileBytes} bytes together`;
+  throw new EngineError('content_too_large', message, { limit_bytes: limits.messageFileBytes });
 }
 
 /** The stated type if the bytes can have it; without one, the type that the bytes show. */
@@ -94,7 +155,7 @@ function typeOf(part: GivenFile, bytes: Uint8Array, inherited: string | null, wh
   );
 }
 
-/** The type of an artifact counts only if its bytes can have it: a tool wrote it. */
+/** The type of an artifact or of a server's header counts only if the bytes can have it: the client did not state it. */
 function inheritedType(inherited: string | null, bytes: Uint8Array, found: string): string {
   const type = inherited === null ? null : readMediaType(inherited);
   return type !== null && canHaveType(bytes, type) ? type : found;
@@ -102,10 +163,7 @@ function inheritedType(inherited: string | null, bytes: Uint8Array, found: strin
 
 function decoded(base64: string, where: string): Uint8Array {
   // Checked before it is decoded: three bytes for each four characters.
-  if (base64.length > Math.ceil(limits.messagePartBytes / 3) * 4) {
-    const message = `${where}: the file has more than ${limits.messagePartBytes} bytes`;
-    throw new EngineError('content_too_large', message, { limit_bytes: limits.messagePartBytes });
-  }
+  if (base64.length > Math.ceil(limits.messagePartBytes / 3) * 4) throw fileTooLarge(where);
   const bytes = decodeBase64(base64);
   if (bytes !== null) return bytes;
   throw new EngineError('invalid_content', `${where}: "data" must be base64`);

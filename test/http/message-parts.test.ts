@@ -123,7 +123,7 @@ describe('[C2] what is refused leaves nothing', () => {
     ],
     ['an unknown type', [{ type: 'imge', data: png }], 400, 'invalid_request', 'did you mean "image"?'],
     ['an unknown member', [{ type: 'image', dat: png }], 400, 'invalid_request', 'data'],
-    ['no source', [{ type: 'image' }], 400, 'invalid_request', 'exactly one of "data" and "artifact"'],
+    ['no source', [{ type: 'image' }], 400, 'invalid_request', 'exactly one of "data", "artifact" and "url"'],
     ['two sources', [file({ data: png, artifact: 'art_1' })], 400, 'invalid_request', 'exactly one'],
     ['a file without a name', [{ type: 'file', data: png }], 400, 'invalid_request', 'name'],
     ['a name with a path', [file({ name: '../a', data: png })], 400, 'invalid_request', 'name'],

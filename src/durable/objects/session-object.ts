@@ -34,7 +34,7 @@ import { recoveryQueueOf } from '../host.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import { newId, newIncarnation, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
-import { egressOf, outboundOf, runnerOf } from '../runner.ts';
+import { egressOf, fileFetchOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
 import { apiKeysOf } from '../../settings/keys.ts';
@@ -182,12 +182,15 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   #openApp(): Pick<ReturnType<typeof createSessionApp>, 'fetch'> {
     const session = this.#opened;
     if (session instanceof EngineError) return { fetch: () => problemResponse(session) };
+    const settings = readSettings(this.env);
+    const egress = egressOf(this.env, settings, () => session.record);
     return createSessionApp({
       session,
       clock: platformClock,
       admit: () => this.#admit(),
       childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
       destroy: () => this.#destroy(),
+      fetchFile: fileFetchOf(settings, egress),
       log: this.#log,
     });
   }

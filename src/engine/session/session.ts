@@ -5,6 +5,7 @@
  *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
  *  - session-approvals.ts: people's decisions
+ *  - pending-messages.ts: messages whose files are being fetched
  *  - session-calls.ts: results of clients for calls of client tools
  *  - session-reading.ts: exports and documents
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
@@ -34,6 +35,7 @@ import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
 import { admitTools } from './passed-tools.ts';
 import type { PassedTool } from './passed-tools.ts';
+import { PendingMessages } from './pending-messages.ts';
 import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { currentAgent, recordOf, sourceOf } from './run-setup.ts';
@@ -49,8 +51,22 @@ import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
 
+/** The content of a message with files that are not fetched yet (C2). */
+export interface PendingContent {
+  /** The SHA-256 of what the client sent: a repeated message has the same, whatever its URLs serve by then. */
+  readonly sent: string;
+  /** Of the files that came with the message. */
+  readonly size: number;
+  /** Writes nothing. Rejects with the signal's reason if it aborts. */
+  readonly fetch: (
+    signal: AbortSignal,
+  ) => Promise<Required<Pick<MessageRequest, 'files'>> & { content: MessageContent }>;
+}
+
 export interface MessageRequest {
   readonly content: MessageContent;
+  /** What the client sent, if the files were fetched. */
+  readonly sent?: string;
   /** The bytes of its files by their SHA-256 (policies/message-content.ts). */
   readonly files?: ReadonlyMap<string, Uint8Array>;
   /** Client tools of this message (C3). */
@@ -78,6 +94,7 @@ export class Session {
   readonly #feeds: SessionFeeds;
   readonly #approvals: SessionApprovals;
   readonly #calls: SessionCalls;
+  readonly #pending = new PendingMessages();
   /** The session is about to be deleted and accepts nothing more. */
   #isClosed = false;
 
@@ -152,6 +169,7 @@ export class Session {
   /** The same, before the session is deleted: also rejects new messages and readers. */
   async close(reason: string): Promise<void> {
     this.#isClosed = true;
+    this.#pending.close(unknownSession());
     this.#memory.feeds.close();
     await this.dispose(reason);
   }
@@ -165,26 +183,74 @@ export class Session {
    *   workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, files = NO_FILES, tools = [], metadata, tokens, idempotencyKey } = request;
+    const { content, files = NO_FILES, sent, tools = [], metadata, tokens, idempotencyKey } = request;
     await this.recover();
-    const { workflow } = this.record;
-    if (workflow !== undefined) {
-      const message = `This session is a run of the workflow "${workflow}" and accepts no messages`;
-      throw new EngineError('invalid_request', message);
-    }
+    this.#requireConversation();
     const manifests = await this.#pin();
-    if (idempotencyKey !== null) {
-      const earlier = this.#journal.runs.byIdempotencyKey(idempotencyKey);
-      if (earlier !== null) {
-        if (isSame(earlier.input, content, tools)) return earlier;
-        throw new EngineError(
-          'idempotency_mismatch',
-          `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
-          { run_id: earlier.runId },
-        );
-      }
+    const earlier = this.#check(request, bytesOf(files));
+    if (earlier !== null) return earlier;
+    const passed = tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) };
+    this.#runs.supersede();
+    const stored = {
+      ...(metadata === undefined ? {} : { metadata }),
+      ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
+    };
+    const input = { type: 'message', content: content as Json, ...passed, ...stored, tokens, manifests };
+    return await this.#submit(input, idempotencyKey, null, files);
+  }
+
+  /**
+   * Accepts a message once its files are fetched. Until then nothing of it is stored, and nothing else waits for it. What
+   * can be refused before is refused before, and a repeated message is recognised.
+   *
+   * @param signal aborts when the client leaves: then the message is not accepted
+   * @throws EngineError like `message` and `pending.fetch`
+   */
+  async pendingMessage(
+    request: Omit<MessageRequest, 'content' | 'files' | 'sent'>,
+    { sent, size, fetch }: PendingContent,
+    signal: AbortSignal,
+  ): Promise<RunRecord> {
+    await this.recover();
+    this.#requireConversation();
+    return await this.#pending.run(request.idempotencyKey, signal, async (either) => {
+      const { tools = [] } = request;
+      const manifests = tools.length === 0 ? null : await this.#pin();
+      const earlier = this.#check({ ...request, content: '', sent }, size);
+      if (earlier !== null) return earlier;
+      if (tools.length > 0) this.#admitTools(tools, manifests);
+      const { content, files } = await fetch(either);
+      this.#scope.share.charge(bytesOf(files) * limits.bodyByteSteps);
+      either.throwIfAborted();
+      return await this.message({ ...request, content, files, sent });
+    });
+  }
+
+  #requireConversation(): void {
+    const { workflow } = this.record;
+    if (workflow === undefined) return;
+    const message = `This session is a run of the workflow "${workflow}" and accepts no messages`;
+    throw new EngineError('invalid_request', message);
+  }
+
+  /**
+   * Whether a message can be accepted now.
+   *
+   * @param size of its files
+   * @returns the run of a repeated message
+   */
+  #check(request: MessageRequest, size: number): RunRecord | null {
+    const { idempotencyKey } = request;
+    const earlier = idempotencyKey === null ? null : this.#journal.runs.byIdempotencyKey(idempotencyKey);
+    if (earlier !== null) {
+      if (isSame(earlier.input, request)) return earlier;
+      throw new EngineError(
+        'idempotency_mismatch',
+        `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
+        { run_id: earlier.runId },
+      );
     }
-    if (!this.#journal.hasRoomFor(bytesOf(files))) {
+    if (!this.#journal.hasRoomFor(size)) {
       throw new EngineError('session_full', sessionFull('accepts no further messages'));
     }
     const current = this.#runs.answering;
@@ -193,12 +259,8 @@ export class Session {
       const parked = this.#journal.runs.open().find(({ status }) => status === 'waiting');
       if (parked !== undefined) throw this.#inProgress(parked.run, this.#whatItWaitsFor(parked.run));
     }
-    const passed = tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) };
     this.#runs.requireRoom();
-    this.#runs.supersede();
-    const stored = metadata === undefined ? {} : { metadata };
-    const input = { type: 'message', content: content as Json, ...passed, ...stored, tokens, manifests };
-    return await this.#submit(input, idempotencyKey, null, files);
+    return null;
   }
 
   /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */
@@ -229,7 +291,7 @@ export class Session {
   }
 
   #requireOpen(): void {
-    if (this.#isClosed) throw new EngineError('unknown_session', 'There is no session with this id');
+    if (this.#isClosed) throw unknownSession();
   }
 
   #inProgress(run: number, why: string): EngineError {
@@ -496,8 +558,14 @@ export class Session {
   }
 }
 
-/** Whether a repeated message is the same one. */
-function isSame(input: JsonObject, content: MessageContent, tools: readonly PassedTool[]): boolean {
+function unknownSession(): EngineError {
+  return new EngineError('unknown_session', 'There is no session with this id');
+}
+
+/** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */
+function isSame(input: JsonObject, { content, sent, tools = [] }: MessageRequest): boolean {
+  const before = input['sent_sha256'];
+  if (before !== undefined || sent !== undefined) return before === sent;
   const text = JSON.stringify([input['content'], input['tools'] ?? []]);
   return text === JSON.stringify([content, tools]);
 }

@@ -24,6 +24,8 @@ const SUSPICIOUS = /[\p{Cc}\p{Zl}\p{Zp} \u00a0\\]/u;
 export interface AddressPolicy {
   /** `host:port`, or `host` for every port: allowed by the operator regardless of the address. */
   readonly allowHosts: readonly string[];
+  /** Whether the reason of a refusal says how the operator can allow it. Default: it does. */
+  readonly remedy?: boolean;
 }
 
 export type CheckedUrl =
@@ -53,7 +55,7 @@ export function checkUrl(written: string, policy: AddressPolicy): CheckedUrl {
   const reason = (isAddress(host) ? checkAddress(host) : checkName(host)) ?? checkPort(port);
   return reason === null
     ? { ok: true, url, host, allowedByOperator: false }
-    : rejected(withRemedy(reason, url, policy));
+    : rejected(policy.remedy === false ? reason : withRemedy(reason, url, policy));
 }
 
 /** The reason why a URL's host is refused, with the setting that allows it. */

@@ -1,11 +1,18 @@
 /** Routes that act on a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import type { Context } from 'hono';
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { FetchedFile } from '../../domain/ports.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
-import { admitContent } from '../../policies/message-content.ts';
-import type { GivenPart } from '../../policies/message-content.ts';
+import type { PassedTool } from '../../engine/session/passed-tools.ts';
+import type { PendingContent } from '../../engine/session/session.ts';
+import { fetchContent } from '../../policies/fetched-content.ts';
+import { admitMessage } from '../../policies/message-content.ts';
+import type { MessagePart, UnfetchedContent } from '../../policies/message-content.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { messageParts } from '../content-parts.ts';
@@ -20,7 +27,7 @@ import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
 import { approvalBody, callBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
-import { grantOf, requireScope } from '../session-env.ts';
+import { grantOf, requireScope, SCOPES_HEADER } from '../session-env.ts';
 import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -54,8 +61,26 @@ sessionOperation(
   },
 );
 
+/** @throws EngineError `not_configured` */
+function pendingContent(
+  c: Context<SessionEnv>,
+  content: UnfetchedContent,
+  tools: readonly PassedTool[],
+): PendingContent {
+  const { clock, fetchFile } = c.env;
+  if (fetchFile === undefined) throw new EngineError('not_configured', 'This system fetches no files');
+  // The operator's exceptions are for the tools of manifests and for servers, not for browsers.
+  const operatorHosts = c.req.header(SCOPES_HEADER) === undefined;
+  const fetch = (url: string, signal: AbortSignal): Promise<FetchedFile> => fetchFile(url, { signal, operatorHosts });
+  return {
+    sent: bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([content.parts, tools])))),
+    size: content.size,
+    fetch: (signal) => fetchContent(content, { fetch, clock }, signal),
+  };
+}
+
 /** The text of a message, without its files. */
-function textOf(written: string | readonly GivenPart[]): string {
+function textOf(written: string | readonly MessagePart[]): string {
   if (typeof written === 'string') return written;
   return written.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
@@ -87,16 +112,13 @@ sessionOperation(
     const content =
       typeof written === 'string'
         ? { content: written }
-        : await admitContent(written, (id) => session.read().artifact(id));
+        : await admitMessage(written, (id) => session.read().artifact(id));
     const after = session.lastSeq;
-    const run = await session.message({
-      ...content,
-      tools,
-      metadata,
-      tokens: body.llm_tokens,
-      ifBusy,
-      idempotencyKey: key,
-    });
+    const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
+    const run =
+      'content' in content
+        ? await session.message({ ...content, ...request })
+        : await session.pendingMessage(request, pendingContent(c, content, tools), c.req.raw.signal);
     return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream, withChunks);
   },
 );

@@ -1,0 +1,80 @@
+/**
+ * Fetches the files of messages by their URLs (C2), under the same rules as the requests of tools (X2), with limits of
+ * their own: a file may be larger than what a tool reads, and a file that was cut is none.
+ *
+ * Invariants
+ * 1. An error says nothing that the caller does not know: its URL is judged in detail, what it leads to is not.
+ * 2. A caller who is not the operator reaches public hosts only.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { FileFetch } from '../../domain/ports.ts';
+import { checkUrl } from './address.ts';
+import type { AddressPolicy } from './address.ts';
+import { OutboundError } from './outbound-error.ts';
+import { createOutboundFetch } from './outbound.ts';
+import type { OutboundOptions } from './outbound.ts';
+
+const LIMITS = {
+  // A byte more than a file may have: its reader sees that it is too large.
+  fetchBytes: limits.messagePartBytes + 1,
+  fetchRedirects: limits.fetchRedirects,
+  fetchTimeoutMs: limits.messageUrlsMs,
+};
+/** Part of the file only; the request did not ask for a range. */
+const PARTIAL = 206;
+
+export function createFileFetch(options: Omit<OutboundOptions, 'limits'>): FileFetch {
+  const policies: Record<'operator' | 'public', AddressPolicy> = {
+    operator: { allowHosts: options.allowHosts },
+    public: { allowHosts: [], remedy: false },
+  };
+  return async (url, { signal, operatorHosts }) => {
+    const policy = operatorHosts ? policies.operator : policies.public;
+    const checked = checkUrl(url, policy);
+    if (!checked.ok) throw new EngineError('url_refused', `the URL is not allowed: it ${checked.reason}`);
+    const fetch = createOutboundFetch({ ...options, allowHosts: policy.allowHosts, limits: LIMITS });
+    try {
+      const response = await fetch(url, { signal });
+      const { status, headers, body } = response;
+      if (status < 200 || status > 299 || status === PARTIAL) {
+        void body?.cancel().catch(() => {});
+        throw new EngineError('url_failed', `the URL answered with the status ${status}`);
+      }
+      return { contentType: headers.get('content-type'), body: piecesOf(body, signal) };
+    } catch (fault) {
+      throw problemOf(fault, signal);
+    }
+  };
+}
+
+async function* piecesOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  if (body === null) return;
+  try {
+    yield* body as ReadableStream<Uint8Array>;
+  } catch (fault) {
+    throw problemOf(fault, signal);
+  }
+}
+
+function problemOf(fault: unknown, signal: AbortSignal): unknown {
+  if (fault instanceof EngineError) return fault;
+  if (signal.aborted) return signal.reason;
+  if (!(fault instanceof OutboundError))
+    return new EngineError('url_failed', 'the URL could not be fetched', {}, fault);
+  switch (fault.code) {
+    case 'address_refused': {
+      const what = fault.beforeDispatch ? 'its host has an address' : 'it redirects to an address';
+      return new EngineError('url_refused', `the URL is not allowed: ${what} that is not allowed`, {}, fault);
+    }
+    case 'too_many_redirects':
+      return new EngineError('url_failed', `the URL redirects more than ${limits.fetchRedirects} times`, {}, fault);
+    case 'fetch_timeout':
+      return new EngineError('url_timeout', 'the URL did not answer in time', {}, fault);
+    case 'egress_unavailable':
+      return new EngineError('runner_unavailable', 'the runner, which fetches URLs, could not be reached', {}, fault);
+    case 'fetch_failed':
+    case 'header_refused':
+      return new EngineError('url_failed', 'the server of the URL could not be reached, or ended early', {}, fault);
+  }
+}
