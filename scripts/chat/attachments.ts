@@ -1,4 +1,4 @@
-/** `/attach <path>` of the chat: files that are sent with the next message. */
+/** `/attach <path or URL>` of the chat: files that are sent with the next message. */
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { messageOf } from '../../src/domain/errors.ts';
@@ -6,10 +6,15 @@ import { messageOf } from '../../src/domain/errors.ts';
 /** A part of a message, as the API takes it. */
 type Part =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'image' | 'file'; readonly name: string; readonly data: string };
+  | { readonly type: 'image' | 'file'; readonly name: string; readonly data: string }
+  | { readonly type: 'image' | 'file'; readonly url: string };
 
 const COMMAND = /^\/attach(?:\s+(.*))?$/;
 const IMAGES: ReadonlySet<string> = new Set(['.png', '.jpg', '.jpeg', '.gif', '.webp']);
+
+function typeOf(path: string): 'image' | 'file' {
+  return IMAGES.has(extname(path).toLowerCase()) ? 'image' : 'file';
+}
 
 export class Attachments {
   #files: Exclude<Part, { type: 'text' }>[] = [];
@@ -23,11 +28,14 @@ export class Attachments {
       .trim()
       .replace(/^(['"])(.*)\1$/, '$2')
       .replaceAll('\\ ', ' ');
-    if (path === '') return 'usage: /attach <path of a file>';
+    if (path === '') return 'usage: /attach <path or URL of a file>';
+    if (/^https?:\/\//i.test(path) && URL.canParse(path)) {
+      this.#files.push({ type: typeOf(new URL(path).pathname), url: path });
+      return `attached ${path} to your next message; the system fetches it`;
+    }
     try {
       const bytes = await readFile(path);
-      const type = IMAGES.has(extname(path).toLowerCase()) ? 'image' : 'file';
-      this.#files.push({ type, name: basename(path), data: bytes.toString('base64') });
+      this.#files.push({ type: typeOf(path), name: basename(path), data: bytes.toString('base64') });
       return `attached ${basename(path)} (${bytes.length} bytes) to your next message`;
     } catch (fault) {
       return `not attached: ${messageOf(fault)}`;

@@ -1,5 +1,6 @@
 /** docs/conversations.md: its examples, run in order by a shell on a real system with the demo model. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,6 +12,12 @@ import { difference, PageShell, readExamples } from '../support/page-examples.ts
 
 const examples = readExamples(readFileSync('docs/conversations.md', 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'cortex-page-'));
+/** A site of the internet. */
+const site = createServer((request, response) => {
+  if (request.url === '/rfc/rfc9457.txt') response.writeHead(200, { 'content-type': 'text/plain' }).end(DOCUMENT);
+  else response.writeHead(404).end();
+});
+const DOCUMENT = 'Problem Details for HTTP APIs\n';
 let system: System;
 let shell: PageShell;
 
@@ -18,19 +25,22 @@ beforeAll(async () => {
   const stateDir = join(folder, 'state');
   const work = join(folder, 'work');
   for (const each of [stateDir, work]) mkdirSync(each);
+  const sitePort = await freePort();
+  await new Promise<void>((resolve) => site.listen(sitePort, '127.0.0.1', resolve));
   system = await startSystem({
     port: await freePort(),
     runnerPort: await freePort(),
     stateDir: withSnapshot(stateDir),
-    vars: { LLM_PROVIDER: 'demo' },
+    vars: { LLM_PROVIDER: 'demo', ALLOW_HOSTS: `127.0.0.1:${sitePort}` },
     ownRunner: true,
     progress: () => undefined,
   });
-  shell = new PageShell(system.url, work);
+  shell = new PageShell(system.url, work, { 'https://www.rfc-editor.org': `http://127.0.0.1:${sitePort}` });
 });
 
 afterAll(async () => {
   await system?.stop();
+  site.close();
   rmSync(folder, { recursive: true, force: true });
 });
 

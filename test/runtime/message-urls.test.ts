@@ -60,6 +60,24 @@ test('[C2] a file is fetched once, piece by piece; a repeated message is recogni
   expect(message?.parts).toMatchObject([{ name: 'dot.gif', media_type: 'image/gif', size: GIF.length }]);
 });
 
+test('[C2] concurrent repeats of a key wait for the first, and make one run', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const asked = serve(async () => {
+    await arrived.promise;
+    return new Response(GIF);
+  });
+  const session = await newSession();
+  const both = Promise.all(
+    [1, 2].map(() => messageTo(session, image('https://example.com/dot.gif'), { 'idempotency-key': 'k' })),
+  );
+  await expect.poll(() => asked.length).toBe(1);
+  arrived.resolve();
+  const [first, second] = await both;
+  expect([first?.status, second?.status]).toEqual([200, 200]);
+  expect(second?.headers.get('x-run-id')).toBe(first?.headers.get('x-run-id'));
+  expect(asked).toHaveLength(1);
+});
+
 test.each(['http://127.0.0.1:8787/health', 'http://localhost/', 'http://[::1]/', 'http://169.254.169.254/latest'])(
   '[C2] [X2] %s is refused',
   async (url) => {

@@ -33,7 +33,20 @@ test('[C2] attached files are sent once, with the next message', async () => {
 test('[C2] a missing file is reported, and another line is a message', async () => {
   const attachments = new Attachments();
   expect(await attachments.command(`/attach ${join(folder, 'none')}`)).toMatch(/^not attached: ENOENT/);
-  expect(await attachments.command('/attach')).toBe('usage: /attach <path of a file>');
+  expect(await attachments.command('/attach')).toBe('usage: /attach <path or URL of a file>');
   expect(await attachments.command('what does /attach do?')).toBeNull();
   expect(attachments.take('x')).toBe('x');
+});
+
+test('[C2] a URL is passed on; the system fetches it', async () => {
+  const attachments = new Attachments();
+  expect(await attachments.command('/attach https://example.com/a/chart.PNG?size=2')).toBe(
+    'attached https://example.com/a/chart.PNG?size=2 to your next message; the system fetches it',
+  );
+  await attachments.command('/attach HTTPS://example.com/report');
+  expect(attachments.take('look')).toEqual([
+    { type: 'text', text: 'look' },
+    { type: 'image', url: 'https://example.com/a/chart.PNG?size=2' },
+    { type: 'file', url: 'HTTPS://example.com/report' },
+  ]);
 });

@@ -51,23 +51,24 @@ export function readExamples(page: string): PageExample[] {
 
 /** Runs blocks one after the other; variables carry over. */
 export class PageShell {
-  readonly #address: string;
+  readonly #replaced: readonly (readonly [written: string, used: string])[];
   readonly #folder: string;
   readonly #variables: string;
 
   /**
    * @param address replaces `http://127.0.0.1:8787`
    * @param folder an empty folder; the commands run in it
+   * @param sites addresses of public sites, and what replaces them: a test sends no requests to the internet
    */
-  constructor(address: string, folder: string) {
-    this.#address = address;
+  constructor(address: string, folder: string, sites: Readonly<Record<string, string>> = {}) {
+    this.#replaced = [['http://127.0.0.1:8787', address], ...Object.entries(sites)];
     this.#folder = folder;
     this.#variables = join(folder, '.variables');
   }
 
   /** @returns what the commands print. @throws Error if the last one fails */
   async run(commands: string): Promise<string> {
-    const own = commands.replaceAll('http://127.0.0.1:8787', this.#address);
+    const own = this.#replaced.reduce((text, [written, used]) => text.replaceAll(written, used), commands);
     const script = `set -eo pipefail\ntouch "$VARIABLES"\n. "$VARIABLES"\nset -a\n${own}\nexport -p > "$VARIABLES"`;
     const child = spawn('bash', ['-c', script], {
       cwd: this.#folder,

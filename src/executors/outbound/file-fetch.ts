@@ -63,16 +63,14 @@ function problemOf(fault: unknown, signal: AbortSignal): unknown {
   if (!(fault instanceof OutboundError))
     return new EngineError('url_failed', 'the URL could not be fetched', {}, fault);
   switch (fault.code) {
-    case 'address_refused': {
-      const what = fault.beforeDispatch ? 'its host has an address' : 'it redirects to an address';
-      return new EngineError('url_refused', `the URL is not allowed: ${what} that is not allowed`, {}, fault);
-    }
+    case 'address_refused':
+      return new EngineError('url_refused', 'the URL leads to an address that is not allowed', {}, fault);
     case 'too_many_redirects':
       return new EngineError('url_failed', `the URL redirects more than ${limits.fetchRedirects} times`, {}, fault);
     case 'fetch_timeout':
       return new EngineError('url_timeout', 'the URL did not answer in time', {}, fault);
     case 'egress_unavailable':
-      return new EngineError('runner_unavailable', 'the runner, which fetches URLs, could not be reached', {}, fault);
+      return new EngineError('runner_unavailable', 'the runner, which fetches URLs, is not available', {}, fault);
     case 'fetch_failed':
     case 'header_refused':
       return new EngineError('url_failed', 'the server of the URL could not be reached, or ended early', {}, fault);
