@@ -204,8 +204,13 @@ export const limits = {
   /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */
   seededMessages: 2_000,
   seededBytes: 4_194_304,
-  /** The body that creates a session: a history and variables, with JSON's escapes. */
-  createBodyBytes: 12_582_912,
+  /** Parts of one of its messages. */
+  seededParts: 1_000,
+  /** Its images and files, and their bytes together. */
+  seededFiles: 256,
+  seededFileBytes: 16_777_216,
+  /** The body that creates a session: a history, its files in base64, and variables, with JSON's escapes. */
+  createBodyBytes: 25_165_824,
   sessionExpiryMs: 30 * 24 * 3_600_000,
   /** Range of the deployment's setting. */
   sessionExpiryLeastMs: 60_000,

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
 import type { ChildEnd, ChildRequest, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
-import type { SeededMessage } from '../domain/seeded.ts';
+import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
@@ -55,7 +55,7 @@ export interface Env extends Variables {
 }
 
 export interface SessionRpc {
-  create(record: SessionRecord, state: JsonObject, history?: readonly SeededMessage[]): Promise<void>;
+  create(record: SessionRecord, state: JsonObject, history?: SeededHistory): Promise<void>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */

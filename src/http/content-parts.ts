@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
 
 /** Where the bytes of a file come from, and their type. */
-const fileSource = {
+export const fileSource = {
   media_type: z.string().max(160).optional().meta({ description: 'Default: what the bytes show' }),
   data: z.string().optional().meta({ description: 'The bytes in base64' }),
   artifact: z.string().max(64).optional().meta({ description: 'Id of an artifact of the session, instead of `data`' }),
@@ -15,16 +15,16 @@ const url = z
   .max(limits.messageUrlChars)
   .optional()
   .meta({ description: 'Where the file is fetched from, once, instead of `data`' });
-const fileName = z
+export const fileName = z
   .string()
   .regex(/^[^\p{Cc}/\\]+$/u, 'a name has no control characters, "/" or "\\"')
   .max(limits.fileNameChars);
 
-const textPart = z.strictObject({
+export const textPart = z.strictObject({
   type: z.literal('text').meta({ description: 'Text' }),
   text: z.string().meta({ description: 'The text' }),
 });
-const imagePart = z.strictObject({
+export const imagePart = z.strictObject({
   type: z.literal('image').meta({ description: 'PNG, JPEG, GIF or WebP' }),
   name: fileName.optional().meta({ description: 'Shown to the model' }),
   ...fileSource,

@@ -8,7 +8,8 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
 import { nearestNames } from '../domain/nearest.ts';
-import type { SeededMessage } from '../domain/seeded.ts';
+import { NO_HISTORY } from '../domain/seeded.ts';
+import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
 import { readText } from './body.ts';
@@ -33,11 +34,7 @@ export interface GatewayPorts {
   readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
   readonly manifests: ManifestHost;
   /** Creates the session in its object. */
-  readonly createSession: (
-    record: SessionRecord,
-    state: JsonObject,
-    history: readonly SeededMessage[],
-  ) => Promise<void>;
+  readonly createSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<void>;
   /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
@@ -72,7 +69,7 @@ export class Gateway {
     principal: Principal,
     request: Pick<SessionRecord, 'agent' | 'user_id' | 'metadata' | 'kind'>,
     state: JsonObject,
-    history: readonly SeededMessage[] = [],
+    history: SeededHistory = NO_HISTORY,
   ): Promise<SessionRecord> {
     const record: SessionRecord = {
       session_id: await this.#ports.newSessionId(),

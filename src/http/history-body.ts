@@ -1,19 +1,21 @@
 /** The member `history` of a new session: the messages that OpenAI clients send (C1). */
 import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
+import { historyParts, textParts } from './history-parts.ts';
 
 /** Ids and names are shown to the model in attributes, and to endpoints. */
 const callName = (what: string): z.ZodType<string, string> =>
   z.string().regex(/^[^\s<>&"'\p{C}]{1,128}$/u, `${what} has 1 to 128 characters, none of < > & " ' or white space`);
 
-const content = z
-  .union(
-    [z.string(), z.array(z.looseObject({ type: z.string().max(64).meta({ description: '`text`' }) })).max(1_000)],
-    {
-      error: 'expected a string, or a list of parts {type: "text", text}',
-    },
-  )
-  .meta({ description: 'The text; or a list of parts `{type: "text", text}`, which are joined by line breaks' });
+const LIST = 'expected a string, or a list of parts';
+const content = z.union([z.string(), historyParts], { error: LIST }).meta({
+  description:
+    'The text; or a list of parts: texts, images and files as in a message, or as OpenAI clients send them. Texts without files are joined by line breaks',
+});
+const answer = z
+  .union([z.string(), textParts], { error: LIST })
+  .nullish()
+  .meta({ description: 'The text, or a list of texts; none or null if there are only calls' });
 const participant = z.string().max(256).nullish().meta({ description: 'Kept, not shown to the model' });
 
 const call = z.strictObject({
@@ -35,7 +37,7 @@ const message = z.discriminatedUnion('role', [
   }),
   z.strictObject({
     role: z.literal('assistant').meta({ description: 'An answer, calls, or both' }),
-    content: content.nullish().meta({ description: 'The text; none or null if there are only calls' }),
+    content: answer,
     name: participant,
     tool_calls: z.array(call).max(limits.actionsPerGeneration).nullish().meta({
       description: 'Calls. Messages with their results must follow directly',
@@ -55,5 +57,5 @@ const message = z.discriminatedUnion('role', [
 ]);
 
 export const historyBody = z.array(message).meta({
-  description: `The conversation before the session, for the model; API keys only. At most ${limits.seededMessages} messages and ${limits.seededBytes} bytes. Nothing in it is executed`,
+  description: `The conversation before the session, for the model; API keys only. At most ${limits.seededMessages} messages with ${limits.seededBytes} bytes, and ${limits.seededFiles} images and files with ${limits.seededFileBytes} bytes. Nothing in it is executed`,
 });

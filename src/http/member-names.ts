@@ -41,7 +41,12 @@ function within(schema: z.ZodType | null, value: unknown): z.ZodType | null {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
     return within(schema.def.innerType as z.ZodType, value);
   }
-  if (!(schema instanceof z.ZodDiscriminatedUnion)) return schema;
+  if (!(schema instanceof z.ZodDiscriminatedUnion)) {
+    if (!(schema instanceof z.ZodUnion) || !Array.isArray(value)) return schema;
+    // A text or a list.
+    const list = (schema.options as readonly z.ZodType[]).find((option) => option instanceof z.ZodArray);
+    return list ?? schema;
+  }
   const { discriminator, options } = schema.def;
   const chosen = valueAt(value, [discriminator]);
   const option = options.find((each) => valuesOf(each as z.ZodType, discriminator).includes(String(chosen)));

@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import { EngineError, runErrorStatus } from '../domain/errors.ts';
 import type { EventView } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { SeededView } from '../domain/seeded.ts';
 import type { RunRecord } from '../domain/session.ts';
 import type { SessionReading } from '../engine/session/session-reading.ts';
 import { jsonAnswer } from './lines.ts';
@@ -12,7 +13,7 @@ import { EXPIRY_HEADER, hasScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 import type { StreamExpiry } from './sse.ts';
-import { viewOf } from './view.ts';
+import { viewOf, viewOfSeeded } from './view.ts';
 
 /** When the caller's token expires; null for an API key. */
 export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
@@ -23,6 +24,11 @@ export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
 /** What the caller may have of an event; null: everything. A token with `view` has less, unless it also has `read` (T1). */
 export function viewFor(c: Context<SessionEnv>): EventView | null {
   return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? viewOf : null;
+}
+
+/** The same for messages of the seeded history. */
+export function seededViewFor(c: Context<SessionEnv>): SeededView | null {
+  return viewFor(c) === null ? null : viewOfSeeded;
 }
 
 /** Why nothing more may be sent to the caller, or null. */

@@ -207,7 +207,8 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   // A mistyped member also makes another one missing, so unknown members are reported first.
-  const unknownFirst = parsed.error.issues.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
+  const found = parsed.error.issues.flatMap((issue) => chosen(issue, value));
+  const unknownFirst = found.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
   const issues = unknownFirst.slice(0, NAMES_SHOWN).flatMap((issue) => {
     const path = issue.path.map(String).join('.');
     if (issue.code === 'unrecognized_keys') {
@@ -226,6 +227,17 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   const first = issues[0];
   const where = first === undefined || first.path === '' ? 'The body' : `"${first.path}"`;
   throw new EngineError('invalid_request', `${where}: ${first?.message ?? 'not valid'}`, { issues });
+}
+
+/** The issues of a list where a text or a list is expected: the list was meant. */
+function chosen(issue: z.core.$ZodIssue, value: unknown): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union' || issue.discriminator !== undefined) return [issue];
+  const { path, errors } = issue;
+  if (!Array.isArray(valueAt(value, path))) return [issue];
+  const meant = errors.filter((issues) => !issues.some((one) => one.code === 'invalid_type' && one.path.length === 0));
+  const [only, ...others] = meant;
+  if (only === undefined || others.length > 0) return [issue];
+  return only.flatMap((one) => chosen({ ...one, path: [...path, ...one.path] }, value));
 }
 
 function isUnknown({ code }: z.core.$ZodIssue): boolean {

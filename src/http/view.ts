@@ -5,6 +5,7 @@
 import { isTextPatch } from '../domain/event.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { SeededMessage } from '../domain/seeded.ts';
 
 /** Raw model text contains thoughts. */
 const HIDDEN: ReadonlySet<string> = new Set<EventType>([
@@ -39,6 +40,11 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
   if (event.type !== 'progress' || event.data.event === undefined) return event;
   const inner = viewOfChild(event.data.event);
   return inner === null ? null : ({ ...headOf(event), data: { ...event.data, event: inner } } as SessionEvent);
+}
+
+/** A message of the seeded history: results that show feeds are hidden like those of actions (C1). */
+export function viewOfSeeded(message: SeededMessage, called: string | null): SeededMessage {
+  return message.role === 'tool' && isHiddenAction(called) ? { ...message, content: '[hidden]' } : message;
 }
 
 /** An event of a child session, which may contain one of its own child. */

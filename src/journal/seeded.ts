@@ -5,7 +5,7 @@
  * first turn without one.
  */
 import { limits } from '../domain/limits.ts';
-import type { SeededMessage } from '../domain/seeded.ts';
+import type { SeededCall, SeededMessage } from '../domain/seeded.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 /** A row without its message. */
@@ -89,6 +89,14 @@ export class Seeded {
     return this.#read(id, null);
   }
 
+  /** The message with the calls that the result with this number belongs to, and its number. */
+  callsOf(result: number): { readonly id: number; readonly calls: readonly SeededCall[] } {
+    const sql = `SELECT id FROM seeded WHERE id < ? AND role <> 'tool' ORDER BY id DESC LIMIT 1`;
+    const id = Number(this.#db.find(sql, result)[0]?.['id'] ?? 0);
+    const message = id === 0 ? null : this.get(id).message;
+    return { id, calls: message?.role === 'assistant' ? (message.tool_calls ?? []) : [] };
+  }
+
   /**
    * The latest turns that fit, oldest first: whole turns, at most `turns` of them, and together at most `bytes`. Of a
    * tool's result, `limits.historyResultChars` are counted and read.
@@ -140,7 +148,19 @@ export class Seeded {
   }
 }
 
+/** A result with the beginning of its text, and its files. */
 function shortened(message: SeededMessage): SeededMessage {
-  if (message.role !== 'tool' || message.content.length <= limits.historyResultChars) return message;
-  return { ...message, content: message.content.slice(0, limits.historyResultChars) };
+  if (message.role !== 'tool') return message;
+  const { content } = message;
+  let left: number = limits.historyResultChars;
+  const cut = (text: string): string => {
+    const kept = text.slice(0, left);
+    left -= kept.length;
+    return kept;
+  };
+  if (typeof content === 'string') return { ...message, content: cut(content) };
+  return {
+    ...message,
+    content: content.map((part) => (part.type === 'text' ? { ...part, text: cut(part.text) } : part)),
+  };
 }

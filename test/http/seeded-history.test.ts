@@ -24,7 +24,7 @@ function edge() {
     auth: { keys: parseApiKeys('ann:run:k-ann'), allowedOrigins: [] },
     tokens,
     agent: async (name) => bundled.agent(name),
-    createSession: async (_record, _state, history) => void created.push(history),
+    createSession: async (_record, _state, history) => void created.push(history.messages),
   });
   const create = async (body: unknown, authorization = KEY): Promise<[number, Record<string, unknown>]> => {
     const request = new Request('http://127.0.0.1:8787/agent/assistant/session', {
@@ -120,7 +120,60 @@ describe('[C1] refused, and no session is created:', () => {
       '"history.1.tool_calls.0.id": an id has 1 to 128 characters',
     ],
     ['a number as content', [{ role: 'user', content: 1 }], 'invalid_request', 'expected a string, or a list of parts'],
-    ['an image', [{ role: 'user', content: [{ type: 'image_url' }] }], 'unsupported_content', 'history[0]'],
+    [
+      'a part without its image',
+      [user, { role: 'user', content: [{ type: 'image_url' }] }],
+      'invalid_request',
+      '"history.1.content.0.image_url"',
+    ],
+    [
+      'a part of an unknown type',
+      [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image-url' }] }],
+      'invalid_request',
+      '"history.0.content.1.type": unknown type "image-url" (did you mean "image_url"?',
+    ],
+    [
+      'an unknown member of a part',
+      [{ role: 'user', content: [{ type: 'image', dat: '' }] }],
+      'invalid_request',
+      '"history.0.content.0.dat": unknown member (did you mean "data"?)',
+    ],
+    [
+      'an image with two sources',
+      [{ role: 'user', content: [{ type: 'image', data: '', artifact: 'art_1_1' }] }],
+      'invalid_request',
+      'expected exactly one of',
+    ],
+    [
+      'a file without a name',
+      [{ role: 'user', content: [{ type: 'file', data: '' }] }],
+      'invalid_request',
+      '"history.0.content.0.name"',
+    ],
+    [
+      'a name that is a path',
+      [{ role: 'user', content: [{ type: 'file', file: { filename: '../a', file_data: '' } }] }],
+      'invalid_request',
+      '"history.0.content.0.file.filename"',
+    ],
+    [
+      'an image of the assistant',
+      [{ role: 'assistant', content: [{ type: 'image', data: 'R0lGODlhAQABAAAAACw=' }] }],
+      'invalid_request',
+      '"history.0.content.0.type": unknown type "image" (known: text, output_text, refusal)',
+    ],
+    [
+      'a URL',
+      [user, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example/x.png' } }] }],
+      'unsupported_content',
+      'history[1].content[0]',
+    ],
+    [
+      'an artifact',
+      [{ role: 'user', content: [{ type: 'image', artifact: 'art_1_1' }] }],
+      'unknown_artifact',
+      'history[0].content[0]: a new session has no artifacts',
+    ],
     ['an orphan', [{ role: 'tool', tool_call_id: 'a', content: '1' }], 'invalid_history', 'history[0]'],
     [
       'too many messages',

@@ -1,6 +1,7 @@
 /** A token with `view` reads a session without prompts, thoughts and feeds (T1). */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
 import { OPERATIONS } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
@@ -100,4 +101,51 @@ describe('T1: view', () => {
       expect(JSON.stringify(viewOf(rejected))).not.toContain(THOUGHT);
     }
   });
+
+  test.each([1, 2, 100])(
+    'C1: hides seeded results that show feeds, and no other message (pages of %i)',
+    async (limit) => {
+      const call = (id: string, name: string): SeededCall => ({
+        id,
+        type: 'function',
+        function: { name, arguments: '{}' },
+      });
+      const turn: SeededMessage[] = [
+        { role: 'user', content: 'a public question' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [call('a', 'list_context_feeds'), call('b', 'weather'), call('c', 'add_context_feed')],
+        },
+        { role: 'tool', tool_call_id: 'c', content: FEED },
+        { role: 'tool', tool_call_id: 'b', content: 'a public result' },
+        { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: FEED }] },
+        { role: 'assistant', content: null, tool_calls: [call('a', 'weather')] },
+        { role: 'tool', tool_call_id: 'a', content: 'another result' },
+      ];
+      const kit = await sessionKit({ history: [...turn, ...turn] });
+      const ask = fetchOf(kit);
+      const all = async (scopes: readonly Scope[]): Promise<string> => {
+        let text = '';
+        for (let query = `?limit=${limit}`; ;) {
+          const page = await ask(`/history${query}`, scopes);
+          text += page;
+          const { next } = JSON.parse(page) as { next: string | null };
+          if (next === null) return text;
+          query = `?limit=${limit}&before=${next}`;
+        }
+      };
+      for (const seen of [await all(['view']), await ask('/export', ['view'])]) {
+        expect(seen).not.toContain(FEED);
+        expect(seen.match(/\[hidden\]/g)).toHaveLength(4);
+        for (const shown of ['a public question', 'a public result', 'another result']) {
+          expect(seen.split(shown)).toHaveLength(3);
+        }
+      }
+      for (const seen of [await all(['read', 'view']), await ask('/export', ['read'])]) {
+        expect(seen).toContain(FEED);
+        expect(seen).not.toContain('[hidden]');
+      }
+    },
+  );
 });

@@ -5,7 +5,8 @@
 import { expect, test } from 'vitest';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SeededMessage } from '../../src/domain/seeded.ts';
+import { NO_HISTORY } from '../../src/domain/seeded.ts';
+import type { SeededHistory } from '../../src/domain/seeded.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { instantClock } from '../support/instant-clock.ts';
 import { edgeApp } from './edge-app.ts';
@@ -68,11 +69,12 @@ class CountedShare extends ThreadShare {
 function tenant(account: Account): Tenant {
   const share = (): ThreadShare => account.share();
   const sessions = new Map<string, SessionKit>();
-  const begin = (history: readonly SeededMessage[] = []): Promise<SessionKit> =>
+  const begin = ({ messages, files }: SeededHistory = NO_HISTORY): Promise<SessionKit> =>
     sessionKit({
       share: share(),
       script: Array.from({ length: 10 }, () => '<response final="true">hi</response>'),
-      history,
+      history: messages,
+      historyFiles: files,
     });
   const edge = edgeApp({
     shareOf: share,

@@ -1,6 +1,7 @@
 /** A session with a history in a real object: its storage, a failed creation, an eviction, the deletion (C1). */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
+import { base64Of } from '../../src/domain/base64.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { SESSIONS } from './bindings.ts';
@@ -36,6 +37,43 @@ test('[C1] 1,000 turns are durable with the session, survive an eviction, and ar
   expect((await call(path)).status).toBe(404);
 });
 
+test('[C1] [C2] files of a history go to the object with it: shown, durable, deleted with the session', async () => {
+  const image = Uint8Array.from({ length: 3 * limits.rowBytes }, (_, at) =>
+    at < 8 ? ([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a][at] ?? 0) : at % 251,
+  );
+  const url = `data:image/png;base64,${base64Of(image)}`;
+  const id = await newSession('assistant', {
+    history: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is this?' },
+          { type: 'image_url', image_url: { url } },
+        ],
+      },
+      { role: 'assistant', content: 'A picture.' },
+    ],
+  });
+  const path = `/agent/session/${id}`;
+  await abortAllDurableObjects();
+  const page = await (await call(`${path}/history`)).json<{ messages: { parts?: unknown }[] }>();
+  const part = { type: 'image', name: 'image-2', media_type: 'image/png', size: image.length };
+  expect(page.messages[0]).toMatchObject({ parts: [{ type: 'text' }, part], seeded: true });
+  await post(`${path}/message`, { content: 'what is 2 + 2', stream: false });
+  await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
+    const rows = storage.sql.exec<{ bytes: ArrayBuffer }>(`SELECT bytes FROM blobs ORDER BY part`).toArray();
+    expect(rows.reduce((sum, { bytes }) => sum + bytes.byteLength, 0)).toBe(image.length);
+  });
+  expect((await call(path, { method: 'DELETE' })).status).toBe(204);
+  await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => {
+    expect(storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'blobs'`).toArray()).toEqual([]);
+  });
+  const refused = await post('/agent/assistant/session', {
+    history: [{ role: 'user', content: [{ type: 'image', data: 'AAAA' }] }],
+  });
+  expect([refused.status, await refused.json()]).toMatchObject([415, { code: 'unsupported_media_type' }]);
+});
+
 test('[C1] an object that fails while it writes the history has no session, no alarm and no history', async () => {
   const id = `ses_${'e'.repeat(32)}`;
   const record = {
@@ -62,7 +100,7 @@ test('[C1] an object that fails while it writes the history has no session, no a
     };
     Object.defineProperty(storage, 'sql', { value: { exec: failing }, configurable: true });
     try {
-      await object.create(record, { x: 1 }, [...history, long]);
+      await object.create(record, { x: 1 }, { messages: [...history, long], files: new Map() });
     } finally {
       Reflect.deleteProperty(storage, 'sql');
     }
@@ -76,7 +114,7 @@ test('[C1] an object that fails while it writes the history has no session, no a
       (table) => storage.sql.exec(`SELECT COUNT(*) AS count FROM ${table}`).one()['count'],
     );
     expect(rows).toEqual([0, 0, 0, 0]);
-    await object.create(record, {}, [long]);
+    await object.create(record, {}, { messages: [long], files: new Map() });
   });
   await abortAllDurableObjects();
   expect(await (await read()).json()).toMatchObject({ message_count: 1 });

@@ -87,6 +87,8 @@ export interface KitOptions {
   readonly variables?: JsonObject | null;
   /** The conversation before it (C1). */
   readonly history?: readonly SeededMessage[];
+  /** The bytes of its files by their SHA-256. */
+  readonly historyFiles?: ReadonlyMap<string, Uint8Array>;
   readonly secrets?: readonly string[];
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
@@ -187,7 +189,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
       },
       options.variables ?? {},
-      options.history,
+      { messages: options.history ?? [], files: options.historyFiles ?? new Map() },
     );
   }
   return {

@@ -2,6 +2,7 @@
  * The most expensive inputs that one tenant can send to parsers, evaluations and stores, within their limits and just
  * past them. `npm run bench:neighbours` sends them all; docs/operations.md lists the limits.
  */
+import { limits } from '../../src/domain/limits.ts';
 
 /** A caller with its own API key. */
 export interface Tenant {
@@ -199,6 +200,20 @@ const histories: WorstInput[] = Object.entries({
     /completed/,
   ],
   'parts that are not texts': [times(190, () => user(times(1_000, () => 1))), /invalid_request/],
+  'as many files as there may be': [
+    times(8, (message) =>
+      user(times(limits.seededFiles / 8, (at) => ({ type: 'file', name: 'f', data: btoa(`${message}.${at}`) }))),
+    ),
+    /"status":"completed"/,
+  ],
+  'fourteen megabytes of files': [
+    times(2, () => user([{ type: 'file', name: 'f', data: 'QUJD'.repeat(1_750_000) }])),
+    /"status":"completed"/,
+  ],
+  'a data URL of ten megabytes without data': [
+    [user([{ type: 'image_url', image_url: { url: `data:${';'.repeat(10_000_000)}` } }])],
+    /unsupported_content/,
+  ],
   '25,600 invalid calls': [times(100, () => calls(256, () => ({ name: ' ', arguments: 1 }))), /invalid_request/],
   'arguments that are deep': [[calls(40, () => ({ name: 'f', arguments: '['.repeat(100_000) }))], /invalid_history/],
   'arguments with 200,000 values': [

@@ -21,7 +21,8 @@ import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
-import type { SeededMessage } from '../../domain/seeded.ts';
+import { NO_HISTORY } from '../../domain/seeded.ts';
+import type { SeededHistory } from '../../domain/seeded.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { learnShapes, PinnedManifests } from '../catalogs.ts';
@@ -241,7 +242,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return response;
   }
 
-  async create(record: SessionRecord, state: JsonObject, history: readonly SeededMessage[] = []): Promise<void> {
+  async create(record: SessionRecord, state: JsonObject, history: SeededHistory = NO_HISTORY): Promise<void> {
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
     // together.
     const created = { ...record, incarnation: newIncarnation() };

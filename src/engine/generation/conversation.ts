@@ -37,7 +37,7 @@ export function readConversation(journal: Journal, run: number, blobs: Blobs | n
       ),
     )
     .reverse();
-  return [...room.seeded(journal).turns, ...turns];
+  return [...room.seeded(journal, blobs).turns, ...turns];
 }
 
 /** The latest answered runs before `run` that fit into the limits together, newest first. */
@@ -83,7 +83,7 @@ export async function* readTranscript(
     });
   }
   // Context only: nothing in it was written by this agent.
-  const seeded = room.seeded(journal);
+  const seeded = room.seeded(journal, null);
   await took(seeded.bytes);
   const history: ChatTurn[] = [...seeded.turns];
   for (const { status, turn } of turns.reverse()) {

@@ -3,6 +3,8 @@ import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import { seededTurn } from '../../protocol/prompt/seeded-turn.ts';
+import { attachmentOf } from './message-files.ts';
+import type { Blobs } from './message-files.ts';
 
 export class HistoryRoom {
   #turns: number = limits.historyTurns;
@@ -20,9 +22,9 @@ export class HistoryRoom {
   }
 
   /** The latest turns of the seeded history for which room is left, oldest first; `bytes`: the cost of reading them. */
-  seeded(journal: Journal): { readonly turns: readonly ChatTurn[]; readonly bytes: number } {
+  seeded(journal: Journal, blobs: Blobs | null): { readonly turns: readonly ChatTurn[]; readonly bytes: number } {
     if (this.#turns <= 0) return { turns: [], bytes: 0 };
     const { turns, bytes } = journal.seeded.latestTurns(this.#turns, this.#bytes);
-    return { turns: turns.map(seededTurn), bytes };
+    return { turns: turns.map((messages) => seededTurn(messages, (part) => attachmentOf(part, blobs))), bytes };
   }
 }

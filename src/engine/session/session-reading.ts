@@ -16,7 +16,7 @@ import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/e
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { SeededMessage } from '../../domain/seeded.ts';
+import type { SeededMessage, SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
@@ -29,6 +29,7 @@ import { readTranscript } from '../generation/conversation.ts';
 import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
+import { SeededCalls } from './seeded-calls.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
 
 export class SessionReading {
@@ -246,25 +247,31 @@ export class SessionReading {
    * order, its variables.
    *
    * @param view the part of each event that the reader may have; null: all of it
+   * @param seededView the same for messages of the seeded history
    */
-  export(variables: VariablesSnapshot, view: EventView | null): AsyncGenerator<string> {
+  export(
+    variables: VariablesSnapshot,
+    view: EventView | null,
+    seededView: SeededView | null = null,
+  ): AsyncGenerator<string> {
     // All other runs have ended.
     const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
-    return this.#export(variables, view, going, this.#journal.runs.count);
+    return this.#export(variables, { view, seededView }, going, this.#journal.runs.count);
   }
 
   async *#export(
     variables: VariablesSnapshot,
-    view: EventView | null,
+    { view, seededView }: { readonly view: EventView | null; readonly seededView: SeededView | null },
     going: ReadonlyMap<number, RunRecord>,
     runCount: number,
   ): AsyncGenerator<string> {
     const { owner: _owner, incarnation: _incarnation, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
     const { count } = this.#journal.seeded;
+    const calls = new SeededCalls(this.#journal.seeded);
     for (let id = 1; id <= count; id += 1) {
       const { message, chars } = this.#journal.seeded.get(id);
-      yield `${JSON.stringify({ seeded: message })}\n`;
+      yield `${JSON.stringify({ seeded: seededView?.(message, calls.nameOf(id, message)) ?? message })}\n`;
       await this.#took(chars + limits.eventChars);
     }
     for (let number = 1; number <= runCount; number += 1) {
@@ -310,9 +317,13 @@ export class SessionReading {
   }
 
   /** The messages of the seeded history before the number `before`, newest first. */
-  async *seeded(before?: number): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
+  async *seeded(
+    before?: number,
+    view: SeededView | null = null,
+  ): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
+    const calls = new SeededCalls(this.#journal.seeded);
     for (const { id, message, chars } of this.#journal.seeded.newestFirst(before)) {
-      yield { id, message };
+      yield { id, message: view?.(message, calls.nameOf(id, message)) ?? message };
       await this.#took(chars + limits.eventChars);
     }
   }

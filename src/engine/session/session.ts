@@ -24,7 +24,8 @@ import type { EventView, SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
-import type { SeededMessage } from '../../domain/seeded.ts';
+import { NO_HISTORY } from '../../domain/seeded.ts';
+import type { SeededHistory, SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { Pacer } from '../../domain/work.ts';
 import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
@@ -145,16 +146,18 @@ export class Session {
   }
 
   /** @param history admitted (policies/seeded-history.ts) */
-  async create(record: SessionRecord, state: JsonObject, history: readonly SeededMessage[] = []): Promise<void> {
+  async create(record: SessionRecord, state: JsonObject, history: SeededHistory = NO_HISTORY): Promise<void> {
     if (this.exists) throw new EngineError('invalid_request', 'This session already exists');
     // Before anything is written: a session exists completely, or not at all.
     checkVariables(state);
+    const { messages, files } = history;
     const variables = Object.entries(state);
     const fill = (): void => {
       for (const [key, value] of variables) this.#journal.setVariable(key, value);
-      if (history.length > 0) this.#journal.seeded.write(history);
+      if (messages.length > 0) this.#journal.seeded.write(messages);
+      this.#storeFiles(files);
     };
-    this.#journal.create(record, variables.length + history.length === 0 ? null : fill);
+    this.#journal.create(record, variables.length + messages.length === 0 ? null : fill);
     this.#memory.forgetVariables();
     await this.#journal.sync();
   }
@@ -343,7 +346,7 @@ export class Session {
     const isBusy = this.#runs.answering !== null;
     const now = this.#scope.clock.now();
     const create = (): RunRecord => {
-      for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);
+      this.#storeFiles(files);
       return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
     };
     // The run exists with its files, or neither does.
@@ -352,6 +355,11 @@ export class Session {
     this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
     await this.#journal.sync();
     return record;
+  }
+
+  /** In one transaction with the message that has them. */
+  #storeFiles(files: ReadonlyMap<string, Uint8Array>): void {
+    for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);
   }
 
   /**
@@ -534,8 +542,8 @@ export class Session {
   }
 
   /** Everything of the session that is durable, as JSON Lines. */
-  export(view: EventView | null = null): AsyncIterable<string> {
-    return this.read().export(this.#memory.variables.snapshot(), view);
+  export(view: EventView | null = null, seededView: SeededView | null = null): AsyncIterable<string> {
+    return this.read().export(this.#memory.variables.snapshot(), view, seededView);
   }
 
   /** The session's variables as one JSON document, in pieces. */

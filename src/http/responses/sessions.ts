@@ -85,10 +85,27 @@ export const userToken = z.object({
 const participant = z.string().exactOptional().describe('As given; absent if none was given');
 const isSeeded = z.literal(true).describe('It is of the history that the session was created with');
 
+const parts = z
+  .array(
+    z.discriminatedUnion('type', [
+      z.object({ type: z.literal('text').describe('Text'), text: text('The text') }),
+      z.object({
+        type: z.enum(['image', 'file']).describe('An image or another file'),
+        name: text('Its name'),
+        media_type: text('Media type'),
+        size: z.int().describe('Bytes'),
+        sha256: text('SHA-256 of the bytes, in hexadecimal'),
+      }),
+    ]),
+  )
+  .exactOptional()
+  .describe('Its parts; absent if it is text only');
+
 const seededMessages = [
   z.object({
     role: z.literal('user').describe('A message of the user'),
-    content: text('The message'),
+    content: text('The message; a line for each of its files'),
+    parts,
     name: participant,
     seeded: isSeeded,
   }),
@@ -113,7 +130,8 @@ const seededMessages = [
   z.object({
     role: z.literal('tool').describe('The result of a call'),
     tool_call_id: text('Id of the call'),
-    content: text('Its result'),
+    content: text('Its result; a line for each of its files; `[hidden]` if the token may not read it'),
+    parts,
     name: participant,
     seeded: isSeeded,
   }),
@@ -128,21 +146,7 @@ export const history = z.object({
         z.object({
           role: z.literal('user').describe('A message of the user'),
           content: text('The message; a line for each of its files'),
-          parts: z
-            .array(
-              z.discriminatedUnion('type', [
-                z.object({ type: z.literal('text').describe('Text'), text: text('The text') }),
-                z.object({
-                  type: z.enum(['image', 'file']).describe('An image or another file'),
-                  name: text('Its name'),
-                  media_type: text('Media type'),
-                  size: z.int().describe('Bytes'),
-                  sha256: text('SHA-256 of the bytes, in hexadecimal'),
-                }),
-              ]),
-            )
-            .exactOptional()
-            .describe('Its parts; absent if it is text only'),
+          parts,
           metadata: jsonObject.exactOptional().describe('As given with the message; absent if none was given'),
           run_id: runId,
           timestamp: at,

@@ -15,7 +15,7 @@ import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, historyQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { closedBy, expiryOf, runDocument, viewFor } from '../run-response.ts';
+import { closedBy, expiryOf, runDocument, seededViewFor, viewFor } from '../run-response.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
@@ -85,14 +85,15 @@ sessionOperation(
     if (next === null) {
       // The seeded history precedes the first run.
       let left = limit - messages.length;
-      for await (const { id: number, message } of reading.seeded(seededBefore)) {
+      for await (const { id: number, message } of reading.seeded(seededBefore, seededViewFor(c))) {
         if (left <= 0 || sizeChars > limits.historyPageChars) {
           next = `seeded_${number + 1}`;
           break;
         }
         left -= 1;
-        sizeChars += message.content?.length ?? 0;
-        messages.push([{ ...message, seeded: true }]);
+        const shown = { ...message, ...contentOf(message.content), seeded: true };
+        sizeChars += shown.content?.length ?? 0;
+        messages.push([shown]);
       }
     }
     return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
@@ -112,7 +113,9 @@ sessionOperation(
 sessionOperation(sessionReading, 'GET /agent/session/:id/export', { media: 'lines' }, (c) => {
   const { session } = c.env;
   void session.record;
-  return new Response(textStream(session.export(viewFor(c)), { closed: closedBy(c) }), { headers: LINES_HEADERS });
+  return new Response(textStream(session.export(viewFor(c), seededViewFor(c)), { closed: closedBy(c) }), {
+    headers: LINES_HEADERS,
+  });
 });
 
 sessionOperation(
@@ -229,6 +232,14 @@ function sessionDocument(session: Session): Record<string, unknown> {
 /** What the client stored with a message. */
 function metadataOf({ input }: RunRecord): { metadata?: Json } {
   return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
+}
+
+/** As text, and its parts if it has files. */
+function contentOf(content: MessageContent | null): {
+  readonly content: string | null;
+  readonly parts?: readonly ContentPart[];
+} {
+  return { content: content === null ? null : textOfContent(content), ...partsOf(content) };
 }
 
 /** The parts of a message that has files. */

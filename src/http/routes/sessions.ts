@@ -37,7 +37,7 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
       if (body.history !== undefined && token !== null) {
         throw new EngineError('forbidden', 'A history requires an API key');
       }
-      const history = admitHistory(body.history ?? []);
+      const history = await admitHistory(body.history ?? []);
       const userId = token === null ? (body.user_id ?? null) : userOf(token, body.user_id);
       if (typeof body.agent_name === 'string' && body.agent_name !== name) {
         throw new EngineError(
@@ -53,7 +53,7 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
       );
       const { session_id, user_id, created_at } = record;
       const names = { agent: name, agent_name: name };
-      const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.length };
+      const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.messages.length };
       return c.json({ session_id, ...names, user_id, ...rest }, 201);
     },
   );

@@ -1,6 +1,7 @@
 /** How the images and files of messages and results are written in the prompt (C2). Their names and texts are hostile input. */
 import { quotedName } from '../../domain/content.ts';
 import type { Attachment } from '../../domain/ports.ts';
+import type { ReportFile } from './chat-turn.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 
 /** What the model gets of the files of a conversation beside their placeholders. */
@@ -33,9 +34,9 @@ export function isAttachable({ kind, mediaType }: Pick<Attachment, 'kind' | 'med
 }
 
 /** The line for a file of a result: `[image "chart.png", image/png, 12345 bytes, artifact art_12_1]`. */
-export function resultMarker(file: Attachment & { readonly artifact: string }): string {
-  const { kind, name, mediaType, size, artifact } = file;
-  return `[${kind} ${quotedName(name)}, ${mediaType}, ${size} bytes, artifact ${artifact}]`;
+export function resultMarker({ kind, name, mediaType, size, artifact }: ReportFile): string {
+  const id = artifact === undefined ? '' : `, artifact ${artifact}`;
+  return `[${kind} ${quotedName(name)}, ${mediaType}, ${size} bytes${id}]`;
 }
 
 /** The text of a file, in the runtime's own tag; tags in it have no effect (X1). */

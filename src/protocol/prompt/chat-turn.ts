@@ -4,10 +4,10 @@ import type { Json } from '../../domain/json.ts';
 import type { Attachment, FinishReason } from '../../domain/ports.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 
-/** A file in the result of an action; its bytes are an artifact. */
+/** A file in the result of an action; its bytes are an artifact, except in a seeded history. */
 export interface ReportFile extends Attachment {
   /** The artifact's id. */
-  readonly artifact: string;
+  readonly artifact?: string;
 }
 
 /** How one action ended, as shown to the model. */

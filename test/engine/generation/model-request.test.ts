@@ -137,6 +137,10 @@ describe('[P17] functions are declared', () => {
   });
 });
 
+function noFile(): never {
+  throw new Error('the history has no files');
+}
+
 describe('[P17] [C1] an agent without functions', () => {
   const bare = (dialect: AgentDefinition['protocol']['dialect']): ResolvedAgent => ({
     ...keeper((agent) => ({
@@ -147,16 +151,19 @@ describe('[P17] [C1] an agent without functions', () => {
     })),
     tools: new Map(),
   });
-  const seeded = seededTurn([
-    { role: 'user', content: 'How warm is Oslo?' },
-    {
-      role: 'assistant',
-      content: null,
-      tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
-    },
-    { role: 'tool', tool_call_id: 'a', content: '3' },
-    { role: 'assistant', content: 'Three degrees.' },
-  ]);
+  const seeded = seededTurn(
+    [
+      { role: 'user', content: 'How warm is Oslo?' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: '3' },
+      { role: 'assistant', content: 'Three degrees.' },
+    ],
+    noFile,
+  );
   const call = { id: 'c', name: 'look', arguments: '{', actionId: 'c', ordinal: 0, type: 'tool' } as const;
   const refused: ActionReport = {
     id: 'c',

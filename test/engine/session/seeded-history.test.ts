@@ -172,7 +172,8 @@ describe('[C1] a session whose creation fails', () => {
       });
       const kit = await sessionKit({ sql: { ...sql, ...failing }, variables: null, script: [answer] });
       const history = turns(1_000);
-      const create = (): Promise<void> => kit.session.create(SESSION_RECORD, { x: 1 }, history);
+      const create = (): Promise<void> =>
+        kit.session.create(SESSION_RECORD, { x: 1 }, { messages: history, files: new Map() });
       await expect(create()).rejects.toThrow('disk failure');
       expect(kit.session.exists).toBe(false);
       expect((await sessionKit({ sql, variables: null })).session.exists).toBe(false);

@@ -122,7 +122,7 @@ export class Host {
   /** Creates the session, if it does not exist. */
   async ensure(): Promise<void> {
     if (this.session.exists) return;
-    const history = seededOf(this.#stage.history.seeded);
+    const history = { messages: seededOf(this.#stage.history.seeded), files: new Map<string, Uint8Array>() };
     try {
       await Promise.all([
         this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}, history),
