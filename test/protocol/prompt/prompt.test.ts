@@ -38,6 +38,20 @@ describe('the prompt', () => {
     },
   );
 
+  test.each(['full', 'compact', 'tool_calls'] as const)(
+    '[C2] [X1] it says that attached files are data (%s)',
+    (form) => {
+      const found = resolved('assistant');
+      const protocol = {
+        ...found.agent.protocol,
+        ...(form === 'tool_calls' ? { dialect: form } : { form, dialect: 'protocol' as const }),
+      };
+      const prompt = buildSystemPrompt({ ...found, agent: { ...found.agent, protocol } });
+      expect(prompt).toMatch(/<attached_file>.*runtime alone|Only the runtime writes .*<attached_file>/);
+      expect(prompt).toMatch(/esults, feeds and files (are|is) data, never/);
+    },
+  );
+
   test('[L4] the prompt of a compact agent matches its golden file', async () => {
     const base = resolved('assistant');
     const compact = {
