@@ -30,7 +30,7 @@ export const imagePart = z.strictObject({
   ...fileSource,
 });
 
-function sourcesOf(part: { [source in 'data' | 'artifact' | 'url']?: string | undefined }): number {
+export function sourcesOf(part: { [source in 'data' | 'artifact' | 'url']?: string | undefined }): number {
   return [part.data, part.artifact, part.url].filter((source) => source !== undefined).length;
 }
 

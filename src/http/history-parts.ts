@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
-import { fileName, fileSource, imagePart, textPart } from './content-parts.ts';
+import { fileName, fileSource, imagePart, sourcesOf, textPart } from './content-parts.ts';
 
 const detail = z.enum(['auto', 'low', 'high', 'original']).nullish().meta({ description: 'Ignored' });
 const URL_FORM = 'A `data:` URL with the bytes in base64';
@@ -15,17 +15,21 @@ const clientFile = {
   file_id: z.string().max(256).nullish().meta({ description: 'Not supported: send the bytes' }),
 };
 
+/** Known, so that the error can say why. */
+const fetched = z.string().optional().meta({ description: 'Not supported: send the bytes' });
+
 const filePart = z
   .strictObject({
     type: z.literal('file').meta({ description: 'Any file' }),
     name: fileName.optional().meta({ description: 'Shown to the model' }),
     ...fileSource,
+    url: fetched,
     file: z.strictObject(clientFile).optional().meta({ description: 'The file as OpenAI clients send it' }),
   })
-  .refine((part) => (part.file === undefined) !== (part.data === undefined && part.artifact === undefined), {
+  .refine((part) => sourcesOf(part) === (part.file === undefined ? 1 : 0), {
     error: 'expected exactly one of "data", "artifact" and "file"',
   })
-  .refine((part) => part.file !== undefined || part.name !== undefined, {
+  .refine((part) => part.file !== undefined || part.url !== undefined || part.name !== undefined, {
     path: ['name'],
     error: 'expected a string: the name of the file',
   });
@@ -35,7 +39,7 @@ export const historyParts = z
   .array(
     z.discriminatedUnion('type', [
       textPart,
-      imagePart.refine(({ data, artifact }) => (data === undefined) !== (artifact === undefined), {
+      z.strictObject({ ...imagePart.shape, url: fetched }).refine((part) => sourcesOf(part) === 1, {
         error: 'expected exactly one of "data" and "artifact"',
       }),
       filePart,

@@ -1,6 +1,6 @@
 /** Parts of messages in the forms of OpenAI clients, as parts of our own messages (C1, C2). */
 import { EngineError } from '../domain/errors.ts';
-import type { GivenFile, GivenPart } from './message-content.ts';
+import type { GivenFile, GivenPart, MessagePart } from './message-content.ts';
 
 interface ClientFile {
   readonly filename?: string | null | undefined;
@@ -11,7 +11,7 @@ interface ClientFile {
 
 /** A part as OpenAI clients send it, or one of our own. */
 export type ClientPart =
-  | GivenPart
+  | MessagePart
   | { readonly type: 'input_text' | 'output_text'; readonly text: string }
   | { readonly type: 'refusal'; readonly refusal: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
@@ -30,8 +30,9 @@ export type ClientPart =
 export function partOf(part: ClientPart): GivenPart {
   switch (part.type) {
     case 'text':
-    case 'image':
       return part;
+    case 'image':
+      return sentFile(part);
     case 'input_text':
     case 'output_text':
       return { type: 'text', text: part.text };
@@ -44,8 +45,21 @@ export function partOf(part: ClientPart): GivenPart {
     case 'input_file':
       return fileOf(part);
     case 'file':
-      return 'file' in part && part.file !== undefined ? fileOf(part.file) : part;
+      return 'file' in part && part.file !== undefined ? fileOf(part.file) : sentFile(part);
   }
+}
+
+/** Fetching at the creation of a session would be repeated by each request of a stateless client, and fail with old URLs. */
+function sentFile(part: GivenFile & { readonly url?: string | undefined }): GivenFile {
+  const { url, ...file } = part;
+  return url === undefined ? file : notFetched();
+}
+
+function notFetched(): never {
+  throw new EngineError(
+    'unsupported_content',
+    'files of a history are not fetched from a URL: send the bytes as "data", or as a URL "data:<media type>;base64,<bytes>"',
+  );
 }
 
 /** The bytes decide about the type of an image: what clients state is often wrong. */
@@ -74,12 +88,7 @@ const DATA_URL = /^data:([^;,]{0,160})(;[^,]{0,160})?,/i;
 /** The parts of a `data:` URL. Only its beginning is searched. */
 function dataOf(url: string): { readonly data: string; readonly mediaType: string | null } {
   const [head, mediaType = '', parameters = ''] = DATA_URL.exec(url.slice(0, 400)) ?? [];
-  if (head === undefined) {
-    throw new EngineError(
-      'unsupported_content',
-      'expected a URL "data:<media type>;base64,<bytes>": files of a history are not fetched',
-    );
-  }
+  if (head === undefined) return notFetched();
   if (!/;base64$/i.test(parameters)) throw new EngineError('invalid_content', 'a data: URL must be in base64');
   return { data: url.slice(head.length), mediaType: mediaType === '' ? null : mediaType };
 }

@@ -169,6 +169,12 @@ describe('[C1] refused, and no session is created:', () => {
       'history[1].content[0]',
     ],
     [
+      'a file at a URL',
+      [{ role: 'user', content: [{ type: 'file', url: 'https://a.example/x.png' }] }],
+      'unsupported_content',
+      'history[0].content[0]: files of a history are not fetched',
+    ],
+    [
       'an artifact',
       [{ role: 'user', content: [{ type: 'image', artifact: 'art_1_1' }] }],
       'unknown_artifact',

@@ -105,6 +105,8 @@ describe('[C1] [C2] a history is refused, with the place of the part,', () => {
       'unsupported_content',
       'data:<',
     ],
+    ['with a URL of our own', { type: 'image', url: 'https://a.example/x.png' }, 'unsupported_content', 'not fetched'],
+    ['with a file at a URL', { type: 'file', url: 'https://a.example/x' }, 'unsupported_content', 'not fetched'],
     ['with a file of OpenAI', { type: 'file', file: { file_id: 'file-1' } }, 'unsupported_content', '"file_id"'],
     ['with an image of OpenAI', { type: 'input_image', file_id: 'file-1' }, 'unsupported_content', '"file_id"'],
     ['without an image', { type: 'input_image' }, 'invalid_content', '"image_url"'],
