@@ -51,10 +51,10 @@ function stepsOf(path: string): number {
   return limits.requestSteps + session;
 }
 
-/** The work of a part of its body. What exceeds the limit of a body is not parsed. */
+/** The work of a part of its body. What exceeds the largest limit of a body is not parsed. */
 function bodySteps(path: string, bytes: number): number {
   const perByte = limits.bodyByteSteps + (path === '/plan' ? limits.textCharSteps : 0);
-  return Math.min(bytes, limits.createBodyBytes) * perByte;
+  return Math.min(bytes, limits.messageBodyBytes) * perByte;
 }
 
 /** The request with a body that is charged while it arrives, because its length is unknown. */

@@ -116,6 +116,26 @@ test.each([
   expect(account.waits).toBeGreaterThan(1);
 });
 
+test.each(['stated', 'unknown'])('[X2] [C2] a message with files is charged by its whole %s length', async (length) => {
+  const account = new Account();
+  const forward = async (_id: string, _path: string, request: Request): Promise<Response> => {
+    await request.arrayBuffer();
+    return Response.json({});
+  };
+  const edge = edgeApp({ shareOf: () => account.share(), forward });
+  const bytes = limits.messageBodyBytes;
+  const pieces = Array.from({ length: bytes / PIECE_BYTES }, () => new Uint8Array(PIECE_BYTES));
+  const headers = length === 'stated' ? { 'content-length': `${bytes}` } : undefined;
+  const init = {
+    method: 'POST',
+    body: ReadableStream.from(pieces),
+    duplex: 'half',
+    ...(headers && { headers }),
+  } as const;
+  await edge.fetch(new Request(`http://localhost/agent/session/ses_${'1'.repeat(32)}/message`, init));
+  expect(account.steps).toBeGreaterThanOrEqual(bytes * limits.bodyByteSteps);
+});
+
 test('[X2] [L5] a prompt costs steps for each of its characters, in every generation', async () => {
   const account = new Account();
   const content = '<action>'.repeat(200_000);

@@ -65,10 +65,21 @@ function groupsOf({ files = [], generations }: ChatTurn): (readonly Attachment[]
 async function textOf(file: Attachment): Promise<FileText | null> {
   const bytes = await file.read().catch(() => null);
   if (bytes === null) return null;
-  const isCut = bytes.length > limits.attachedTextBytes;
-  // A character that is cut in half is left out: the decoder waits for the rest of it.
-  const text = new TextDecoder().decode(bytes.subarray(0, limits.attachedTextBytes), { stream: isCut });
-  return { text, cutOf: isCut ? bytes.length : null };
+  if (bytes.length <= limits.attachedTextBytes) return { text: new TextDecoder().decode(bytes), cut: null };
+  const after = wholeCharacters(bytes, limits.attachedTextBytes);
+  return { text: new TextDecoder().decode(bytes.subarray(0, after)), cut: { after, of: bytes.length } };
+}
+
+/** The end of the last character of UTF-8 that does not extend beyond `end`. In other bytes, `end` or just before it. */
+function wholeCharacters(bytes: Uint8Array, end: number): number {
+  let from = end;
+  // A character has at most three continuation bytes.
+  while (from > end - 3 && isContinuation(bytes[from])) from -= 1;
+  return isContinuation(bytes[from]) ? end : from;
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
 /** Files named in a notice. */

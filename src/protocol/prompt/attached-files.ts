@@ -14,8 +14,8 @@ export interface ShownFiles {
 
 export interface FileText {
   readonly text: string;
-  /** Characters of the whole file; null if `text` is all of it. */
-  readonly cutOf: number | null;
+  /** Bytes of the file that `text` shows, and of the whole file; null if `text` is all of it. */
+  readonly cut: { readonly after: number; readonly of: number } | null;
 }
 
 export const NO_FILES: ShownFiles = { attached: new Map(), texts: new Map() };
@@ -40,9 +40,9 @@ export function resultMarker({ kind, name, mediaType, size, artifact }: ReportFi
 }
 
 /** The text of a file, in the runtime's own tag; tags in it have no effect (X1). */
-export function fileBlock({ name, mediaType }: Attachment, { text, cutOf }: FileText): string {
+export function fileBlock({ name, mediaType }: Attachment, { text, cut }: FileText): string {
   const safe = escapeReservedTags(sanitizeText(text));
-  const note = cutOf === null ? '' : `\n[cut after ${text.length} of ${cutOf} bytes]`;
+  const note = cut === null ? '' : `\n[cut after ${cut.after} of ${cut.of} bytes]`;
   const head = `name=${quotedName(name).replaceAll('\\"', '&quot;')} type="${mediaType}"`;
   return `<attached_file ${head}>\n${safe}${note}\n</attached_file>`;
 }

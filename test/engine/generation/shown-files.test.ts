@@ -59,13 +59,25 @@ describe('[C2] text files', () => {
     expect(content).toContain('name="a&quot;_/attached_file_ _b_.txt"');
   });
 
-  test('a long text is cut at a character, with its size', async () => {
-    const long = `${'x'.repeat(limits.attachedTextBytes - 1)}é${'y'.repeat(10)}`;
-    const { messages } = await shown([turn(textFile('long.txt', long))]);
-    const content = messages[1]?.content ?? '';
-    expect(content).not.toContain('\uFFFD');
-    expect(content).toContain(`[cut after ${limits.attachedTextBytes - 1} of ${limits.attachedTextBytes + 11} bytes]`);
-  });
+  test.each([
+    ['one byte', 'x', 0],
+    ['two bytes', 'é', 0],
+    ['two bytes, cut in half', 'é', 1],
+    ['three bytes, cut', '中', 0],
+    ['four bytes', '😀', 0],
+    ['four bytes, cut after three', '😀', 3],
+  ])(
+    'a long text of characters of %s is cut at a character; the note counts bytes',
+    async (_title, character, shift) => {
+      const long = 'x'.repeat(shift) + character.repeat(limits.attachedTextBytes + 1);
+      const size = Buffer.byteLength(character);
+      const after = limits.attachedTextBytes - ((limits.attachedTextBytes - shift) % size);
+      const { messages } = await shown([turn(textFile('long.txt', long))]);
+      const content = messages[1]?.content ?? '';
+      expect(content).not.toContain('\uFFFD');
+      expect(content).toContain(`${character}\n[cut after ${after} of ${Buffer.byteLength(long)} bytes]`);
+    },
+  );
 
   test('beyond the budget, older texts are placeholders only, and the run is told if the current message is affected', async () => {
     const file = (index: number): Attachment => textFile(`${index}.txt`, 'x'.repeat(limits.attachedTextBytes));
