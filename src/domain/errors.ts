@@ -54,6 +54,7 @@ export const ERROR_TABLE = {
   too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },
   rate_limited: { status: 429, retry: 'later', title: 'Too many requests per minute' },
   queue_full: { status: 429, retry: 'later', title: 'Too many messages are queued' },
+  large_bodies_busy: { status: 503, retry: 'later', title: 'Other large messages are being received' },
   session_full: { status: 507, retry: 'no', title: 'The session is full' },
   not_configured: { status: 501, retry: 'no', title: 'A required setting is missing' },
   internal: { status: 500, retry: 'later', title: 'Internal error' },

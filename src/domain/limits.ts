@@ -200,6 +200,21 @@ export const limits = {
   fetchingMessages: 4,
   /** The body of a message: its files in base64, and its text with JSON's escapes. */
   messageBodyBytes: 25_165_824,
+  /**
+   * A body beyond this size takes a place while it is received and stored: a message of 16 MiB of files needs about 30 MB
+   * of the isolate's 128 MB. Places of the isolate, and of one namespace; a session has one.
+   */
+  largeBodyBytes: 1_048_576,
+  largeBodies: 3,
+  largeBodiesPerOwner: 2,
+  /** Bodies that wait for a place, how long and how often they look; then the client is told to retry after this time. */
+  largeBodiesWaiting: 16,
+  largeBodyWaitMs: 20_000,
+  largeBodyPollMs: 25,
+  largeBodyRetryMs: 5_000,
+  /** A place is lost to a waiting body after this time without a byte, and after this time in total. */
+  largeBodyStallMs: 5_000,
+  largeBodyMs: 60_000,
   queuedMessages: 8,
   /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */
   seededMessages: 2_000,

@@ -2,6 +2,7 @@
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Clock, NewId } from '../domain/ports.ts';
 import { FairQueue } from '../domain/fair-queue.ts';
+import { LargeBodies } from '../http/large-bodies.ts';
 
 export const platformClock: Clock = {
   now: () => Date.now(),
@@ -13,6 +14,9 @@ export const platformClock: Clock = {
 
 /** Shared by all objects of a thread. */
 export const platformQueue = new FairQueue(platformClock);
+
+/** Shared by all objects of an isolate. */
+export const platformBodies = new LargeBodies(platformClock);
 
 /** 48 random bits in hex (docs/decisions/023). */
 export function newIncarnation(): string {

@@ -3,7 +3,7 @@ import { EngineError, messageOf } from '../domain/errors.ts';
 import { exceededLimit } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 
-function tooLarge(maxBytes: number): EngineError {
+export function bodyTooLarge(maxBytes: number): EngineError {
   return new EngineError('body_too_large', `The body is larger than ${maxBytes} bytes`, { limit_bytes: maxBytes });
 }
 
@@ -24,21 +24,32 @@ export async function readText(request: Request, maxBytes: number = limits.bodyB
  * @throws EngineError `body_too_large`
  */
 export async function* readChunks(request: Request, maxBytes: number): AsyncGenerator<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes + limits.bodyDrainBytes) throw tooLarge(maxBytes);
-  if (request.body === null) return;
   const decoder = new TextDecoder();
+  for await (const chunk of readBytes(request, maxBytes)) {
+    const text = decoder.decode(chunk, { stream: true });
+    if (text !== '') yield text;
+  }
+  const rest = decoder.decode();
+  if (rest !== '') yield rest;
+}
+
+/**
+ * The bytes of the body, as they arrive.
+ *
+ * @throws EngineError `body_too_large` after the last byte within the limit
+ */
+export async function* readBytes(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes + limits.bodyDrainBytes)
+    throw bodyTooLarge(maxBytes);
+  if (request.body === null) return;
   let bytes = 0;
   for await (const chunk of request.body as ReadableStream<Uint8Array>) {
     bytes += chunk.byteLength;
     // Past the limit, a part of the rest is read and discarded: a client that still sends would not read the response.
-    if (bytes > maxBytes + limits.bodyDrainBytes) throw tooLarge(maxBytes);
-    if (bytes > maxBytes) continue;
-    const text = decoder.decode(chunk, { stream: true });
-    if (text !== '') yield text;
+    if (bytes > maxBytes + limits.bodyDrainBytes) throw bodyTooLarge(maxBytes);
+    if (bytes <= maxBytes) yield chunk;
   }
-  if (bytes > maxBytes) throw tooLarge(maxBytes);
-  const rest = decoder.decode();
-  if (rest !== '') yield rest;
+  if (bytes > maxBytes) throw bodyTooLarge(maxBytes);
 }
 
 /**

@@ -12,7 +12,6 @@ import { NO_HISTORY } from '../domain/seeded.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Principal } from './auth.ts';
-import { readText } from './body.ts';
 import type { ManifestHost } from './manifest-host.ts';
 import type { Caller } from './access.ts';
 import {
@@ -130,11 +129,4 @@ export class Gateway {
 
 export function unknownExecution(id: string): EngineError {
   return new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
-}
-
-/** Reads the whole body, so that an early error of the session leaves no half-read stream. */
-export async function whole(request: Request, maxBytes: number = limits.bodyBytes): Promise<Request> {
-  if (request.body === null) return request;
-  const { method, headers, url } = request;
-  return new Request(url, { method, headers, body: await readText(request, maxBytes) });
 }

@@ -9,6 +9,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { Session } from '../engine/session/session.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { LargeBodies } from './large-bodies.ts';
 import { originalSessionRoutes } from './original/session-routes.ts';
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
@@ -66,8 +67,8 @@ function isFor({ incarnation = '', user_id: id }: SessionRecord, grant: Grant): 
 export function createSessionApp(options: SessionAppOptions): {
   fetch(request: Request): Response | Promise<Response>;
 } {
-  const { session, clock } = options;
-  const env = { ...options, heartbeat: new Heartbeat(clock), events: eventSource(session, clock) };
+  const { session, clock, bodies = new LargeBodies(clock) } = options;
+  const env = { ...options, bodies, heartbeat: new Heartbeat(clock), events: eventSource(session, clock) };
   return { fetch: (request) => sessionRoutes.fetch(request, env) };
 }
 

@@ -6,6 +6,7 @@ import type { Clock, FileFetch } from '../domain/ports.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
+import type { LargeBodies } from './large-bodies.ts';
 import type { EventSource } from './sse.ts';
 import type { Scope } from './operations.ts';
 
@@ -45,11 +46,17 @@ export interface SessionAppOptions {
   readonly childApprovals?: (page: ApprovalsPage) => Promise<readonly OpenApproval[]>;
   /** Fetches the files that messages name by URL. Default: such messages are refused. */
   readonly fetchFile?: FileFetch;
+  /** Large bodies of all sessions of the isolate. Default: of this session alone. */
+  readonly bodies?: LargeBodies;
   readonly log: Logger;
 }
 
 export type SessionEnv = {
-  Bindings: SessionAppOptions & { readonly heartbeat: Heartbeat; readonly events: EventSource };
+  Bindings: SessionAppOptions & {
+    readonly heartbeat: Heartbeat;
+    readonly events: EventSource;
+    readonly bodies: LargeBodies;
+  };
 };
 
 /** What the caller's token restricts the request to; null: no restriction. */

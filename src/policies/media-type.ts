@@ -36,6 +36,7 @@ export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpe
 
 const MEDIA_TYPE = /^[a-z0-9][\w.+-]{0,60}\/[a-z0-9][\w.+-]{0,90}$/;
 const TEXT = 'text/plain';
+const PIECE_BYTES = 65_536;
 const UNKNOWN = 'application/octet-stream';
 
 /** The type that the bytes show: a known format, `text/plain` for UTF-8, or `application/octet-stream`. */
@@ -65,7 +66,12 @@ function signatureOf(bytes: Uint8Array): Signature | undefined {
 function isText(bytes: Uint8Array): boolean {
   if (bytes.includes(0)) return false;
   try {
-    new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes);
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+    // In pieces, so that the text is never held as a whole.
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      decoder.decode(bytes.subarray(at, at + PIECE_BYTES), { stream: true });
+    }
+    decoder.decode();
     return true;
   } catch {
     return false;

@@ -7,7 +7,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Artifact } from '../domain/artifact.ts';
-import { decodeBase64 } from '../domain/base64.ts';
+import { Base64Decoder } from '../domain/base64-decoder.ts';
+import type { Decoded } from '../domain/base64-decoder.ts';
 import type { ContentPart, FilePart, MessageContent } from '../domain/content.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
@@ -48,6 +49,9 @@ export interface AdmittedContent {
 
 type ReadArtifact = (id: string) => Promise<Pick<Artifact, 'name' | 'content_type' | 'bytes'>>;
 
+/** The bytes of `data`, or of the mark in its place. */
+export type DecodeData = (data: string) => Decoded;
+
 /**
  * @param artifact reads an artifact of the session. @throws EngineError `unknown_artifact`
  * @throws EngineError `invalid_content`, `content_too_large`, `content_type_mismatch`, `unsupported_media_type`,
@@ -63,6 +67,7 @@ export async function admitContent(given: readonly GivenPart[], artifact: ReadAr
 export async function admitMessage(
   given: readonly MessagePart[],
   artifact: ReadArtifact,
+  decode: DecodeData = decodeText,
 ): Promise<AdmittedContent | UnfetchedContent> {
   const files = new Map<string, Uint8Array>();
   const parts: (ContentPart | UrlPart)[] = [];
@@ -77,7 +82,7 @@ export async function admitMessage(
       continue;
     }
     const from = part.artifact === undefined ? null : await artifact(part.artifact);
-    const bytes = from?.bytes ?? decoded(part.data ?? '', placeOf(index));
+    const bytes = from?.bytes ?? decoded(decode(part.data ?? ''), placeOf(index));
     size += bytes.length;
     checkTotal(size, placeOf(index));
     const admitted = admitFile(part, index, bytes, from?.name ?? null, from?.content_type ?? null);
@@ -130,9 +135,12 @@ export function fileTooLarge(where: string): EngineError {
 
 /** @param total bytes of the files of the message. @throws EngineError `content_too_large` */
 export function checkTotal(total: number, where: string): void {
-  if (total <= limits.messageFileBytes) return;
+  if (total > limits.messageFileBytes) throw filesTooLarge(where);
+}
+
+function filesTooLarge(where: string): EngineError {
   const message = `${where}: the files of a message may have ${limits.messageFileBytes} bytes together`;
-  throw new EngineError('content_too_large', message, { limit_bytes: limits.messageFileBytes });
+  return new EngineError('content_too_large', message, { limit_bytes: limits.messageFileBytes });
 }
 
 /** The stated type if the bytes can have it; without one, the type that the bytes show. */
@@ -161,10 +169,16 @@ function inheritedType(inherited: string | null, bytes: Uint8Array, found: strin
   return type !== null && canHaveType(bytes, type) ? type : found;
 }
 
-function decoded(base64: string, where: string): Uint8Array {
-  // Checked before it is decoded: three bytes for each four characters.
-  if (base64.length > Math.ceil(limits.messagePartBytes / 3) * 4) throw fileTooLarge(where);
-  const bytes = decodeBase64(base64);
+function decoded({ isBase64, size, bytes }: Decoded, where: string): Uint8Array {
+  if (!isBase64) throw new EngineError('invalid_content', `${where}: "data" must be base64`);
   if (bytes !== null) return bytes;
-  throw new EngineError('invalid_content', `${where}: "data" must be base64`);
+  // Its bytes were not kept: it is too large itself, or beside the files before it.
+  throw size > limits.messagePartBytes ? fileTooLarge(where) : filesTooLarge(where);
+}
+
+/** All of the base64 at once. */
+export function decodeText(data: string): Decoded {
+  const decoder = new Base64Decoder(limits.messagePartBytes);
+  decoder.feed(new TextEncoder().encode(data));
+  return decoder.end();
 }

@@ -33,7 +33,7 @@ import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
-import { newId, newIncarnation, platformClock, platformQueue } from '../platform.ts';
+import { newId, newIncarnation, platformBodies, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, fileFetchOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
@@ -192,6 +192,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
       destroy: () => this.#destroy(),
       fetchFile: fileFetchOf(settings, egress),
+      bodies: platformBodies,
       log: this.#log,
     });
   }

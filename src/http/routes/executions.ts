@@ -10,7 +10,8 @@ import { planText } from '../../dry-run/dry-run.ts';
 import type { Caller } from '../access.ts';
 import { readProtocolBody, readText } from '../body.ts';
 import { operation } from '../openapi/describe.ts';
-import { unknownExecution, whole } from '../gateway.ts';
+import { forwardBody } from '../forward-body.ts';
+import { unknownExecution } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts';
 import * as answers from '../responses/runs.ts';
@@ -131,7 +132,9 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     return toExecution(id, path, c.req.raw, c.get('principal'));
   });
   operation(app, 'POST /executions/:id/cancel', { body: cancelBody, response: answers.cancelled }, async (c) =>
-    toExecution(c.req.param('id'), '/cancel', await whole(c.req.raw), c.get('principal')),
+    forwardBody(c.req.raw, limits.bodyBytes, (request) =>
+      toExecution(c.req.param('id'), '/cancel', request, c.get('principal')),
+    ),
   );
 
   const toExecution = async (id: string, path: string, request: Request, principal: Caller): Promise<Response> => {

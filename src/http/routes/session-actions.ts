@@ -7,11 +7,12 @@ import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FetchedFile } from '../../domain/ports.ts';
+import type { RunRecord } from '../../domain/session.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import type { PassedTool } from '../../engine/session/passed-tools.ts';
 import type { PendingContent } from '../../engine/session/session.ts';
 import { fetchContent } from '../../policies/fetched-content.ts';
-import { admitMessage } from '../../policies/message-content.ts';
+import { admitMessage, decodeText } from '../../policies/message-content.ts';
 import type { MessagePart, UnfetchedContent } from '../../policies/message-content.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
@@ -19,6 +20,8 @@ import { messageParts } from '../content-parts.ts';
 import { idempotencyKey } from '../headers.ts';
 import { withChunks } from '../original/chunks.ts';
 import { accepts, sessionOperation, readHeader } from '../openapi/describe.ts';
+import type { BodyPlace } from '../large-bodies.ts';
+import { readMessage } from '../message-body.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
@@ -97,31 +100,48 @@ sessionOperation(
     media: 'events',
   },
   async (c) => {
-    const { session } = c.env;
-    void session.record;
-    const raw = await readJson(c.req.raw, limits.messageBodyBytes);
-    // A union hides what is wrong with a part, so the parts are validated first.
-    if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
-    const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
-    const written = given ?? message;
-    checkMessage(textOf(written));
-    if (tools.length > 0) requireScope(c, 'tools');
-    const key = readHeader(c, idempotencyKey);
-    const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
-    await admitted(c.env);
-    const content =
-      typeof written === 'string'
-        ? { content: written }
-        : await admitMessage(written, (id) => session.read().artifact(id));
-    const after = session.lastSeq;
-    const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
-    const run =
-      'content' in content
-        ? await session.message({ ...content, ...request })
-        : await session.pendingMessage(request, pendingContent(c, content, tools), c.req.raw.signal);
-    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), body.stream, withChunks);
+    const { session_id: id, owner } = c.env.session.record;
+    // The place is free again once the message is stored: the answer may stream for long.
+    const { run, after, stream } = await c.env.bodies.hold({ session: id, owner }, (place) => postMessage(c, place));
+    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), stream, withChunks);
   },
 );
+
+interface Posted {
+  readonly run: RunRecord;
+  /** The last event before it. */
+  readonly after: number;
+  readonly stream: boolean;
+}
+
+async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<Posted> {
+  const { session } = c.env;
+  const { json: raw, data } = await readMessage(c.req.raw, place);
+  // A union hides what is wrong with a part, so the parts are validated first.
+  if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
+  const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
+  const written = given ?? message;
+  checkMessage(textOf(written));
+  if (tools.length > 0) requireScope(c, 'tools');
+  const key = readHeader(c, idempotencyKey);
+  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
+  await admitted(c.env);
+  const content =
+    typeof written === 'string'
+      ? { content: written }
+      : await admitMessage(
+          written,
+          (id) => session.read().artifact(id),
+          (mark) => data.get(mark) ?? decodeText(mark),
+        );
+  const after = session.lastSeq;
+  const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
+  const run =
+    'content' in content
+      ? await session.message({ ...content, ...request })
+      : await session.pendingMessage(request, pendingContent(c, content, tools), c.req.raw.signal);
+  return { run, after, stream: body.stream };
+}
 
 sessionOperation(
   sessionActions,

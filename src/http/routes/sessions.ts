@@ -4,8 +4,8 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { admitHistory } from '../../policies/seeded-history.ts';
 import { readJson } from '../body.ts';
+import { forwardBody } from '../forward-body.ts';
 import { operation } from '../openapi/describe.ts';
-import { whole } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
@@ -121,7 +121,10 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
     const maxBytes = read === '/message' ? limits.messageBodyBytes : limits.bodyBytes;
-    return await gateway.forward(id, `${path}${search}`, await whole(c.req.raw, maxBytes), c.get('principal'));
+    const caller = c.get('principal');
+    return await forwardBody(c.req.raw, maxBytes, (request) =>
+      gateway.forward(id, `${path}${search}`, request, caller),
+    );
   });
 
   return app;
