@@ -75,7 +75,14 @@ export default defineConfig({
         },
       },
       {
-        plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' }, remoteBindings: false })],
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: './wrangler.toml' },
+            // Optional bindings (docs/operations.md).
+            miniflare: { r2Buckets: ['FILES'] },
+            remoteBindings: false,
+          }),
+        ],
         test: {
           ...patient,
           name: 'workerd',

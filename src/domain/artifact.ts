@@ -16,3 +16,6 @@ export interface ArtifactEntry {
 export interface Artifact extends ArtifactEntry {
   readonly bytes: Uint8Array;
 }
+
+/** What a download needs: of an artifact, or of a file of a message (C2). */
+export type Download = Pick<Artifact, 'id' | 'name' | 'content_type' | 'bytes'>;

@@ -198,6 +198,26 @@ export const limits = {
   messageUrlsMs: 30_000,
   /** Messages of a session whose files are being fetched: each may have `messageFileBytes` in memory. */
   fetchingMessages: 4,
+  /** Smaller files are stored in the session's database also if there is object storage: a row costs less than an object. */
+  objectFileLeastBytes: 65_536,
+  /** All objects of a session together. They do not count towards `sessionBytes`. */
+  sessionObjectBytes: 4_294_967_296,
+  /** Objects of one message that are put at the same time. */
+  objectPutsAtOnce: 4,
+  /** Messages of a session whose files are being put: each may have `messageFileBytes` in memory. */
+  stagedMessages: 4,
+  /** For one call of the object storage, and how often a call that fails is made. */
+  objectTimeoutMs: 30_000,
+  objectAttempts: 2,
+  /** An object that no message has after this time is deleted: its host ended before the message was accepted. */
+  unreferredFileMs: 600_000,
+  /** Delay before objects are deleted again after a failure, and its maximum. */
+  objectRetryMs: 60_000,
+  objectRetryMostMs: 3_600_000,
+  /** Objects that one call deletes. */
+  objectsPerDeletion: 1_000,
+  /** Bytes of files in an export; further files are named with the path of their download. */
+  exportFileBytes: 67_108_864,
   /** The body of a message: its files in base64, and its text with JSON's escapes. */
   messageBodyBytes: 25_165_824,
   /**

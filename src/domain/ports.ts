@@ -57,6 +57,18 @@ export interface BlobStore {
   get(sha256: string): Promise<Uint8Array | null>;
 }
 
+/** Storage outside the session for the bytes of large files: R2. Each key is only ever put with the same bytes. */
+export interface ObjectStore {
+  /** @param sha256 of the bytes: others are refused */
+  put(key: string, bytes: Uint8Array, sha256: string): Promise<void>;
+  /** Null if there is no such object. */
+  get(key: string): Promise<Uint8Array | null>;
+  /** Does nothing if there is no such object. */
+  delete(key: string): Promise<void>;
+  /** Deletes up to `limits.objectsPerDeletion` objects whose keys begin with the prefix. @returns whether none remains */
+  deleteSome(prefix: string): Promise<boolean>;
+}
+
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   /** Contains a placeholder line for each attachment. */

@@ -50,6 +50,8 @@ export interface Env extends Variables {
   readonly FEEDS: Objects<SharedFeedRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
+  /** Large files of messages (docs/operations.md); without it, all files are in the sessions' databases. */
+  readonly FILES?: R2Bucket;
   /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
   readonly RUNNERS?: DurableObjectNamespace;
 }

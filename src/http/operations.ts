@@ -67,6 +67,10 @@ export const OPERATIONS = {
     scopes: ['read', 'files', 'view'],
     summary: 'Download an artifact, or a range of it',
   },
+  'GET /agent/session/:id/content/:sha256': {
+    scopes: ['read', 'files'],
+    summary: 'Download a file of a message by the SHA-256 in its part, or a range of it',
+  },
   'GET /agent/session/:id/feeds': {
     scopes: ['read'],
     summary: 'List context feeds: definitions, latest values and errors',
@@ -75,7 +79,7 @@ export const OPERATIONS = {
   'GET /agent/session/:id/export': {
     scopes: READ,
     summary:
-      'Export the whole session, one JSON value per line: its record, seeded history, runs, events and variables',
+      'Export the whole session, one JSON value per line: its record, seeded history, runs, files, events and variables',
   },
   'GET /agent/session/:id/transcript': {
     summary: 'Export completed runs as training examples in the chat format, one run per line',

@@ -55,7 +55,7 @@ export function artifactsOf(event: SessionEvent): LazyArtifact[] {
     const text = stringAt(output, { from: 0, to: output.length });
     const read = (): Uint8Array => encoder.encode(text ?? output);
     const sizeBytes = read().length;
-    const name = `${nameOf(event.action_id) ?? 'output'}.${text === undefined ? 'json' : 'txt'}`;
+    const name = `${safeName(event.action_id) ?? 'output'}.${text === undefined ? 'json' : 'txt'}`;
     const type = text === undefined ? 'application/json' : 'text/plain; charset=utf-8';
     if (sizeBytes > limits.artifactBytes) {
       const id = artifactIdOf(incarnation, event.seq);
@@ -114,8 +114,8 @@ function fileOf(output: string, item: Place, place: number): File | null {
   const hasType = stated !== undefined && !output.startsWith('null', stated.from);
   const head = {
     place,
-    name: nameOf(name) ?? `file-${place + 1}`,
-    type: contentTypeOf(hasType ? value('content_type') : mimeType, encoded === undefined),
+    name: safeName(name) ?? `file-${place + 1}`,
+    type: servedType(hasType ? value('content_type') : mimeType, encoded === undefined),
   };
   if (encoded !== undefined) {
     const sizeBytes = decodedBytes(encoded);
@@ -127,14 +127,15 @@ function fileOf(output: string, item: Place, place: number): File | null {
   return { ...head, sizeBytes: encoder.encode(text).length, read: () => encoder.encode(text) };
 }
 
-function contentTypeOf(given: string | undefined, isText: boolean): string {
+/** The type that a browser is told: nothing that it could run or render as markup. */
+export function servedType(given: string | undefined, isText: boolean): string {
   const standard = isText ? 'text/plain; charset=utf-8' : 'application/octet-stream';
   if (given === undefined || !CONTENT_TYPE.test(given)) return standard;
   return ACTIVE.test(given) ? 'text/plain; charset=utf-8' : given.toLowerCase();
 }
 
 /** The last part of a path, restricted to characters that are safe in every system and header. */
-function nameOf(given: string | undefined): string | null {
+export function safeName(given: string | undefined): string | null {
   if (given === undefined) return null;
   const last = given.split(/[/\\]/).at(-1) ?? '';
   const safe = last.replaceAll(/[^\w.-]+/g, '_').replace(/^\.+/, '');

@@ -59,12 +59,18 @@ export class Blobs {
     return row === undefined ? null : fileOf(row);
   }
 
-  /** All files that messages have, the oldest first. */
-  *files(): Generator<StoredFile> {
+  /** All files that messages have now, the oldest first. */
+  files(): Generator<StoredFile> {
+    const [last] = this.#db.find(`SELECT MAX(id) AS id FROM message_files`);
+    return this.#files(Number(last?.['id'] ?? 0));
+  }
+
+  *#files(until: number): Generator<StoredFile> {
     for (let after = 0; ;) {
       const [row] = this.#db.find(
-        `SELECT * FROM message_files WHERE id > ? AND state = 'stored' ORDER BY id LIMIT 1`,
+        `SELECT * FROM message_files WHERE id > ? AND id <= ? AND state = 'stored' ORDER BY id LIMIT 1`,
         after,
+        until,
       );
       if (row === undefined) return;
       after = Number(row['id']);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelRequest } from '../../src/domain/ports.ts';
+import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { sessionKit } from '../support/session-kit.ts';
@@ -15,6 +16,7 @@ interface Talk {
   readonly requests: ModelRequest[];
   send(content: unknown, headers?: Record<string, string>): Promise<{ status: number; body: Record<string, unknown> }>;
   get(path: string): Promise<Record<string, unknown>>;
+  load(path: string, headers?: Record<string, string>): Promise<Response>;
 }
 
 async function talk(): Promise<Talk> {
@@ -41,6 +43,7 @@ async function talk(): Promise<Talk> {
       const response = await fetch(new Request('http://session/message', { method: 'POST', headers, body }));
       return { status: response.status, body: (await response.json()) as Record<string, unknown> };
     },
+    load: async (path, headers = {}) => await fetch(new Request(`http://session${path}`, { headers })),
     get: async (path) => (await (await fetch(new Request(`http://session${path}`))).json()) as Record<string, unknown>,
   };
 }
@@ -105,6 +108,65 @@ describe('[C2] a message with parts', () => {
     expect((await send([{ type: 'image', data: png }], key)).body['run_id']).toBe(first.body['run_id']);
     const other = await send([{ type: 'file', name: 'a', data: btoa('other') }], key);
     expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_mismatch' } });
+  });
+});
+
+describe('C2: downloads of files of messages', () => {
+  const script = '<script>alert(1)</script>';
+  async function withFile(given: object) {
+    const made = await talk();
+    await made.send([{ type: 'file', data: btoa(script), ...given }]);
+    const { messages } = await made.get('/history');
+    const [{ parts }] = messages as [{ parts: [{ sha256: string }] }];
+    return { ...made, path: `/content/${parts[0].sha256}`, hash: parts[0].sha256 };
+  }
+
+  test('have headers that prevent a browser from running them, and the hash as their ETag', async () => {
+    const { load, path, hash } = await withFile({ name: 'page "1".html', media_type: 'text/html' });
+    const response = await load(path);
+    expect([response.status, await response.text()]).toEqual([200, script]);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'content-disposition': 'attachment; filename="page_1_.html"',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'cross-origin-resource-policy': 'same-site',
+      etag: `"${hash}"`,
+    });
+  });
+
+  test('have the name of the first message, also if it is of no use', async () => {
+    const { load, path, hash } = await withFile({ name: '...', media_type: 'text/csv' });
+    const { headers } = await load(path);
+    expect(headers.get('content-disposition')).toBe(`attachment; filename="file-${hash.slice(0, 12)}"`);
+    expect(headers.get('content-type')).toBe('text/csv');
+  });
+
+  test('may be of a range', async () => {
+    const { load, path } = await withFile({ name: 'a.txt' });
+    const part = await load(path, { range: 'bytes=1-6' });
+    expect([part.status, await part.text()]).toEqual([206, 'script']);
+    expect((await load(path, { range: 'bytes=999-' })).status).toBe(416);
+  });
+
+  test.each(['0'.repeat(64), 'x', '..%2f', `${'0'.repeat(200)}`])('of the hash %s are 404', async (hash) => {
+    const { load } = await withFile({ name: 'a.txt' });
+    const response = await load(`/content/${hash}`);
+    expect([response.status, await response.json()]).toMatchObject([404, { code: 'unknown_content' }]);
+  });
+
+  test('are in the export, and not for a token that may only view', async () => {
+    const { load, hash } = await withFile({ name: 'a.txt' });
+    const filesIn = (text: string): unknown[] =>
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { file?: unknown })
+        .flatMap(({ file }) => file ?? []);
+    const file = { sha256: hash, name: 'a.txt', media_type: 'text/plain', size: script.length };
+    expect(filesIn(await (await load('/export')).text())).toMatchObject([{ ...file, base64: btoa(script) }]);
+    const viewed = await load('/export', { [SCOPES_HEADER]: 'view' });
+    expect(filesIn(await viewed.text())).toEqual([]);
   });
 });
 

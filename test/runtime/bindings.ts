@@ -10,9 +10,10 @@ import type { SessionObject } from '../../src/durable/objects/session-object.ts'
 export const here = env as unknown as Env;
 
 /** The platform's types, with stubs that `runInDurableObject` accepts. */
-export const { SESSIONS, SCHEDULES, RELICS, FEEDS } = env as unknown as {
+export const { SESSIONS, SCHEDULES, RELICS, FEEDS, FILES } = env as unknown as {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
   readonly RELICS: DurableObjectNamespace<RelicObject>;
   readonly FEEDS: DurableObjectNamespace<SharedFeedObject>;
+  readonly FILES: R2Bucket;
 };

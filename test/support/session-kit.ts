@@ -11,6 +11,7 @@ import type {
   ChildSessions,
   ModelDelta,
   ModelRequest,
+  ObjectStore,
   RunnerClient,
   ShapeStore,
   SharedFeeds,
@@ -73,6 +74,8 @@ export interface KitOptions {
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
   /** The bytes of the messages' files. */
   readonly blobs?: BlobStore;
+  /** For large files of messages. */
+  readonly objects?: ObjectStore;
   readonly clock?: FakeClock;
   readonly runner?: RunnerClient;
   /** The session's share of the thread; default: its pauses pass at once. */
@@ -163,6 +166,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       },
     }),
     blobs: options.blobs ?? null,
+    objects: options.objects ?? null,
     ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
     hold: (work) => {
       held.push(work);

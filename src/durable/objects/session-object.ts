@@ -5,6 +5,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { LogEvent, LogFields } from '../../domain/log.ts';
 import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
@@ -29,9 +30,11 @@ import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { executionEntry, indexFor } from '../executions.ts';
+import { DeletedFiles } from '../deleted-files.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
+import { objectStoreOf } from '../object-store.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import { newId, newIncarnation, platformBodies, platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics, forgetRelics } from '../relics.ts';
@@ -86,9 +89,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     isServed: (owner) => isOwner(apiKeysOf(this.env), owner),
     approvals: () => this.#outbox,
     forgetRelics: () => this.#forgetRelics(),
+    deletedObjects: () => ({ dueAt: this.#deletedFiles.dueAt, collect: () => this.#collectFiles() }),
     destroy: () => this.#destroy(),
     log: (event, fields) => this.#logHere(event, fields),
   });
+  readonly #deletedFiles = new DeletedFiles(this.ctx.storage, objectStoreOf(this.env), platformClock);
   #opened: Session | EngineError;
   #outbox: ApprovalsOutbox;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
@@ -118,6 +123,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const session = new Session({
       journal,
       recoveryQueue: recoveryQueueOf(env, ctx.storage),
+      objects: objectStoreOf(env),
       clock: platformClock,
       share: new ThreadShare(platformQueue, () => (this.#session.exists ? this.#session.record.owner : null)),
       random: Math.random,
@@ -227,13 +233,44 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
           ? null
           : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
       ]);
-      await this.ctx.storage.deleteAlarm();
-      await this.ctx.storage.deleteAll();
+      await this.#deleteData();
     } finally {
-      this.#opened = this.#openSession();
-      this.#outbox = this.#openOutbox();
-      this.#app = this.#openApp();
+      this.#reopen();
     }
+    await this.#collectFiles();
+  }
+
+  #reopen(): void {
+    this.#opened = this.#openSession();
+    this.#outbox = this.#openOutbox();
+    this.#app = this.#openApp();
+  }
+
+  /** What remains of a session with objects is a note about these, until the object storage has deleted them (C2). */
+  async #deleteData(): Promise<void> {
+    const { storage } = this.ctx;
+    const { objects } = this.#session;
+    if (objects === null && this.#deletedFiles.isEmpty) {
+      await storage.deleteAlarm();
+      await storage.deleteAll();
+      return;
+    }
+    // In one turn, so that all of it becomes durable together.
+    this.#deletedFiles.replaceSession(objects);
+    await storage.setAlarm(platformClock.now() + limits.objectRetryMs);
+  }
+
+  /** Deletes the objects of deleted sessions that are due, then the rest of this object, if it has no session. */
+  async #collectFiles(): Promise<void> {
+    if (this.#deletedFiles.isEmpty) return;
+    const fault = await this.#deletedFiles.collect();
+    if (fault !== null) this.#logHere('internal_error', { fault });
+    if (this.#opened instanceof EngineError) return;
+    if (!this.#deletedFiles.isEmpty || this.#opened.exists) return await this.#alarm.arm();
+    // In one turn, so that no session begins in between.
+    const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
+    this.#reopen();
+    await deleted;
   }
 
   override async fetch(request: Request): Promise<Response> {

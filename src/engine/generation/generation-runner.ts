@@ -39,7 +39,7 @@ import { modelRequest, promptTurns } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
 import { shownResult } from './result-files.ts';
-import { chooseFiles, hasFiles } from './shown-files.ts';
+import { chooseFiles, hasFiles, lostNotice } from './shown-files.ts';
 import { RunUsage } from './run-usage.ts';
 import type { Segments } from './segments.ts';
 
@@ -190,13 +190,14 @@ export class GenerationRunner {
   /** The images and files that the request shows, with a warning about the others of this turn (C2). */
   async #files(turns: readonly ChatTurn[]): Promise<ShownFiles> {
     const { resolved, share } = this.#context;
-    const { files, notice } = await chooseFiles(turns, resolved.agent.memory);
+    const warn = (message: string): void => {
+      const warning = { type: 'warning', code: 'attachments_not_shown', message, offset: 0 } as const;
+      this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });
+    };
+    const { files, notice } = await chooseFiles(turns, resolved.agent.memory, (file) => warn(lostNotice(file)));
     // Encoding and sending them takes time of the thread.
     for (const { size } of files.attached.keys()) share.charge(size * limits.attachmentByteSteps);
-    if (notice !== null) {
-      const warning = { type: 'warning', code: 'attachments_not_shown', message: notice, offset: 0 } as const;
-      this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });
-    }
+    if (notice !== null) warn(notice);
     return files;
   }
 

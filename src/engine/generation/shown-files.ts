@@ -25,8 +25,16 @@ export function hasFiles(turns: readonly ChatTurn[]): boolean {
   return turns.some((turn) => groupsOf(turn).length > 0);
 }
 
-/** @param turns oldest first, the current one last */
-export async function chooseFiles(turns: readonly ChatTurn[], memory: MemoryPolicy): Promise<ChosenFiles> {
+/**
+ * @param turns oldest first, the current one last
+ * @param lost called for each file that is chosen and cannot be read: the model gets its placeholder only. For an
+ *   attachment, when it is read
+ */
+export async function chooseFiles(
+  turns: readonly ChatTurn[],
+  memory: MemoryPolicy,
+  lost: (file: Attachment) => void = () => undefined,
+): Promise<ChosenFiles> {
   const current = turns.at(-1);
   if (current === undefined) return { files: NO_FILES, notice: null };
   const { kept } = compact(turns.slice(0, -1), memory);
@@ -44,13 +52,21 @@ export async function chooseFiles(turns: readonly ChatTurn[], memory: MemoryPoli
   );
   const isCurrent = new Set(groupsOf(current).flat());
   const attached = new Map<Attachment, Attachment>();
-  for (const file of chosen) attached.set(file, isCurrent.has(file) ? { ...file, isCurrent: true } : file);
+  const reported = (file: Attachment, fault: unknown): never => {
+    lost(file);
+    throw fault;
+  };
+  for (const file of chosen) {
+    const read = async (): Promise<Uint8Array> => await file.read().catch((fault: unknown) => reported(file, fault));
+    attached.set(file, { ...file, read, ...(isCurrent.has(file) ? { isCurrent: true } : {}) });
+  }
   const texts = new Map<Attachment, FileText>();
   for (const file of shownAsText) {
     const text = await textOf(file);
-    if (text !== null) texts.set(file, text);
+    if (text === null) lost(file);
+    else texts.set(file, text);
   }
-  const left = [...isCurrent].filter((file) => !chosen.has(file) && !texts.has(file));
+  const left = [...isCurrent].filter((file) => !chosen.has(file) && !shownAsText.has(file));
   const own = new Set(current.files);
   return { files: { attached, texts }, notice: noticeOf(left.filter((file) => own.has(file) || isAttachable(file))) };
 }
@@ -84,6 +100,11 @@ function isContinuation(byte: number | undefined): boolean {
 
 /** Files named in a notice. */
 const NAMED = 5;
+
+/** For the readers of a run. */
+export function lostNotice({ kind, name }: Attachment): string {
+  return `The model gets only a text placeholder for the ${kind} ${JSON.stringify(name.slice(0, 80))}: its bytes could not be read from the storage of files`;
+}
 
 function noticeOf(left: readonly Attachment[]): string | null {
   if (left.length === 0) return null;

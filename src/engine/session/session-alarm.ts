@@ -2,7 +2,7 @@
  * The alarm of a session's host: when it is set, what it does, and what follows when nothing is running any more.
  *
  * Owns the decisions: supervision, expiry, pauses of a namespace without keys, repeats of an approvals list that could
- * not be written, deletion of relics that nothing can call. Does not own the work itself (session.ts) or the platform's
+ * not be written, deletion of relics that nothing can call, deletion of objects of earlier sessions. Does not own the work itself (session.ts) or the platform's
  * alarm and storage (durable/), which are ports.
  *
  * Invariants:
@@ -42,6 +42,14 @@ type AlarmSession = Pick<
   | 'read'
 >;
 
+/** Objects of deleted sessions that are not deleted yet (C2). */
+interface DeletedObjects {
+  /** When `collect` must be called, epoch milliseconds; null if there are none. */
+  readonly dueAt: number | null;
+  /** Never rejects. */
+  readonly collect: () => Promise<void>;
+}
+
 /** Writes the session's open approvals to the list of all sessions (J8). */
 interface ApprovalsList {
   /** Whether the list does not have the current requests yet. */
@@ -63,6 +71,8 @@ export interface AlarmPorts {
   readonly approvals: () => ApprovalsList;
   /** Stops and deletes the session's own relics (R5, R6). */
   readonly forgetRelics: () => Promise<void>;
+  /** Default: there are none. */
+  readonly deletedObjects?: () => DeletedObjects;
   /** Deletes the session with all its data; `session` then returns an empty one. */
   readonly destroy: () => Promise<void>;
   /** The operator's log; it adds the session to each entry. */
@@ -77,7 +87,7 @@ export class SessionAlarm {
   }
 
   /**
-   * Sets the alarm for the session's next due time; without a session, leaves it as it is. Calls `setAlarm`
+   * Sets the alarm for the next due time of the session and of deleted objects; without both, leaves it as it is. Calls `setAlarm`
    * synchronously, so that what was written in the same turn becomes durable with it.
    */
   async arm(): Promise<void> {
@@ -92,8 +102,10 @@ export class SessionAlarm {
     if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
     const isServed = this.#isServed(session);
     const next = isServed ? session.nextWake() : session.expiresAt;
-    if (next === null) return;
-    const at = next <= clock.now() ? clock.now() + dueMs : next;
+    const deletedAt = this.#ports.deletedObjects?.().dueAt ?? null;
+    if (next === null && deletedAt === null) return;
+    const first = Math.min(next ?? Infinity, deletedAt ?? Infinity);
+    const at = first <= clock.now() ? clock.now() + dueMs : first;
     const isBehind = isServed && approvals().isBehind;
     await setAlarm(isBehind ? Math.min(at, clock.now() + limits.watchdogMs) : at);
   }
@@ -137,6 +149,7 @@ export class SessionAlarm {
   async #wake(session: AlarmSession): Promise<void> {
     const { clock, destroy, log } = this.#ports;
     try {
+      await this.#ports.deletedObjects?.().collect();
       if (session.exists && session.expiresAt <= clock.now() && !session.busy) {
         await session.dispose('the session has expired');
         return await destroy();

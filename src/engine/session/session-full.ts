@@ -3,9 +3,9 @@ import type { ActionError } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 
 /** @param consequence what the session no longer does */
-export function sessionFull(consequence: string): string {
+export function sessionFull(consequence: string, mostBytes: number = limits.sessionBytes): string {
   return (
-    `This session has reached ${limits.sessionBytes} bytes and ${consequence}. ` +
+    `This session has reached ${mostBytes} bytes and ${consequence}. ` +
     'It can still be read, exported and deleted; continue in a new session'
   );
 }

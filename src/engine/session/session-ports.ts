@@ -1,7 +1,7 @@
 /** The outside world of a session, as ports. */
 import type { Logger } from '../../domain/log.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
-import type { ShapeStore } from '../../domain/ports.ts';
+import type { ObjectStore, ShapeStore } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RecoveryQueue } from '../replay/recovery-queue.ts';
@@ -25,6 +25,8 @@ export interface SessionPorts extends Pick<
   | 'children'
 > {
   readonly journal: Journal;
+  /** For large files of messages (C2). Default: all files are in the session's database. */
+  readonly objects?: ObjectStore | null;
   /** Notes about work of an earlier host (J2). */
   readonly recoveryQueue: Pick<RecoveryQueue, 'take' | 'end' | 'forgive'>;
   /**

@@ -9,19 +9,20 @@
  *  2. One turn reads at most `limits.sliceChars`, or one event.
  *  3. Sent data is not kept: neither outputs of actions nor more than one event of an export.
  */
-import type { Artifact, ArtifactEntry } from '../../domain/artifact.ts';
+import type { Artifact, ArtifactEntry, Download } from '../../domain/artifact.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { BlobStore } from '../../domain/ports.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { SeededMessage, SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
 
-import { artifactsOf, outputJson } from '../../journal/artifacts.ts';
+import { artifactsOf, outputJson, safeName, servedType } from '../../journal/artifacts.ts';
 import { eventOfArtifact } from '../../journal/run-id.ts';
 import type { LazyArtifact } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -29,23 +30,42 @@ import { readTranscript } from '../generation/conversation.ts';
 import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
+import { exportedFiles } from './exported-files.ts';
 import { SeededCalls } from './seeded-calls.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
+
+export interface ExportOptions {
+  /** The part of each event that the reader may have; default: all of it. A view has no files of messages. */
+  readonly view?: EventView | null;
+  /** The same for messages of the seeded history. */
+  readonly seededView?: SeededView | null;
+  /** Bytes of files in it; further files have only the path of their download. */
+  readonly bytesOfFiles?: number;
+}
 
 export class SessionReading {
   readonly slices: Slices;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
+  readonly #files: BlobStore;
   readonly #isGone: () => boolean;
   readonly #until: number;
 
-  /** @param isGone whether the session is being deleted: then nothing more is read */
-  constructor(journal: Journal, record: SessionRecord, share: ThreadShare, isGone: () => boolean) {
-    this.slices = new Slices(share);
-    this.#journal = journal;
-    this.#record = record;
-    this.#isGone = isGone;
-    this.#until = journal.lastSeq;
+  constructor(given: {
+    readonly journal: Journal;
+    readonly record: SessionRecord;
+    /** The bytes of messages' files. */
+    readonly files: BlobStore;
+    readonly share: ThreadShare;
+    /** Whether the session is being deleted: then nothing more is read. */
+    readonly isGone: () => boolean;
+  }) {
+    this.slices = new Slices(given.share);
+    this.#journal = given.journal;
+    this.#record = given.record;
+    this.#files = given.files;
+    this.#isGone = given.isGone;
+    this.#until = given.journal.lastSeq;
   }
 
   /** A run's answer; for a completed run, without reading all of its events. */
@@ -243,27 +263,35 @@ export class SessionReading {
   }
 
   /**
-   * Everything of the session that is durable, as JSON Lines: its record, its seeded history, its runs, all events in
-   * order, its variables.
-   *
-   * @param view the part of each event that the reader may have; null: all of it
-   * @param seededView the same for messages of the seeded history
+   * Everything of the session that is durable, as JSON Lines: its record, its seeded history, its runs, the files of its
+   * messages, all events in order, its variables.
    */
-  export(
-    variables: VariablesSnapshot,
-    view: EventView | null,
-    seededView: SeededView | null = null,
-  ): AsyncGenerator<string> {
+  export(variables: VariablesSnapshot, options: ExportOptions = {}): AsyncGenerator<string> {
+    const { view = null, bytesOfFiles = limits.exportFileBytes } = options;
     // All other runs have ended.
     const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
-    return this.#export(variables, { view, seededView }, going, this.#journal.runs.count);
+    const files =
+      view !== null
+        ? []
+        : exportedFiles(this.#journal, this.#record, bytesOfFiles, {
+            bytesOf: (sha256) => this.#files.get(sha256),
+            took: (chars) => this.#took(chars),
+          });
+    return this.#export(variables, options, { going, runCount: this.#journal.runs.count, files });
   }
 
   async *#export(
     variables: VariablesSnapshot,
-    { view, seededView }: { readonly view: EventView | null; readonly seededView: SeededView | null },
-    going: ReadonlyMap<number, RunRecord>,
-    runCount: number,
+    { view = null, seededView = null }: ExportOptions,
+    {
+      going,
+      runCount,
+      files,
+    }: {
+      readonly going: ReadonlyMap<number, RunRecord>;
+      readonly runCount: number;
+      readonly files: AsyncIterable<string> | Iterable<string>;
+    },
   ): AsyncGenerator<string> {
     const { owner: _owner, incarnation: _incarnation, ...session } = this.#record;
     yield `${JSON.stringify({ session })}\n`;
@@ -281,6 +309,7 @@ export class SessionReading {
       yield `${line}\n`;
       await this.#took(line.length + limits.eventChars);
     }
+    yield* files;
     for (let after = 0; after < this.#until;) {
       const page = this.#journal.page(after, this.#until);
       for (const event of page) {
@@ -360,6 +389,22 @@ export class SessionReading {
     const found = artifacts.find(({ entry }) => entry.id === id);
     if (found !== undefined) return { ...found.entry, bytes: found.read() };
     throw new EngineError('unknown_artifact', `This session has no artifact "${id.slice(0, limits.excerptChars)}"`);
+  }
+
+  /**
+   * A file of a message, by its SHA-256.
+   *
+   * @throws EngineError `unknown_content`, also if its bytes are lost; `storage_unavailable`
+   */
+  async content(sha256: string): Promise<Download> {
+    const shown = sha256.slice(0, 64);
+    const file = this.#journal.blobs.file(sha256);
+    if (file === null) throw new EngineError('unknown_content', `No message of this session has the file "${shown}"`);
+    await this.#took(file.sizeBytes * limits.attachmentByteSteps);
+    const bytes = await this.#files.get(sha256);
+    if (bytes === null) throw new EngineError('unknown_content', `The bytes of the file "${shown}" are lost`);
+    const name = safeName(file.name ?? undefined) ?? `file-${sha256.slice(0, 12)}`;
+    return { id: sha256, name, content_type: servedType(file.mediaType ?? undefined, false), bytes };
   }
 
   /** The completed runs as training examples, one JSON text per line. */

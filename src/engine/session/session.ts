@@ -7,6 +7,7 @@
  *  - session-approvals.ts: people's decisions
  *  - pending-messages.ts: messages whose files are being fetched
  *  - session-calls.ts: results of clients for calls of client tools
+ *  - session-files.ts: the bytes of messages' files
  *  - session-reading.ts: exports and documents
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
@@ -16,16 +17,17 @@
  * Invariants:
  *  1. A run that is unfinished in the journal has an owner here, or is ended by `recover` (J3).
  *  2. A reader who disconnects changes nothing (J5).
- *  3. The checks of a message and the creation of its run happen synchronously.
+ *  3. The checks of a message and the creation of its run happen synchronously. If its files must be put somewhere first,
+ *     the checks are repeated.
  */
 import type { MessageContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
-import type { EventView, SessionEvent, TextPatch } from '../../domain/event.ts';
+import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
 import { NO_HISTORY } from '../../domain/seeded.ts';
-import type { SeededHistory, SeededView } from '../../domain/seeded.ts';
+import type { SeededHistory } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { Pacer } from '../../domain/work.ts';
 import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
@@ -44,10 +46,13 @@ import { SessionApprovals } from './session-approvals.ts';
 import { SessionCalls } from './session-calls.ts';
 import type { CallResult, SettledCall } from './session-calls.ts';
 import { SessionFeeds } from './session-feeds.ts';
+import { NO_FILES, NOTHING_STAGED, objectPrefix, SessionFiles } from './session-files.ts';
+import type { FileBytes } from './session-files.ts';
 import { sessionFull } from './session-full.ts';
 import { SessionMemory } from './session-memory.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import { SessionReading } from './session-reading.ts';
+import type { ExportOptions } from './session-reading.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
@@ -69,7 +74,7 @@ export interface MessageRequest {
   /** What the client sent, if the files were fetched. */
   readonly sent?: string;
   /** The bytes of its files by their SHA-256 (policies/message-content.ts). */
-  readonly files?: ReadonlyMap<string, Uint8Array>;
+  readonly files?: FileBytes;
   /** Client tools of this message (C3). */
   readonly tools?: readonly PassedTool[];
   /** Stored with the message. */
@@ -79,9 +84,7 @@ export interface MessageRequest {
   readonly idempotencyKey: string | null;
 }
 
-const NO_FILES: ReadonlyMap<string, Uint8Array> = new Map();
-
-function bytesOf(files: ReadonlyMap<string, Uint8Array>): number {
+function bytesOf(files: FileBytes): number {
   return [...files.values()].reduce((sum, { length }) => sum + length, 0);
 }
 
@@ -96,13 +99,20 @@ export class Session {
   readonly #approvals: SessionApprovals;
   readonly #calls: SessionCalls;
   readonly #pending = new PendingMessages();
+  readonly #files: SessionFiles;
   /** The session is about to be deleted and accepts nothing more. */
   #isClosed = false;
 
   constructor(ports: SessionPorts) {
     const executors = redactingExecutors(ports.executors, ports.redact);
-    const blobs = ports.blobs ?? { get: async (hash: string) => ports.journal.blobs.get(hash) };
-    this.#scope = { ...ports, executors, blobs, pacer: new Pacer(ports.share) };
+    this.#files = new SessionFiles({
+      journal: ports.journal,
+      clock: ports.clock,
+      objects: ports.objects ?? null,
+      hold: ports.hold,
+      isGone: () => this.#isClosed,
+    });
+    this.#scope = { ...ports, executors, blobs: ports.blobs ?? this.#files, pacer: new Pacer(ports.share) };
     this.#journal = ports.journal;
     this.#readers = new Broadcaster(ports.journal.lastSeq, (after, before) => ports.journal.between(after, before));
     this.#memory = new SessionMemory(ports, (data) => this.#feeds.changed(data));
@@ -155,7 +165,12 @@ export class Session {
     const fill = (): void => {
       for (const [key, value] of variables) this.#journal.setVariable(key, value);
       if (messages.length > 0) this.#journal.seeded.write(messages);
-      this.#storeFiles(files);
+      // Files of a history are not put into the object storage: the session does not exist yet.
+      this.#files.commit(
+        files,
+        messages.map(({ content }) => content ?? ''),
+        NOTHING_STAGED,
+      );
     };
     this.#journal.create(record, variables.length + messages.length === 0 ? null : fill);
     this.#memory.forgetVariables();
@@ -182,24 +197,38 @@ export class Session {
   /**
    * Accepts a message: starts its run, or queues it behind the active one (H1).
    *
-   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`; `invalid_request` in a
-   *   workflow session
+   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`, `storage_unavailable`;
+   *   `invalid_request` in a workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
     const { content, files = NO_FILES, sent, tools = [], metadata, tokens, idempotencyKey } = request;
     await this.recover();
     this.#requireConversation();
-    const manifests = await this.#pin();
-    const earlier = this.#check(request, bytesOf(files));
-    if (earlier !== null) return earlier;
-    const passed = tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) };
-    this.#runs.supersede();
-    const stored = {
-      ...(metadata === undefined ? {} : { metadata }),
-      ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
-    };
-    const input = { type: 'message', content: content as Json, ...passed, ...stored, tokens, manifests };
-    return await this.#submit(input, idempotencyKey, null, files);
+    const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
+    let manifests = await this.#pin();
+    let earlier = this.#check(request, this.#files.rowBytes(files));
+    let staged = NOTHING_STAGED;
+    try {
+      if (earlier === null && this.#files.needsStage(files)) {
+        passed();
+        staged = await this.#files.stage(files, content);
+        // Much may have happened meanwhile; manifests are kept only for runs that exist.
+        manifests = await this.#pin();
+        earlier = this.#check(request, this.#files.rowBytes(files));
+      }
+      if (earlier !== null) return earlier;
+      const run = { type: 'message', content: content as Json, ...passed() };
+      this.#runs.supersede();
+      const stored = {
+        ...(metadata === undefined ? {} : { metadata }),
+        ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
+      };
+      const input = { ...run, ...stored, tokens, manifests };
+      const store = (): void => this.#files.commit(files, [content], staged);
+      return await this.#submit(input, idempotencyKey, null, files.size === 0 ? null : store);
+    } finally {
+      staged.release();
+    }
   }
 
   /**
@@ -339,27 +368,22 @@ export class Session {
     input: JsonObject,
     idempotencyKey: string | null,
     chunks: AsyncIterable<string> | null,
-    files: ReadonlyMap<string, Uint8Array> = NO_FILES,
+    store: (() => void) | null = null,
   ): Promise<RunRecord> {
     this.#requireOpen();
     this.#recovery.forgiveFeeds();
     const isBusy = this.#runs.answering !== null;
     const now = this.#scope.clock.now();
     const create = (): RunRecord => {
-      this.#storeFiles(files);
+      store?.();
       return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
     };
     // The run exists with its files, or neither does.
-    const record = files.size === 0 ? create() : this.#journal.atomically(create);
+    const record = store === null ? create() : this.#journal.atomically(create);
     const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
     this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
     await this.#journal.sync();
     return record;
-  }
-
-  /** In one transaction with the message that has them. */
-  #storeFiles(files: ReadonlyMap<string, Uint8Array>): void {
-    for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);
   }
 
   /**
@@ -470,7 +494,7 @@ export class Session {
    */
   nextWake(): number | null {
     if (!this.exists) return null;
-    const times = [this.expiresAt, this.#feeds.nextRefresh(this.#isIdle)];
+    const times = [this.expiresAt, this.#feeds.nextRefresh(this.#isIdle), this.#files.collectsAt];
     // Runs of an earlier host have no owner yet: this host may end before it recovers them.
     if (this.busy || this.#recovery.isPending) times.push(this.#scope.clock.now() + limits.watchdogMs);
     // A run that is held has its own timers.
@@ -488,6 +512,18 @@ export class Session {
       if (active.end !== null && (active.live.wakeAt() ?? Infinity) <= now) active.hold();
     }
     if (this.exists) await this.#feeds.refresh(this.#isIdle);
+    if (!this.exists) return;
+    // Repeated later.
+    await this.#files.collect().catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
+  }
+
+  /**
+   * Where the session's objects are, for its deletion; null if it has none. `isPending`: some may still be put.
+   */
+  get objects(): { readonly prefix: string; readonly isPending: boolean } | null {
+    const { blobs } = this.#journal;
+    if (blobs.objectBytes === 0) return null;
+    return { prefix: objectPrefix(this.record), isPending: blobs.oldestUnreferred !== null };
   }
 
   /** When the session expires, unless it is used before (H1). While something is running, it is being used. */
@@ -538,12 +574,18 @@ export class Session {
 
   /** The session's current state, to be read in slices. */
   read(): SessionReading {
-    return new SessionReading(this.#journal, this.record, this.#scope.share.fork(), () => this.#isClosed);
+    return new SessionReading({
+      journal: this.#journal,
+      record: this.record,
+      files: this.#files,
+      share: this.#scope.share.fork(),
+      isGone: () => this.#isClosed,
+    });
   }
 
   /** Everything of the session that is durable, as JSON Lines. */
-  export(view: EventView | null = null, seededView: SeededView | null = null): AsyncIterable<string> {
-    return this.read().export(this.#memory.variables.snapshot(), view, seededView);
+  export(options: ExportOptions = {}): AsyncIterable<string> {
+    return this.read().export(this.#memory.variables.snapshot(), options);
   }
 
   /** The session's variables as one JSON document, in pieces. */

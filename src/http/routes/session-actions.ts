@@ -59,8 +59,10 @@ sessionOperation(
       await destroy();
       return accepts(c, 'application/json') ? c.json({ status: 'ended', session_id: id }) : c.body(null, 204);
     }
-    // Nothing is deleted before the last line was read; if the client disconnects earlier, nothing is deleted.
-    return new Response(textStream(session.export(), { after: destroy }), { headers: LINES_HEADERS });
+    // It has all files, whose paths end with the session. Nothing is deleted before the last line was read; if the client disconnects earlier, nothing is deleted.
+    return new Response(textStream(session.export({ bytesOfFiles: Infinity }), { after: destroy }), {
+      headers: LINES_HEADERS,
+    });
   },
 );
 

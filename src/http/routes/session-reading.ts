@@ -8,7 +8,7 @@ import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
 import type { Session } from '../../engine/session/session.ts';
-import { artifactResponse } from '../artifact.ts';
+import { downloadResponse } from '../download.ts';
 import { lastEventId, range } from '../headers.ts';
 import { sessionOperation, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
@@ -113,9 +113,12 @@ sessionOperation(
 sessionOperation(sessionReading, 'GET /agent/session/:id/export', { media: 'lines' }, (c) => {
   const { session } = c.env;
   void session.record;
-  return new Response(textStream(session.export(viewFor(c), seededViewFor(c)), { closed: closedBy(c) }), {
-    headers: LINES_HEADERS,
-  });
+  return new Response(
+    textStream(session.export({ view: viewFor(c), seededView: seededViewFor(c) }), { closed: closedBy(c) }),
+    {
+      headers: LINES_HEADERS,
+    },
+  );
 });
 
 sessionOperation(
@@ -137,8 +140,19 @@ sessionOperation(
   async (c) => {
     const artifact = await c.env.session.read().artifact(c.req.param('artifact'));
     if (viewFor(c) === null || !isHiddenAction(artifact.action_name))
-      return artifactResponse(artifact, readHeader(c, range));
+      return downloadResponse(artifact, readHeader(c, range));
     throw new EngineError('forbidden', 'Feeds require the scope "read"');
+  },
+);
+
+sessionOperation(
+  sessionReading,
+  'GET /agent/session/:id/content/:sha256',
+  { headers: [range], media: 'file', further: [206] },
+  async (c) => {
+    const { session } = c.env;
+    void session.record;
+    return downloadResponse(await session.read().content(c.req.param('sha256')), readHeader(c, range));
   },
 );
 

@@ -203,12 +203,13 @@ describe('values read for requests', () => {
     actionId: 'a',
   });
   const readingOf = (journal: Journal): SessionReading =>
-    new SessionReading(
+    new SessionReading({
       journal,
-      { ...SESSION_RECORD, owner: 'key1' },
-      new ThreadShare(new FairQueue(instantClock()), () => null),
-      () => false,
-    );
+      record: { ...SESSION_RECORD, owner: 'key1' },
+      files: { get: async (sha256) => journal.blobs.get(sha256) },
+      share: new ThreadShare(new FairQueue(instantClock()), () => null),
+      isGone: () => false,
+    });
   const queued = (journal: Journal, run: number, type: 'tool' | 'relic'): void =>
     void journal.append({
       ...head(run),
@@ -343,7 +344,7 @@ describe('values read for requests', () => {
     journal.setVariable('y', ['z']);
     const { owner: _owner, ...session } = SESSION_RECORD;
     const reading = readingOf(journal);
-    const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot(), null))).split('\n');
+    const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot()))).split('\n');
     expect(lines.map((line) => (line === '' ? null : (JSON.parse(line) as unknown)))).toEqual([
       { session },
       { run: { run_id: RUN(1), status: 'running', started_at: 1, ended_at: null, input: { content: 'hi' } } },

@@ -14,22 +14,22 @@ export const FILE_PATCHES: readonly Patch[] = [
   {
     name: 'a message whose run cannot be written leaves its files',
     file: SESSION,
-    find: `files.size === 0 ? create() : this.#journal.atomically(create)`,
+    find: `store === null ? create() : this.#journal.atomically(create)`,
     replace: `create()`,
     invariant: 'files stored',
   },
   {
     name: 'the files of a message are written after its run is on disk',
     file: SESSION,
-    find: `for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);`,
-    replace: `void this.#journal.sync().then(() => files.forEach((bytes, hash) => this.#journal.blobs.put(hash, bytes)));`,
+    find: `store?.();`,
+    replace: `void this.#journal.sync().then(() => store?.());`,
     invariant: 'files stored',
   },
   {
     name: 'the files of a message are written before there is room in the queue',
     file: SESSION,
     find: `this.#runs.requireRoom();`,
-    replace: `for (const [hash, bytes] of files) this.#journal.blobs.put(hash, bytes);\n    this.#runs.requireRoom();`,
+    replace: `for (const [hash, bytes] of request.files ?? []) this.#journal.blobs.put(hash, bytes);\n    this.#runs.requireRoom();`,
     invariant: 'files stored',
   },
   {

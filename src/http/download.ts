@@ -1,16 +1,16 @@
-/** One artifact as a response: a download, never rendered as a page of this origin (H5). */
+/** An artifact or a file of a message as a response: a download, never rendered as a page of this origin (H5, C2). */
 import { EngineError } from '../domain/errors.ts';
-import type { Artifact } from '../domain/artifact.ts';
+import type { Download } from '../domain/artifact.ts';
 
 /**
- * The whole artifact, or the range of `Range: bytes=…`.
+ * The whole file, or the range of `Range: bytes=…`.
  *
  * @throws EngineError `range_not_satisfiable`
  */
-export function artifactResponse({ id, name, content_type: type, bytes }: Artifact, range: string | null): Response {
+export function downloadResponse({ id, name, content_type: type, bytes }: Download, range: string | null): Response {
   const headers = {
     'content-type': type,
-    // The content comes from a tool: it is displayed according to its type or saved, and nothing in it runs.
+    // The content comes from a tool or a user: it is displayed according to its type or saved, and nothing in it runs.
     'x-content-type-options': 'nosniff',
     'content-disposition': `attachment; filename="${name}"`,
     'content-security-policy': "default-src 'none'; sandbox",
@@ -28,7 +28,7 @@ export function artifactResponse({ id, name, content_type: type, bytes }: Artifa
   });
 }
 
-/** First and last byte; null for unsupported forms, such as several ranges: then the whole artifact is sent. */
+/** First and last byte; null for unsupported forms, such as several ranges: then everything is sent. */
 function partOf(range: string, size: number): { from: number; to: number } | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range.trim());
   const [, first = '', last = ''] = match ?? [];
@@ -36,7 +36,7 @@ function partOf(range: string, size: number): { from: number; to: number } | nul
   const from = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const to = first === '' || last === '' ? size - 1 : Math.min(size - 1, Number(last));
   if (from > to) {
-    throw new EngineError('range_not_satisfiable', `The artifact has ${size} bytes (requested: ${range.slice(0, 60)})`);
+    throw new EngineError('range_not_satisfiable', `The file has ${size} bytes (requested: ${range.slice(0, 60)})`);
   }
   return { from, to };
 }
