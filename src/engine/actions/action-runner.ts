@@ -19,6 +19,7 @@ import { bindings, isFireAndForget } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
 import type { OutcomeReader } from '../run/outcome-reader.ts';
 import type { OpenReference } from '../run/resolve-names.ts';
+import type { RunInput } from '../run/run-input.ts';
 import { iterationOf, ordinalOf, RunNames } from '../run/run-names.ts';
 import { ActionLog, errorJson } from './action-log.ts';
 import { cacheTtlOf, effectsOf, policyOf, targetNote, toolOf } from './action-policy.ts';
@@ -137,6 +138,12 @@ export class ActionRunner {
     const action = actions.declaration(key);
     // Results of earlier iterations lose their names (I).
     if (forgetsResults(action)) this.names.clear(iterationOf(key));
+  }
+
+  /** The input that counts: an output past the quota of the run counts as its error, also in a replay (J6, J9). */
+  staged(input: RunInput): RunInput {
+    if (input.type === 'attempt_ended') return this.attempts.stage(input);
+    return input.type === 'recalled' ? this.lookups.stage(input) : input;
   }
 
   /** What the run waits for (J8, C3). */

@@ -33,6 +33,7 @@ import type { Lookups } from './lookups.ts';
 import { executedParameters } from './shown-parameters.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
+type AttemptEnded = Extract<RunInput, { type: 'attempt_ended' }>;
 
 /** How an attempt gets its outcome: `execute` runs it; `known` asks for the outcome of an earlier host's attempt. */
 type Procedure = (
@@ -202,19 +203,31 @@ export class Attempts {
     this.#scope.log.warn('model_not_configured', notice);
   }
 
-  /** The scheduler's input for an attempt's outcome. Its output is staged until the action settles. */
+  /**
+   * Stages the output of an attempt until its action settles.
+   *
+   * @returns the outcome that counts and is recorded: that of the attempt, or why its output cannot be stored
+   */
+  stage(input: AttemptEnded): AttemptEnded {
+    const { log, results, state } = this.#scope;
+    const { key, outcome } = input;
+    if (!outcome.ok || statusOf(state(), key) !== 'running') return input;
+    const error = results.stageOutput(key, outcome.output, log.replaying);
+    if (error === null) return input;
+    const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
+    return { ...input, outcome: { ok: false, error, ...spent } };
+  }
+
+  /** The scheduler's input for an attempt's outcome, whose output is staged. */
   ended(
-    { key, attempt, outcome }: Extract<RunInput, { type: 'attempt_ended' }>,
+    { key, attempt, outcome }: AttemptEnded,
     at: number,
     random: number,
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
-    const { results, state } = this.#scope;
     if (this.#running.get(key)?.attempt === attempt) this.#running.delete(key);
     if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
     const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
     if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random, ...spent };
-    const refusal = statusOf(state(), key) === 'running' ? results.stageOutput(key, outcome.output) : null;
-    if (refusal !== null) return { type: 'attempt_failed', at, key, attempt, error: refusal, random, ...spent };
     return { type: 'attempt_succeeded', at, key, attempt, ...spent };
   }
 

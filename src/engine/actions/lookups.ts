@@ -19,6 +19,8 @@ import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
 import type { LookupResult, OutcomeCache } from './outcome-cache.ts';
 
+type Recalled = Extract<RunInput, { type: 'recalled' }>;
+
 export class Lookups {
   readonly #scope: ActionScope;
   readonly #approvals: Approvals;
@@ -87,20 +89,28 @@ export class Lookups {
     return { action, call, version: tool?.version ?? null, cacheTtlMs };
   }
 
-  /** The scheduler's input for an answer. */
-  answered(
-    { key, found }: Extract<RunInput, { type: 'recalled' }>,
-    at: number,
-  ): Extract<SchedulerInput, { type: 'recalled' }> {
+  /**
+   * Stages the output of an earlier outcome until its action settles.
+   *
+   * @returns the answer that counts and is recorded
+   */
+  stage(input: Recalled): Recalled {
+    const { log, results } = this.#scope;
+    const { key, found } = input;
+    if (found.type !== 'outcome' || results.has(key)) return input;
+    const error = results.stageOutput(key, found.output, log.replaying);
+    return error === null ? input : { ...input, found: { type: 'refused', error } };
+  }
+
+  /** The scheduler's input for an answer, whose output is staged. */
+  answered({ key, found }: Recalled, at: number): Extract<SchedulerInput, { type: 'recalled' }> {
     const { actions, results } = this.#scope;
     this.#unanswered.delete(key);
     const warned = this.#warnings.get(key);
     this.#warnings.delete(key);
     if (warned !== undefined) actions.warn(key, warned);
     if (found.type === 'refused') return { type: 'recalled', at, key, found: { error: found.error } };
-    if (found.type === 'nothing' || results.get(key) !== null) return { type: 'recalled', at, key, found: 'nothing' };
-    const refusal = results.stageOutput(key, found.output);
-    if (refusal !== null) return { type: 'recalled', at, key, found: { error: refusal } };
+    if (found.type === 'nothing' || results.has(key)) return { type: 'recalled', at, key, found: 'nothing' };
     this.#reused.add(key);
     return { type: 'recalled', at, key, found: 'outcome' };
   }

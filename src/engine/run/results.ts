@@ -88,12 +88,13 @@ export class Results {
    * Stores an attempt's output until the scheduler has decided whether it counts (S7). A large output is cut, with a
    * marker.
    *
+   * @param isRecorded the output is in a replayed record, which says that it was stored
    * @returns why it cannot be stored, or null
    */
-  stageOutput(key: ActionKey, output: Json): ActionError | null {
+  stageOutput(key: ActionKey, output: Json, isRecorded = false): ActionError | null {
     const bounded = limitSize(output);
     const stagedBytes = this.#staged.get(key)?.bytes ?? 0;
-    if (this.#totalBytes - stagedBytes + bounded.bytes > limits.runOutcomeBytes) {
+    if (!isRecorded && this.#totalBytes - stagedBytes + bounded.bytes > limits.runOutcomeBytes) {
       const message = `The outputs of this run would exceed ${limits.runOutcomeBytes} bytes in total`;
       return { code: 'outcome_quota', message, retryable: false };
     }

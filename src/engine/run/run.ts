@@ -55,9 +55,9 @@ export interface LiveRun {
   approvalKey(approvalId: string): ActionKey | null;
   /** The approval requests that can be decided (J8). */
   openApprovals(): readonly OpenRequest[];
-  /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   /** Whether the client can answer this action's call (C3). */
   isCallOpen(key: ActionKey): boolean;
+  /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   readonly drained: Promise<void>;
 }
 
@@ -132,10 +132,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const isOver = (): boolean => progress.end !== null && progress.end.status !== 'waiting';
 
   /** @param random the random number for this input, if it needs one (S7) */
-  const handle = (input: RunInput, random: number): void => {
+  const handle = (arrived: RunInput, random: number): void => {
     // Text that arrived together with a cancel, or later, is not shown (J5).
-    if (isOver() && STREAMED.has(input.type)) return;
+    if (isOver() && STREAMED.has(arrived.type)) return;
     const at = clock.now();
+    const input = actions.staged(arrived);
     recordInput(log, context.source, input, at, random);
     switch (input.type) {
       case 'protocol':
@@ -353,7 +354,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     charged = journal.work;
   };
 
-  /** A run that waited for a person and has its answer is running again, also during a replay. */
+  /** A run that waited for a person or a client and has its answer is running again, also during a replay. */
   const notifyResumed = (): void => {
     if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
   };
@@ -382,7 +383,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       inputQueue.put({ type: 'save' });
     });
   };
-  /** A run that waits for a person holds no timer. All of its text is in events. */
+  /** A run that waits for people and clients holds no timer. All of its text is in events. */
   const suspend = (): void => {
     stopSaving?.();
     stopSaving = null;
