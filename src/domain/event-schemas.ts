@@ -159,7 +159,10 @@ export const JOURNALED = {
   response_completed: event('run', 'Closes a response', {
     ...block,
     final,
-    pending: z.array(z.string()).exactOptional().describe('References that waited for an approval; shown as pending'),
+    pending: z
+      .array(z.string())
+      .exactOptional()
+      .describe('References that waited for an approval or a client tool; shown as pending'),
     missing: z.array(z.string()).exactOptional().describe('References without a value; shown as missing'),
     completes,
   }),

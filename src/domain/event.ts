@@ -48,7 +48,7 @@ export const RUN_END_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
   'agent_cancelled',
 ]);
 
-/** The events that end the stream of the request that started a run: its end, or that it waits for a person (J8). */
+/** The events that end the stream of the request that started a run: its end, or that it waits for people and clients (J8, C3). */
 export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([...RUN_END_EVENTS, 'agent_waiting']);
 
 /** An appended event, as its writer sees it. */

@@ -370,7 +370,12 @@ export interface ChildRequest {
   /** A sub-agent's initial variables; a workflow's inputs. */
   readonly inputs: JsonObject;
   readonly budget: ChildBudget | null;
+  /** What started a workflow by itself, so that no client follows it (M6, C3). */
+  readonly trigger?: AutomaticTrigger;
 }
+
+/** A caller of `POST /events/{event}` gets the sessions and can follow them; these two have no such caller. */
+export type AutomaticTrigger = 'schedule' | 'webhook';
 
 /** How a child ended. */
 export interface ChildEnd {

@@ -2,6 +2,7 @@
 import { bundled } from '../catalog/bundled.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { AutomaticTrigger } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
@@ -31,10 +32,10 @@ export function workflowHost(env: Env): WorkflowHost {
     },
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
     paced: (owner, steps, work) => pacerOf(owner).once(steps, work),
-    start: async (record, inputs) => {
+    start: async (record, inputs, trigger) => {
       const steps = limits.childStartSteps;
       await pacerOf(record.owner).once(steps, (meter) => meter.charge(steps));
-      return await startWorkflow(env, record, inputs);
+      return await startWorkflow(env, record, inputs, trigger);
     },
     schedules: async (owner, count) => {
       const common = owner === firstOwner(apiKeysOf(env)) ? ['bundled'] : [];
@@ -46,7 +47,12 @@ export function workflowHost(env: Env): WorkflowHost {
 }
 
 /** Starts a workflow's session, once per session id. */
-export async function startWorkflow(env: Env, record: SessionRecord, inputs: JsonObject): Promise<string> {
+export async function startWorkflow(
+  env: Env,
+  record: SessionRecord,
+  inputs: JsonObject,
+  trigger?: AutomaticTrigger,
+): Promise<string> {
   const request = {
     key: record.session_id,
     type: 'workflow',
@@ -54,6 +60,7 @@ export async function startWorkflow(env: Env, record: SessionRecord, inputs: Jso
     message: '',
     inputs,
     budget: null,
+    ...(trigger === undefined ? {} : { trigger }),
   } as const;
   return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
 }

@@ -69,7 +69,7 @@ export const eventsQuery = {
   run: text(
     /^run_\w{1,128}$/,
     'the id of a run',
-    'Only this run; the stream ends with the end of the run, also if the run waits for approvals meanwhile',
+    'Only this run; the stream ends with the end of the run, also if the run waits for approvals or client tools meanwhile',
   ),
 } as const satisfies Query;
 
@@ -111,7 +111,7 @@ export const tokensQuery = {
 export const messageQuery = {
   if_busy: oneOf(
     ['queue', 'reject'],
-    '`reject` returns 409 during a run, also while it waits for an approval; otherwise the message is queued, and cancels open approvals',
+    '`reject` returns 409 during a run, also while it waits for an approval or a client tool; otherwise the message is queued, and cancels open approvals and calls',
   ),
 } as const satisfies Query;
 

@@ -61,7 +61,10 @@ export const messageBody = z
     tools: z
       .array(
         z.strictObject({
-          name: z.string().min(1).max(128).meta({ description: 'A name that means nothing else to the agent' }),
+          name: z.string().meta({
+            description:
+              'Up to 64 letters, digits, `_` and `-`, a letter first; it must mean nothing else to the agent',
+          }),
           description: z.string().max(4_096).default('').meta({ description: 'What the tool does, for the model' }),
           parameters: freeObject
             .default({ type: 'object', properties: {} })

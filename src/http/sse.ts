@@ -10,7 +10,7 @@
  *     block of which it may have missed patches, it gets the whole text as one patch. So a reader that only applies
  *     patches ends with the journal's text.
  *  4. A stream for one run ends after the run's terminal event. The stream of the request that started the run also ends
- *     when the run waits for a person; a stream of `GET …/events?run=` continues (J8).
+ *     when the run waits for people or clients; a stream of `GET …/events?run=` continues (J8).
  *  5. A stream opened with a token ends when the token expires, after a comment that explains it.
  *  6. A reader that may only view gets neither thoughts nor feeds, also not in patches (T1).
  *  7. The output of one turn is one chunk, encoded once for all readers with the same filter.
@@ -40,7 +40,7 @@ export interface EventSource {
   listen(listener: EventListener): () => void;
   /** Whether nothing more of this run will follow: all of it is in the journal. */
   hasEnded(runId: string): boolean;
-  /** Whether this run waits for a person now (J8). */
+  /** Whether this run waits for people and clients only now (J8, C3). */
   isWaiting(runId: string): boolean;
 }
 
@@ -83,7 +83,7 @@ interface StreamOptions {
   readonly after: number;
   /** Only this run's events, and the stream ends with the run; null means the whole session. */
   readonly runId: string | null;
-  /** Whether a stream for one run ends when the run waits for a person (J8). Default: no. */
+  /** Whether a stream for one run ends when the run waits for people and clients (J8, C3). Default: no. */
   readonly endsWaiting?: boolean;
   readonly expiry?: StreamExpiry | null;
   /** What the reader may have of an event, null for nothing; null: everything (T1). */

@@ -46,7 +46,7 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** @param open the run is not complete: it waits for an approval, or for an action that nothing waits for */
+  /** @param open the run is not complete: it waits for an approval or a client, or for an action that nothing waits for */
   end(run: number, status: RunStatus, at: number, open: boolean): void {
     this.#db.exec(
       `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,

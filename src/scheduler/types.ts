@@ -63,7 +63,7 @@ export type SchedulerInput = { readonly at: number } & (
     }
   /**
    * Answers `check_answer`. `missing`: a reference has no value to show. `pending`: a response was closed while one of
-   * its values waited for an approval (P10, P13).
+   * its values waited for an approval or a client (P10, P13).
    */
   | { readonly type: 'answer_checked'; readonly missing: boolean; readonly pending: boolean }
   /** The call was shown to the client, whose result is reported as that of the attempt (C3). */

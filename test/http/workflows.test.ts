@@ -42,7 +42,8 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
 }
 
 function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
-  const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject }[] = [];
+  const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject; by: string | null }[] =
+    [];
   /** The owners whose catalogues were opened. */
   const asked = new Set<string | null>();
   const all = [
@@ -67,8 +68,8 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
     },
     list: () => Promise.resolve(all.map((one) => one.workflow)),
     secret: (name, _owner, common) => (name !== 'TOOL_HOOK' ? null : common ? OPERATORS : SECRET),
-    start: ({ agent: name, session_id: sessionId, owner }, inputs) => {
-      started.push({ name, sessionId, owner, inputs });
+    start: ({ agent: name, session_id: sessionId, owner }, inputs, by) => {
+      started.push({ name, sessionId, owner, inputs, by: by ?? null });
       return Promise.resolve('run_1');
     },
   };
@@ -151,7 +152,8 @@ describe('[M6] webhooks', () => {
   test('start their workflow with the body as its inputs, without a key', async () => {
     const { started, post } = worker();
     expect(await post('/webhooks/hook', '{"n":1}', signed('{"n":1}'))).toMatchObject([202, { run_id: 'run_1' }]);
-    expect(started).toMatchObject([{ name: 'hook', inputs: { n: 1 } }]);
+    // Nobody follows it, so it has no client (C3).
+    expect(started).toMatchObject([{ name: 'hook', inputs: { n: 1 }, by: 'webhook' }]);
   });
 
   test('a repeated delivery gives the same session', async () => {

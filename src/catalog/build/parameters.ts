@@ -8,6 +8,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkExceeded, WorkMeter } from '../../domain/work.ts';
+import { checkShape, SCHEMA_TYPES } from '../../bounded/schema-shape.ts';
 import { quoted, typeName } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
 
@@ -36,7 +37,6 @@ const TYPES: Readonly<Record<string, string | null>> = {
   null: 'null',
   any: null,
 };
-const SCHEMA_TYPES = ['string', 'integer', 'number', 'boolean', 'array', 'object', 'null'];
 const PARAMETER_NAME = /^[A-Za-z_$][A-Za-z0-9_.$-]{0,63}$/;
 const SCHEMA_KEYWORDS = new Set(
   `$schema $id $defs $comment type properties required additionalProperties description title oneOf anyOf allOf not if
@@ -182,7 +182,7 @@ function schemaOf(
 ): JsonObject {
   for (const entry of entries) {
     const report = (path: FieldPath, message: string): void => addIssue({ path: [...entry.path, ...path], message });
-    checkSchema(entry.schema, entry.schema, report);
+    checkShape(entry.schema, report);
     prepare(entry.schema, report, work);
   }
   const required = entries.filter((entry) => entry.required).map((entry) => entry.name);
@@ -200,7 +200,7 @@ function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => 
     errors += 1;
     addIssue({ path, message });
   };
-  checkSchema(schema, schema, report);
+  checkShape(schema, report);
   const prepared = prepare(schema, report, work);
   if (errors > 0 || prepared === null) return NO_PARAMETERS;
   if (schema['type'] !== undefined && schema['type'] !== 'object') {
@@ -233,65 +233,4 @@ function prepare(
     report([], `the schemas and patterns of the manifest are too large in total (allowed: ${work.allowed} steps)`);
     return null;
   }
-}
-
-/** Finds errors that a validator would report only when the tool is called: wrong types, missing references. */
-function checkSchema(
-  schema: Json,
-  root: JsonObject,
-  report: (path: FieldPath, message: string) => void,
-  path: FieldPath = [],
-): void {
-  if (typeof schema === 'boolean') return;
-  if (!isJsonObject(schema)) {
-    report(path, `expected a JSON Schema, found ${quoted(schema)}`);
-    return;
-  }
-  const types = Array.isArray(schema['type']) ? schema['type'] : [schema['type']];
-  for (const type of types) {
-    if (type !== undefined && !(typeof type === 'string' && SCHEMA_TYPES.includes(type))) {
-      report([...path, 'type'], `unknown type ${quoted(type)} (allowed: ${SCHEMA_TYPES.join(', ')})`);
-    }
-  }
-  if (schema['enum'] !== undefined && !Array.isArray(schema['enum'])) {
-    report([...path, 'enum'], `expected a list of allowed values, found ${typeName(schema['enum'])}`);
-  }
-  if (schema['required'] !== undefined && !isNameList(schema['required'])) {
-    report([...path, 'required'], `expected a list of property names, found ${typeName(schema['required'])}`);
-  }
-  const target = schema['$ref'];
-  if (typeof target === 'string' && !hasTarget(target, root)) {
-    report([...path, '$ref'], `${quoted(target)} does not exist (allowed: "#/…" in this schema)`);
-  }
-  for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
-    const members = schema[key];
-    if (!isJsonObject(members)) continue;
-    for (const [name, member] of Object.entries(members)) checkSchema(member, root, report, [...path, key, name]);
-  }
-  for (const key of ['items', 'additionalProperties', 'not', 'contains', 'propertyNames', 'if', 'then', 'else']) {
-    const member = schema[key];
-    if (member !== undefined && !Array.isArray(member)) checkSchema(member, root, report, [...path, key]);
-  }
-  for (const key of ['oneOf', 'anyOf', 'allOf', 'prefixItems']) {
-    const members = schema[key];
-    if (!Array.isArray(members)) continue;
-    for (const [index, member] of members.entries()) checkSchema(member, root, report, [...path, key, index]);
-  }
-}
-
-/** Whether a `$ref` has a target in the same schema. Other documents are never loaded. */
-function hasTarget(target: string, root: JsonObject): boolean {
-  if (target === '#') return true;
-  if (!target.startsWith('#/')) return false;
-  let current: Json | undefined = root;
-  for (const step of target.slice(2).split('/')) {
-    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
-    if (Array.isArray(current)) current = current[Number(key)];
-    else current = isJsonObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
-  }
-  return current !== undefined;
-}
-
-function isNameList(value: Json): boolean {
-  return Array.isArray(value) && value.every((name) => typeof name === 'string');
 }

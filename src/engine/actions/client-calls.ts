@@ -85,16 +85,21 @@ export class ClientCalls {
     });
   }
 
-  /** Nobody could answer the call. */
+  /** Why no client could answer the call; null if one can. */
   #unavailable(key: ActionKey): ActionError | null {
+    const { record, source } = this.#scope.context;
     const { id, name } = this.#scope.actions.declaration(key);
-    const code = 'client_tool_unavailable';
-    if (this.#idOf(key) === null) {
-      return { code, message: `The session has too many runs for calls of client tools`, retryable: false };
+    const unavailable = (why: string): ActionError => ({
+      code: 'client_tool_unavailable',
+      message: `Action "${id}" cannot call the client tool "${name}": ${why}`,
+      retryable: false,
+    });
+    if (this.#idOf(key) === null) return unavailable('this session had too many runs for a further id of a call');
+    if (record.kind === 'child') {
+      return unavailable('no client follows the session of a sub-agent or of a workflow inside a run');
     }
-    if (this.#scope.context.record.kind !== 'child') return null;
-    const message = `Action "${id}" calls the client tool "${name}", which sub-agents and workflows inside a run cannot use: no client knows their session`;
-    return { code, message, retryable: false };
+    if (source.type !== 'workflow' || source.trigger === null) return null;
+    return unavailable(`a ${source.trigger} started this workflow, so no client follows it`);
   }
 
   #reserve({ id }: ActionDeclaration, text: string): ActionError | null {
@@ -155,7 +160,7 @@ export class ClientCalls {
       onDecided?.(false);
       return null;
     }
-    const refusal = outcome.ok ? results.stageOutput(key, outcome.output) : null;
+    const refusal = outcome.ok ? results.stageOutput(key, outcome.output, log.replaying) : null;
     const counts: ActionOutcome = refusal === null ? outcome : { ok: false, error: refusal };
     log.record({ type: 'client_answered', at: context.clock.now(), key, error: counts.ok ? null : counts.error });
     this.#settle(key, counts.ok ? 'completed' : 'failed', sha256);

@@ -132,9 +132,9 @@ interface WrittenPart {
 }
 
 /** @param declared read only if the run ended without completing its last generation */
-/** The next message ends a run that waits (J8); its end is not in the journal yet when the message's turn is read. */
+/** The next message ends a run that waits (J8, C3); its end is not in the journal yet when the message's turn is read. */
 const SUPERSEDED =
-  'This run waited for an approval, and the next message cancelled it: what needed the approval did not run. Do not resume it unless you are asked to.';
+  'This run waited for an approval, or for the result of a client tool, and the next message cancelled it: what needed the approval did not run, and there will be no result. Do not resume it unless you are asked to.';
 
 function foldTurn(
   journal: Pick<Journal, 'event' | 'incarnation'>,

@@ -49,7 +49,7 @@ interface Block {
   parts: (string | OpenReference)[] | null;
   /** References without a value, by their spelling. */
   readonly missing: Map<string, OpenReference>;
-  /** Names whose action waits for an approval. */
+  /** Names whose action waits for an approval or a client. */
   readonly pending: Set<string>;
   /** The block that this one writes again, with all values. */
   readonly completes: number | null;

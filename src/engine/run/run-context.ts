@@ -5,6 +5,7 @@ import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent, WorkflowDefinition } from '../../domain/manifest.ts';
 import type {
+  AutomaticTrigger,
   BlobStore,
   ChildSessions,
   Clock,
@@ -40,7 +41,13 @@ export type RunSource =
   /** `text`: the whole text if it was posted at once; null while it is arriving. */
   | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null }
   /** The text is written while the steps run (M6). */
-  | { readonly type: 'workflow'; readonly definition: WorkflowDefinition; readonly inputs: JsonObject };
+  | {
+      readonly type: 'workflow';
+      readonly definition: WorkflowDefinition;
+      readonly inputs: JsonObject;
+      /** Set if no client follows the run (C3). */
+      readonly trigger: AutomaticTrigger | null;
+    };
 
 export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
@@ -92,8 +99,8 @@ export interface RunContext {
   readonly feeds: Feeds;
   /** The record of the session at its creation. */
   readonly record: SessionRecord;
-  /** Called when a run that waited for a person continues (J8). */
+  /** Called when a run that waited for people and clients continues (J8, C3). */
   readonly resumed: () => void;
-  /** Called when nothing of a run that waits for a person is running: its host is not needed until then (J8). */
+  /** Called when nothing of a run is running that waits for people and clients: its host is not needed until then. */
   readonly rested: () => void;
 }

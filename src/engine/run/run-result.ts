@@ -66,7 +66,7 @@ export interface RunResult {
     readonly sha256: string;
     readonly bytes: number;
   }[];
-  /** Open calls of client tools, the oldest ones; set only while the run waits for them (C3). */
+  /** Open calls of client tools, the oldest ones; absent if there are none. The run may run or have ended (C3). */
   readonly pending?: readonly {
     readonly call_id: string;
     readonly name: string;
@@ -205,7 +205,7 @@ export class RunFold {
       responses: this.#responses.map(({ seq, final }) => ({ seq, final })),
       actions: this.#actions.filter((outlined) => hasFailed(outlined) || !isWorkflowHelper(outlined.action.name)),
       outputsSeq: this.#outputsSeq,
-      pendingSeqs: this.#status === 'waiting' ? [...this.#calls.values()] : [],
+      pendingSeqs: [...this.#calls.values()],
       failed_actions: this.#actions.filter(hasFailed).length,
       ...(this.#status === 'waiting' && this.#approvals.size > 0 ? { approvals: [...this.#approvals.values()] } : {}),
       warnings: this.#warnings,
@@ -238,6 +238,9 @@ export class RunFold {
         break;
       case 'client_tool_called':
         this.#calls.set(`${event.iteration}/${event.action_id}`, event.seq);
+        break;
+      case 'client_tool_settled':
+        this.#calls.delete(`${event.iteration}/${event.action_id}`);
         break;
       case 'action_started': {
         const outlined = this.#actionOf(event);

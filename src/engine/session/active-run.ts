@@ -1,7 +1,7 @@
 /**
  * A run in memory, which keeps the host in memory.
  *
- * Invariant: the host is kept while the run is running, but not while it only waits for a person (J2, J8).
+ * Invariant: the host is kept while the run is running, but not while it only waits for people and clients (J2, J8, C3).
  */
 import type { InputQueue } from '../run/input-queue.ts';
 import type { LiveRun } from '../run/run.ts';
@@ -25,12 +25,12 @@ export class ActiveRun {
     this.#keep = keep;
   }
 
-  /** Whether it is running, rather than waiting for a person. */
+  /** Whether it is running, rather than waiting for people and clients. */
   get isHeld(): boolean {
     return this.#held !== null;
   }
 
-  /** Passes an input to the run; a run that waited for a person continues. */
+  /** Passes an input to the run; a run that waited for people and clients continues. */
   put(input: RunInput): void {
     this.hold();
     this.#inputQueue.put(input);

@@ -1,4 +1,6 @@
 /** Client tools that come with a message (C3): data of the run's input, never part of the agent. */
+import { excerptOf } from '../../bounded/json-size.ts';
+import { checkShape } from '../../bounded/schema-shape.ts';
 import { ACTION_TYPES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -7,7 +9,7 @@ import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
 import { textBytes } from '../../domain/tokens.ts';
 import { WorkMeter } from '../../domain/work.ts';
-import { schemaIssue } from '../../executors/validate-parameters.ts';
+import { schemaIssue, UNCHECKED, validateParameters } from '../../executors/validate-parameters.ts';
 
 export interface PassedTool {
   readonly name: string;
@@ -44,18 +46,31 @@ export function admitTools(tools: readonly PassedTool[], resolved: ResolvedAgent
   const taken = takenNames(resolved);
   const meter = new WorkMeter(limits.manifestSchemaSteps);
   for (const [index, { name, parameters }] of tools.entries()) {
-    const shown = name.slice(0, limits.excerptChars);
+    const shown = excerptOf(name, limits.excerptChars);
     const at = `tools.${index}`;
     if (!NAME.test(name)) {
-      throw invalid(`${at}.name: "${shown}" must begin with a letter and have up to 64 letters, digits, _ and -`);
+      throw invalid(`${at}.name: ${shown} is not a name (allowed: a letter, then up to 63 letters, digits, _ and -)`);
     }
     const meaning = taken.get(name.toLowerCase());
-    if (meaning !== undefined) throw invalid(`${at}.name: "${shown}" is already the name of ${meaning}`);
+    if (meaning !== undefined) throw invalid(`${at}.name: ${shown} is already the name of ${meaning}`);
     taken.set(name.toLowerCase(), 'another tool of this message');
-    const issue = parameters['type'] === 'object' ? schemaIssue(parameters, meter) : 'its "type" must be "object"';
+    const issue = issueOfParameters(parameters, meter);
     if (issue !== null) throw invalid(`${at}.parameters: ${issue}`);
   }
   return tools;
+}
+
+/** Why no call could be checked against this schema; null if all can. */
+function issueOfParameters(schema: JsonObject, meter: WorkMeter): string | null {
+  if (schema['type'] !== 'object') return '"type" must be "object"';
+  let issue: string | null = null;
+  checkShape(schema, (path, message) => (issue ??= `${path.join('.')}: ${message}`));
+  if (issue !== null) return issue;
+  const unusable = schemaIssue(schema, meter);
+  if (unusable !== null) return unusable;
+  // A check of a value also finds a $ref to itself.
+  const checked = validateParameters(schema, {}, meter);
+  return checked?.includes(UNCHECKED) === true ? checked : null;
 }
 
 function invalid(message: string): EngineError {
@@ -68,13 +83,17 @@ function takenNames({ agent, tools, agents, workflows, relics }: ResolvedAgent):
   const take = (names: Iterable<string>, meaning: string): void => {
     for (const name of names) taken.set(name.toLowerCase(), meaning);
   };
-  take(RESERVED, 'something of the runtime');
+  take(RESERVED, 'a part of the protocol');
   take(ACTION_TYPES, 'an action type');
   take(INTERNAL_ACTIONS, 'an internal action');
   take([...relics.keys(), ...agent.imports.relics], `a relic of the agent "${agent.name}"`);
   take([...workflows.keys(), ...agent.imports.workflows], `a workflow of the agent "${agent.name}"`);
   take([agent.name, ...agents.keys(), ...agent.imports.agents], 'an agent');
   take([...tools.keys(), ...agent.imports.tools], `a tool of the agent "${agent.name}"`);
+  take(
+    agent.feeds.map(({ id }) => id),
+    `a feed of the agent "${agent.name}"`,
+  );
   return taken;
 }
 

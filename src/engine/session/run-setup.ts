@@ -31,7 +31,13 @@ export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncI
   const { content, text, tokens, type } = input;
   if (type === 'workflow') {
     const { workflow } = requireWorkflow(ports, input);
-    return { type, definition: workflow, inputs: isJsonObject(input['inputs']) ? input['inputs'] : {} };
+    const { inputs, trigger } = input;
+    return {
+      type,
+      definition: workflow,
+      inputs: isJsonObject(inputs) ? inputs : {},
+      trigger: trigger === 'schedule' || trigger === 'webhook' ? trigger : null,
+    };
   }
   const message = readContent(content);
   if (message !== null) {

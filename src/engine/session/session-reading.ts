@@ -468,7 +468,7 @@ export class SessionReading {
   }
 }
 
-/** The last event of a run; null if more may follow, because the run is active or waits for a person. */
+/** The last event of a run; null if more may follow, because the run is active or waits for a person or a client. */
 function endOf({ status, lastSeq }: RunRecord): number | null {
   return status === 'waiting' ? null : lastSeq;
 }

@@ -164,11 +164,15 @@ export class SessionRuns {
    */
   start(run: number, source: RunSource, replay: Replay | null = null): void {
     const record = recordOf(this.#scope);
-    const { status, input } = this.#journal.runs.require(run);
-    const resolved = agentOfRun(this.#scope, this.#journal.runs.require(run));
+    const stored = this.#journal.runs.require(run);
+    const { status, input } = stored;
+    const resolved = agentOfRun(this.#scope, stored);
     if (resolved === null) {
       const message = `The agent "${record.agent}" of this session is no longer in the catalogue`;
-      return this.#failToStart(run, { code: 'unknown_agent', message });
+      const error = { code: 'unknown_agent', message } as const;
+      if (replay === null) return this.#failToStart(run, error);
+      // Its actions, and what it asked of people and clients, end first (S10).
+      return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
     }
     const inputQueue = new InputQueue();
     const { variables, learned, outcomeCache, feeds } = this.#memory;
@@ -207,7 +211,7 @@ export class SessionRuns {
       inputQueue,
       replay,
     );
-    // A run that waited for a person, and got the answer before the interruption, has not answered yet.
+    // A run that waited for a person or a client, and got the answer before the interruption, has not answered yet.
     const isAtWork = status === 'running' || status === 'queued' || (status === 'waiting' && !live.isParked());
     const active = new ActiveRun(live, inputQueue, isAtWork ? null : status, this.#scope.hold);
     this.#active.set(run, active);
@@ -237,7 +241,7 @@ export class SessionRuns {
     }
   }
 
-  /** A run that waited for a person is running again, and other runs wait for it. */
+  /** A run that waited for people and clients is running again, and other runs wait for it. */
   resume(run: number): void {
     const active = this.#active.get(run);
     if (active === undefined) return;

@@ -145,7 +145,7 @@ export class Session {
     return this.#runs.busy;
   }
 
-  /** `waiting`: nothing is running, and a run waits for a person (J8). */
+  /** `waiting`: nothing is running, and a run waits for people or clients (J8, C3). */
   get status(): 'running' | 'waiting' | 'idle' {
     if (this.busy) return 'running';
     const isParked =
@@ -340,14 +340,15 @@ export class Session {
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
-  async child({ type, message, inputs, budget }: ChildRequest): Promise<RunRecord> {
+  async child({ type, message, inputs, budget, trigger }: ChildRequest): Promise<RunRecord> {
     await this.recover();
     const manifests = await this.#pin();
     const known = this.#journal.runs.get(1);
     if (known !== null) return known;
     const input: JsonObject =
       type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
-    return await this.#submit({ ...input, budget: budget as JsonObject | null, manifests }, null, null);
+    const started = trigger === undefined ? {} : { trigger };
+    return await this.#submit({ ...input, ...started, budget: budget as JsonObject | null, manifests }, null, null);
   }
 
   /** Runs the session's workflow (M6). */
@@ -472,7 +473,7 @@ export class Session {
     return !isOpen && this.#runs.get(run) === null;
   }
 
-  /** Whether this run waits for a person now (J8). */
+  /** Whether this run waits for people and clients only now (J8, C3). */
   isWaiting(runId: string): boolean {
     return this.run(runId).status === 'waiting';
   }

@@ -4,7 +4,7 @@
  *
  * The journal is the only source. At most one generation is in memory.
  */
-import type { EventType, EventView, SessionEvent } from '../../domain/event.ts';
+import type { EventData, EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
 
@@ -14,12 +14,15 @@ type Chunk =
   | { readonly type: 'done'; readonly data: { readonly message: string } }
   | { readonly type: 'error'; readonly data: { readonly error: string } };
 
+type WaitsFor = EventData['agent_waiting']['reason'];
+
 const EVENTS: readonly EventType[] = [
   'iteration_started',
   'thought_completed',
   'action_queued',
   'text_completed',
   'response_completed',
+  'agent_waiting',
 ];
 
 /** The document of a run (H7) with `chunks` as its last member, in pieces. */
@@ -35,8 +38,21 @@ export async function* withChunks(
   }
   // The last piece ends with the closing brace of the document.
   yield `${held.slice(0, -1)},"chunks":[`;
-  for await (const chunk of chunksOf(reading.events(run, EVENTS), view)) yield `${JSON.stringify(chunk)},`;
-  yield `${JSON.stringify(lastChunk(run, reading.failure(run)))}]}`;
+  let waitsFor: WaitsFor = 'approvals';
+  const events = noting(reading.events(run, EVENTS), (event) => (waitsFor = event.data.reason));
+  for await (const chunk of chunksOf(events, view)) yield `${JSON.stringify(chunk)},`;
+  yield `${JSON.stringify(lastChunk(run, reading.failure(run), waitsFor))}]}`;
+}
+
+/** Passes the events on, and reports what the run waits for. */
+async function* noting(
+  events: AsyncIterable<SessionEvent>,
+  note: (event: EventOf<'agent_waiting'>) => void,
+): AsyncGenerator<SessionEvent> {
+  for await (const event of events) {
+    if (event.type === 'agent_waiting') note(event);
+    else yield event;
+  }
 }
 
 /** @param events of one run, oldest first */
@@ -93,12 +109,12 @@ class GenerationChunks {
   }
 }
 
-function lastChunk({ status }: RunRecord, failure: { readonly message: string } | null): Chunk {
+function lastChunk({ status }: RunRecord, failure: { readonly message: string } | null, waitsFor: WaitsFor): Chunk {
   switch (status) {
     case 'completed':
       return { type: 'done', data: { message: 'Complete' } };
     case 'waiting':
-      return { type: 'done', data: { message: 'Waiting for approvals' } };
+      return { type: 'done', data: { message: `Waiting for ${waitsFor === 'approvals' ? waitsFor : 'client tools'}` } };
     default:
       return { type: 'error', data: { error: failure?.message ?? `The run is ${status}` } };
   }

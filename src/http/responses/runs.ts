@@ -92,7 +92,9 @@ export const runResult: z.ZodType<RunResult> = z.object({
       z.object({ call_id: callId, name: text('The tool'), parameters: jsonObject.describe('What it is called with') }),
     )
     .exactOptional()
-    .describe('Open calls of client tools, oldest first; present while the run waits for them'),
+    .describe(
+      'Open calls of client tools, oldest first, also while the run does something else, and of background actions of a run that has ended; absent if there are none',
+    ),
   pending_more: count.exactOptional().describe('Number of further open calls; absent if there are none'),
   warnings,
   usage: z

@@ -44,7 +44,7 @@ export const session = z.object({
   created_at: at,
   updated_at: at.describe('When the latest run began or ended, epoch milliseconds'),
   message_count: messageCount,
-  status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals'),
+  status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals or client tools'),
   last_seq: number('Number of the last event'),
   runs: number('Number of runs'),
 });

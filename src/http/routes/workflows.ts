@@ -9,6 +9,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogFields, Logger } from '../../domain/log.ts';
 import type { ResolvedWorkflow, WorkflowDefinition } from '../../domain/manifest.ts';
+import type { AutomaticTrigger } from '../../domain/ports.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
@@ -47,7 +48,7 @@ export interface WorkflowHost {
   /** Runs an evaluation with this work limit, in its turn among expensive work. */
   readonly paced: <T>(owner: string | null, steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
   /** Starts a workflow's session, once per session id; resolves to the id of its run. */
-  readonly start: (record: SessionRecord, inputs: JsonObject) => Promise<string>;
+  readonly start: (record: SessionRecord, inputs: JsonObject, trigger?: AutomaticTrigger) => Promise<string>;
   /** The schedules of this namespace, with the next `count` times of each. */
   readonly schedules: (owner: string | null, count: number) => Promise<readonly ScheduleOutlook[]>;
   /** Creates a workflow's session without starting it. */
@@ -196,7 +197,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[], log: 
         refuse(error.code, 'the body does not match the inputs of the workflow', error),
       );
       const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
-      const run = await host.start(recordOf(host, name, owner, sessionId), inputs);
+      const run = await host.start(recordOf(host, name, owner, sessionId), inputs, 'webhook');
       return c.json({ session_id: sessionId, run_id: run }, 202);
     },
   );

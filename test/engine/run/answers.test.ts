@@ -281,7 +281,7 @@ describe('[P13] [J8] an answer whose value waits for an approval', () => {
   test('a new message cancels the run, and the model is told', async () => {
     const kit = await waiting({ c: 7 }, `${act('c')}${answer('It is $c.')}`, answer('Fine.'));
     expect((await say(kit, 'never mind')).response).toBe('Fine.');
-    expect(lastPrompt(kit)).toContain('waited for an approval, and the next message cancelled it');
+    expect(lastPrompt(kit)).toContain('and the next message cancelled it: what needed the approval did not run');
   });
 
   test('a value of an action behind the approval is also pending', async () => {

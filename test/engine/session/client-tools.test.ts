@@ -5,7 +5,7 @@ import type { ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { eventsOf } from '../../support/events.ts';
-import { toolOf } from '../../support/definitions.ts';
+import { feedOf, toolOf } from '../../support/definitions.ts';
 import { resultOf, runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -366,10 +366,11 @@ describe('[C3] tools of a message', () => {
     ['Calculator', 'a tool of the agent'],
     ['python', 'an action type'],
     ['set_variable', 'an internal action'],
-    ['system', 'something of the runtime'],
+    ['system', 'a part of the protocol'],
     ['assistant', 'an agent'],
+    ['News', 'a feed of the agent'],
   ])('must not be called %s', async (name, meaning) => {
-    const kit = await kitOf();
+    const kit = await kitOf({ agent: (agent) => ({ ...agent, feeds: [feedOf('news')] }) });
     await expect(ask(kit, [{ ...PASSED, name }])).rejects.toMatchObject({
       code: 'invalid_client_tools',
       message: expect.stringContaining(`"${name}" is already the name of ${meaning}`) as string,
@@ -379,14 +380,34 @@ describe('[C3] tools of a message', () => {
 
   test.each<[string, readonly PassedTool[], RegExp]>([
     ['two of the same name', [PASSED, PASSED], /tools\.1\.name: "pick_color" is already the name of another tool/],
-    ['a name with a space', [{ ...PASSED, name: 'a b' }], /must begin with a letter/],
+    ['a name with a space', [{ ...PASSED, name: 'a b' }], /"a b" is not a name \(allowed: a letter, then/],
     ['too many', Array.from({ length: 33 }, (_, n) => ({ ...PASSED, name: `t${n}` })), /33 entries \(allowed: 32\)/],
     ['too large', [{ ...PASSED, description: 'x'.repeat(70_000) }], /allowed: 65536/],
-    ['no object', [{ ...PASSED, parameters: { type: 'string' } }], /its "type" must be "object"/],
+    ['no object', [{ ...PASSED, parameters: { type: 'string' } }], /parameters: "type" must be "object"/],
     [
       'an invalid schema',
       [{ ...PASSED, parameters: { type: 'object', properties: { a: { pattern: '(' } } } }],
       /parameters: /,
+    ],
+    [
+      'an unknown type',
+      [{ ...PASSED, parameters: { type: 'object', properties: { a: { type: 'strng' } } } }],
+      /tools\.0\.parameters: properties\.a\.type: unknown type "strng" \(allowed: string, integer/,
+    ],
+    [
+      'a reference to another document',
+      [{ ...PASSED, parameters: { type: 'object', properties: { a: { $ref: 'https://example.com/a' } } } }],
+      /tools\.0\.parameters: properties\.a\.\$ref: "https:.* does not exist/,
+    ],
+    [
+      'a reference to itself',
+      [{ ...PASSED, parameters: { type: 'object', $ref: '#' } }],
+      /tools\.0\.parameters: .*could not be checked/,
+    ],
+    [
+      'properties that are no map',
+      [{ ...PASSED, parameters: { type: 'object', properties: [] } }],
+      /tools\.0\.parameters: .*"properties" must be a map/,
     ],
   ])('are refused: %s', async (_what, tools, message) => {
     const kit = await kitOf();

@@ -137,9 +137,19 @@ describe('the source of a run’s text', () => {
     const { ports, run } = given({ workflow: 'pipeline' });
     const source = (inputs: JsonObject): unknown => sourceOf(ports, run({ type: 'workflow', ...inputs }), null);
     const definitionOf = WORKFLOW.workflow;
-    expect(source({ inputs: { n: 1 } })).toEqual({ type: 'workflow', definition: definitionOf, inputs: { n: 1 } });
-    expect(source({ inputs: [1] })).toEqual({ type: 'workflow', definition: definitionOf, inputs: {} });
-    expect(source({})).toEqual({ type: 'workflow', definition: definitionOf, inputs: {} });
+    const common = { type: 'workflow', definition: definitionOf, trigger: null };
+    expect(source({ inputs: { n: 1 } })).toEqual({ ...common, inputs: { n: 1 } });
+    expect(source({ inputs: [1] })).toEqual({ ...common, inputs: {} });
+    expect(source({})).toEqual({ ...common, inputs: {} });
+  });
+
+  test('[C3] a workflow knows whether it started by itself', () => {
+    const { ports, run } = given({ workflow: 'pipeline' });
+    const triggers = ['schedule', 'webhook', 'event', 1].map((trigger) => {
+      const source = sourceOf(ports, run({ type: 'workflow', trigger }), null);
+      return source.type === 'workflow' ? source.trigger : undefined;
+    });
+    expect(triggers).toEqual(['schedule', 'webhook', null, null]);
   });
 
   test('[H7] posted text is read as it arrives, and after a restart from the record', async () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { checkedFetch, checkedSession } from '../../support/response-check.ts';
+import { toolOf } from '../../support/definitions.ts';
 import { failedStream, runText, say, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { bundled } from '../../../src/catalog/bundled.ts';
@@ -166,6 +167,15 @@ describe('[H1] a message', () => {
     await json(`/approvals/${id}`, { approve: true });
     const again = await json('/message', message, { headers });
     expect(contents(again['chunks'])).toEqual(['got 7', { message: 'Complete' }]);
+  });
+
+  test('[C3] that waits for a client says so in the last chunk', async () => {
+    const { json } = await client({
+      tools: [toolOf({ type: 'client' }, { name: 'lamp', parameters: { type: 'object' } })],
+      script: ['<action type="tool" mode="async" id="l">{"name": "lamp"}</action>'],
+    });
+    const { chunks } = await json('/message', { content: 'go', stream: false });
+    expect((chunks as unknown[]).at(-1)).toEqual({ type: 'done', data: { message: 'Waiting for client tools' } });
   });
 
   test('has no chunks in other documents of its run', async () => {
