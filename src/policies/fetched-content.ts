@@ -65,7 +65,8 @@ export async function fetchContent(
     await Promise.race([Promise.all(workers), aborted.promise]);
   } catch (fault) {
     end(fault);
-    throw fault;
+    // The first reason: what follows from it says less.
+    throw abort.signal.reason;
   } finally {
     aborted.promise.catch(() => undefined);
     signal.removeEventListener('abort', stop);
@@ -107,7 +108,7 @@ async function readFile(
     }
     return { bytes: joined(pieces, size), contentType };
   } catch (fault) {
-    if (signal.aborted || !(fault instanceof EngineError) || fault.message.startsWith(where)) throw fault;
+    if (!(fault instanceof EngineError) || fault.message.startsWith(where)) throw fault;
     throw new EngineError(fault.code, `${where}: ${fault.message}`, fault.details, fault.cause);
   }
 }

@@ -3,13 +3,15 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { createFileFetch } from '../../src/executors/outbound/file-fetch.ts';
 import { OutboundError } from '../../src/executors/outbound/outbound-error.ts';
 import type { OutboundOptions } from '../../src/executors/outbound/outbound.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
+import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { instantClock } from '../support/instant-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -185,6 +187,15 @@ describe('[C2] [X2] a URL that is refused', () => {
     expect(asked).toHaveLength(1);
   });
 
+  test('with a token, a redirect to a host that the operator allows for tools', async () => {
+    const { send, asked } = await talk(() => moved('http://images.internal:9000/a.png'), {
+      allowHosts: ['images.internal:9000'],
+    });
+    const sent = await send([image()], { [SCOPES_HEADER]: 'message read' });
+    expect(sent).toMatchObject({ status: 400, body: { code: 'url_refused' } });
+    expect(asked).toHaveLength(1);
+  });
+
   test('a name with a private address, without naming it', async () => {
     const egress = {
       resolve: async () => ['10.1.2.3'],
@@ -233,6 +244,15 @@ describe('[C2] a URL that fails', () => {
     expect(storedRows(kit)).toEqual({ blobs: 0, runs: 0 });
     // Callers choose the URLs; their servers are not a fault of the system.
     expect(logged).toEqual([]);
+  });
+
+  test('the body of an error is not read', async () => {
+    let isCancelled = false;
+    const { send } = await talk(
+      () => new Response(new ReadableStream({ cancel: () => void (isCancelled = true) }), { status: 404 }),
+    );
+    expect(await send([image()])).toMatchObject({ body: { code: 'url_failed' } });
+    expect(isCancelled).toBe(true);
   });
 
   test('a runner that cannot be reached', async () => {
@@ -302,6 +322,22 @@ describe('[C2] limits of files that are fetched', () => {
     expect(asked).toEqual([]);
   });
 
+  test('tools that are refused cost no request', async () => {
+    const { fetch, asked } = await talk(() => png());
+    const body = JSON.stringify({ content: [image()], tools: [{ name: 'response' }] });
+    const sent = await fetch(new Request('http://session/message', { method: 'POST', body }));
+    expect(await sent.json()).toMatchObject({ code: 'invalid_client_tools' });
+    expect(asked).toEqual([]);
+  });
+
+  test('their bytes are charged to the session', async () => {
+    const share = new ThreadShare(new FairQueue(instantClock()), () => null);
+    const charge = vi.spyOn(share, 'charge');
+    const { send } = await talk(() => png(), {}, { share });
+    await send([image(), image('https://example.com/b.png')]);
+    expect(charge).toHaveBeenCalledWith(PNG.length * limits.bodyByteSteps);
+  });
+
   test('an error in another part costs no request', async () => {
     const { send, asked } = await talk(() => png());
     expect(await send([image(), { type: 'image', data: '###' }])).toMatchObject({ body: { code: 'invalid_content' } });
@@ -334,7 +370,9 @@ describe('[C2] limits of files that are fetched', () => {
         }),
       );
     const { send, kit } = await talk(endless);
-    expect(await send(parts)).toMatchObject({ status: 413, body: { code: 'content_too_large' } });
+    const sent = await send(parts);
+    expect(sent).toMatchObject({ status: 413, body: { code: 'content_too_large' } });
+    expect(sent.body['detail']).toMatch(new RegExp(`^"content\\[${parts.length - 1}\\]": the files? `));
     expect(isCancelled).toBe(true);
     expect(served).toBeLessThanOrEqual(most + 5 * piece.length);
     expect(storedRows(kit)).toEqual({ blobs: 0, runs: 0 });
@@ -347,12 +385,15 @@ describe('[C2] limits of files that are fetched', () => {
   });
 
   test('the number of messages that fetch is limited in a session', async () => {
-    const { send, clock } = await talk(silent);
+    let isSilent = true;
+    const { send, clock } = await talk((url, init) => (isSilent ? silent(url, init) : png()));
     const open = Array.from({ length: limits.fetchingMessages }, () => send([image()]));
     await settle();
     expect(await send([image()])).toMatchObject({ status: 429, body: { code: 'queue_full' } });
     clock.advance(limits.messageUrlsMs);
     for (const one of await Promise.all(open)) expect(one).toMatchObject({ body: { code: 'url_timeout' } });
+    isSilent = false;
+    expect(await send([image()])).toMatchObject({ status: 200 });
   });
 });
 
@@ -400,6 +441,33 @@ describe('[C2] an Idempotency-Key of a message with a URL', () => {
     expect(other).toMatchObject({ status: 422, body: { code: 'idempotency_mismatch' } });
     expect(asked).toHaveLength(1);
     expect(kit.session.runCount).toBe(1);
+  });
+
+  test('a repeat that arrives while an earlier one fetches waits for it', async () => {
+    let served = 0;
+    const server = Promise.withResolvers<Response>();
+    const { send, asked } = await talk(() =>
+      (served += 1) === 1 ? new Response(null, { status: 503 }) : server.promise,
+    );
+    const both = [send([image()], key), send([image()], key)];
+    expect(await both[0]).toMatchObject({ status: 502 });
+    await settle();
+    const third = send([image()], key);
+    await settle();
+    expect(asked).toHaveLength(2);
+    server.resolve(png());
+    expect((await third).body['run_id']).toBe((await both[1])?.body['run_id']);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('compares the tools of the message as well', async () => {
+    const { fetch } = await talk(() => png());
+    const post = (name: string): Promise<Response> => {
+      const body = JSON.stringify({ content: [image()], tools: [{ name }], stream: false });
+      return fetch(new Request('http://session/message', { method: 'POST', headers: key, body }));
+    };
+    expect([(await post('look_up')).status, (await post('look_up')).status]).toEqual([200, 200]);
+    expect((await post('other')).status).toBe(422);
   });
 
   test('after a failure, the same key tries again', async () => {
@@ -488,17 +556,31 @@ describe('[C2] while files are fetched', () => {
     expect(storedRows(kit)).toEqual({ blobs: 0, runs: 0 });
   });
 
+  test('a client that leaves after it: the message is not accepted', async () => {
+    const { session } = await sessionKit();
+    const abort = new AbortController();
+    const fetch = async (): Promise<{ content: string; files: Map<string, Uint8Array> }> => {
+      abort.abort();
+      return { content: 'a', files: new Map() };
+    };
+    const request = { ifBusy: 'queue', tokens: false, idempotencyKey: null } as const;
+    const pending = session.pendingMessage(request, { sent: '', size: 0, fetch }, abort.signal);
+    await expect(pending).rejects.toMatchObject({ code: 'url_failed' });
+    expect(session.runCount).toBe(0);
+  });
+
   test('a session that is deleted ends the transfer: the session is unknown', async () => {
     const { send, kit, clock } = await talk(silent);
+    await send('first');
     const sent = send([image()]);
     const waiting = [send([image()], { 'idempotency-key': 'k' }), send([image()], { 'idempotency-key': 'k' })];
     await settle();
     await kit.session.close('the session was deleted');
+    for (const table of ['runs', 'blobs', 'events']) kit.sql.exec(`DROP TABLE ${table}`);
     for (const one of await Promise.all([sent, ...waiting])) {
       expect(one).toMatchObject({ status: 404, body: { code: 'unknown_session' } });
     }
     expect(clock.next).toBeNull();
-    expect(storedRows(kit)).toEqual({ blobs: 0, runs: 0 });
   });
 });
 

@@ -38,8 +38,7 @@ export class PendingMessages {
       any.throwIfAborted();
       return await accept(any);
     } catch (fault) {
-      if (this.#closed.signal.aborted) throw this.#closed.signal.reason;
-      // Nobody reads this.
+      // The answer reaches no one.
       if (signal.aborted) throw new EngineError('url_failed', 'the client left before the files were fetched');
       throw fault;
     } finally {

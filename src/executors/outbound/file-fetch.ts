@@ -41,25 +41,24 @@ export function createFileFetch(options: Omit<OutboundOptions, 'limits'>): FileF
         void body?.cancel().catch(() => {});
         throw new EngineError('url_failed', `the URL answered with the status ${status}`);
       }
-      return { contentType: headers.get('content-type'), body: piecesOf(body, signal) };
+      return { contentType: headers.get('content-type'), body: piecesOf(body) };
     } catch (fault) {
-      throw problemOf(fault, signal);
+      throw problemOf(fault);
     }
   };
 }
 
-async function* piecesOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* piecesOf(body: Response['body']): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   try {
     yield* body as ReadableStream<Uint8Array>;
   } catch (fault) {
-    throw problemOf(fault, signal);
+    throw problemOf(fault);
   }
 }
 
-function problemOf(fault: unknown, signal: AbortSignal): unknown {
+function problemOf(fault: unknown): EngineError {
   if (fault instanceof EngineError) return fault;
-  if (signal.aborted) return signal.reason;
   if (!(fault instanceof OutboundError))
     return new EngineError('url_failed', 'the URL could not be fetched', {}, fault);
   switch (fault.code) {
