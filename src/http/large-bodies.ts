@@ -39,6 +39,7 @@ export class LargeBodies {
     try {
       return await work(place);
     } finally {
+      place.isOver = true;
       this.#taken.delete(place);
     }
   }
@@ -59,7 +60,7 @@ export class LargeBodies {
     this.#waiting += 1;
     try {
       do {
-        if (this.now >= until) throw busy();
+        if (this.now >= until || place.isOver) throw busy();
         await sleep(limits.largeBodyPollMs, this.#clock);
       } while (!this.#tryToTake(place));
     } finally {
@@ -100,9 +101,12 @@ export class BodyPlace {
   readonly of: BodyOwner;
   takenAt = 0;
   receivedAt = 0;
+  /** Its request has ended. */
+  isOver = false;
   readonly #bodies: LargeBodies;
   #bytes = 0;
-  #wasTaken = false;
+  /** Several files of a message may arrive at the same time. */
+  #taken: Promise<void> | null = null;
 
   constructor(of: BodyOwner, bodies: LargeBodies) {
     this.of = of;
@@ -114,10 +118,9 @@ export class BodyPlace {
     this.#bytes += bytes;
     this.receivedAt = this.#bodies.now;
     if (this.#bytes <= limits.largeBodyBytes) return;
-    if (!this.#wasTaken) {
-      await this.#bodies.take(this);
-      this.#wasTaken = true;
-    } else if (!this.#bodies.isTaken(this)) throw busy();
+    this.#taken ??= this.#bodies.take(this);
+    await this.#taken;
+    if (!this.#bodies.isTaken(this)) throw busy();
   }
 }
 

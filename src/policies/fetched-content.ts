@@ -18,6 +18,8 @@ import type { AdmittedContent, UnfetchedContent, UrlPart } from './message-conte
 export interface FetchPorts {
   readonly fetch: (url: string, signal: AbortSignal) => Promise<FetchedFile>;
   readonly clock: Clock;
+  /** Counts bytes that have arrived; may wait until there is memory for them. */
+  readonly received: (bytes: number) => Promise<void>;
 }
 
 interface Fetched {
@@ -31,7 +33,7 @@ interface Fetched {
  */
 export async function fetchContent(
   { parts, files, size }: UnfetchedContent,
-  { fetch, clock }: FetchPorts,
+  ports: FetchPorts,
   signal: AbortSignal,
 ): Promise<AdmittedContent> {
   const wanted = parts.flatMap((part, index) => (isUrlPart(part) ? [{ part, index }] : []));
@@ -43,7 +45,7 @@ export async function fetchContent(
     aborted.reject(abort.signal.reason);
   };
   const stop = (): void => end(signal.reason);
-  const cancelTimer = clock.schedule(limits.messageUrlsMs, () => {
+  const cancelTimer = ports.clock.schedule(limits.messageUrlsMs, () => {
     const late = wanted.find(({ index }) => !fetched.has(index))?.index ?? 0;
     end(
       new EngineError('url_timeout', `${placeOf(late)}: the files were not fetched within ${limits.messageUrlsMs} ms`),
@@ -54,7 +56,7 @@ export async function fetchContent(
   const work = async (): Promise<void> => {
     for (const { part, index } of queue) {
       abort.signal.throwIfAborted();
-      fetched.set(index, await readFile(part, index, fetch, total, abort.signal));
+      fetched.set(index, await readFile(part, index, ports, total, abort.signal));
     }
   };
   signal.addEventListener('abort', stop, { once: true });
@@ -89,7 +91,7 @@ const NOTHING: Fetched = { bytes: new Uint8Array(0), contentType: null };
 async function readFile(
   { url }: UrlPart,
   index: number,
-  fetch: FetchPorts['fetch'],
+  { fetch, received }: FetchPorts,
   total: { size: number },
   signal: AbortSignal,
 ): Promise<Fetched> {
@@ -104,6 +106,7 @@ async function readFile(
       total.size += piece.length;
       if (size > limits.messagePartBytes) throw fileTooLarge(where);
       checkTotal(total.size, where);
+      await received(piece.length);
       pieces.push(piece);
     }
     return { bytes: joined(pieces, size), contentType };

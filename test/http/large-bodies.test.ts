@@ -132,3 +132,25 @@ describe('[C2] [X2] large bodies', () => {
     expect(next?.state).toBe('taken');
   });
 });
+
+test('[C2] files of one message that arrive at the same time take one place', async () => {
+  const clock = new FakeClock();
+  const one = upload(new LargeBodies(clock), 'one');
+  await Promise.all([one.receive(), one.receive(), one.receive()]);
+  expect(one.state).toBe('taken');
+  expect(clock.next).toBeNull();
+});
+
+test('[C2] a request that ends while it waits does not take a place afterwards', async () => {
+  const clock = new FakeClock();
+  const bodies = new LargeBodies(clock);
+  const [first, second] = await begun(bodies, ['one'], ['one']);
+  second?.end();
+  await settle();
+  first?.end();
+  await pass(clock, limits.largeBodyPollMs);
+  expect(second?.state).toBe('large_bodies_busy');
+  const third = upload(bodies, 'one');
+  await third.receive();
+  expect(third.state).toBe('taken');
+});

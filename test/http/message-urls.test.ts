@@ -8,6 +8,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { createFileFetch } from '../../src/executors/outbound/file-fetch.ts';
 import { OutboundError } from '../../src/executors/outbound/outbound-error.ts';
 import type { OutboundOptions } from '../../src/executors/outbound/outbound.ts';
+import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -24,6 +25,7 @@ type Server = (url: string, init: RequestInit) => Response | Promise<Response>;
 interface Talk {
   readonly kit: SessionKit;
   readonly clock: FakeClock;
+  readonly bodies: LargeBodies;
   /** URLs of all requests to the network. */
   readonly asked: string[];
   /** Events of the operator's log. */
@@ -40,11 +42,13 @@ interface Sent {
 async function talk(server: Server, options: Partial<OutboundOptions> = {}, session: KitOptions = {}): Promise<Talk> {
   const kit = await sessionKit(session);
   const clock = new FakeClock();
+  const bodies = new LargeBodies(clock);
   const asked: string[] = [];
   const logged: string[] = [];
   const app = checkedSession({
     session: kit.session,
     clock,
+    bodies,
     destroy: async () => undefined,
     log: (event) => void logged.push(event),
     fetchFile: createFileFetch({
@@ -60,6 +64,7 @@ async function talk(server: Server, options: Partial<OutboundOptions> = {}, sess
   return {
     kit,
     clock,
+    bodies,
     asked,
     logged,
     fetch: app,
@@ -330,6 +335,37 @@ describe('[C2] limits of files that are fetched', () => {
     expect(asked).toEqual([]);
   });
 
+  test('a message with large files has the place of a large message until it is accepted', async () => {
+    const rest = Promise.withResolvers<void>();
+    const large = (): Response =>
+      new Response(
+        new ReadableStream({
+          start: (body) => body.enqueue(new Uint8Array(limits.largeBodyBytes)),
+          pull: async (body) => {
+            body.enqueue(new Uint8Array(1));
+            await rest.promise;
+            body.close();
+          },
+        }),
+      );
+    const { send, bodies, clock, kit } = await talk(large);
+    const sent = send([{ type: 'file', url: 'https://example.com/a' }]);
+    await settle();
+    const { session_id: session, owner } = kit.session.record;
+    let isTaken = false;
+    const other = bodies.hold({ session, owner }, async (place) => {
+      await place.received(limits.largeBodyBytes + 1);
+      isTaken = true;
+    });
+    await settle();
+    expect(isTaken).toBe(false);
+    rest.resolve();
+    expect(await sent).toMatchObject({ status: 200 });
+    clock.advance(limits.largeBodyPollMs);
+    await other;
+    expect(isTaken).toBe(true);
+  });
+
   test('their bytes are charged to the session', async () => {
     const share = new ThreadShare(new FairQueue(instantClock()), () => null);
     const charge = vi.spyOn(share, 'charge');
@@ -564,7 +600,7 @@ describe('[C2] while files are fetched', () => {
       return { content: 'a', files: new Map() };
     };
     const request = { ifBusy: 'queue', tokens: false, idempotencyKey: null } as const;
-    const pending = session.pendingMessage(request, { sent: '', size: 0, fetch }, abort.signal);
+    const pending = session.pendingMessage(request, { sent: '', files: new Map(), fetch }, abort.signal);
     await expect(pending).rejects.toMatchObject({ code: 'url_failed' });
     expect(session.runCount).toBe(0);
   });

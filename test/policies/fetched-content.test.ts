@@ -15,7 +15,7 @@ const wanted = (count: number): Parameters<typeof fetchContent>[0] => ({
   size: 0,
 });
 const run = (count: number, fetch: FetchPorts['fetch'], signal = new AbortController().signal): Promise<unknown> =>
-  fetchContent(wanted(count), { fetch, clock }, signal);
+  fetchContent(wanted(count), { fetch, clock, received: async () => undefined }, signal);
 
 async function* endless(read: { bytes: number }): AsyncGenerator<Uint8Array> {
   const piece = new Uint8Array(1_048_576);

@@ -61,8 +61,8 @@ import { checkVariables } from './session-variables.ts';
 export interface PendingContent {
   /** The SHA-256 of what the client sent: a repeated message has the same, whatever its URLs serve by then. */
   readonly sent: string;
-  /** Of the files that came with the message. */
-  readonly size: number;
+  /** The files that came with the message. */
+  readonly files: FileBytes;
   /** Writes nothing. Rejects with the signal's reason if it aborts. */
   readonly fetch: (
     signal: AbortSignal,
@@ -240,7 +240,7 @@ export class Session {
    */
   async pendingMessage(
     request: Omit<MessageRequest, 'content' | 'files' | 'sent'>,
-    { sent, size, fetch }: PendingContent,
+    { sent, files: own, fetch }: PendingContent,
     signal: AbortSignal,
   ): Promise<RunRecord> {
     await this.recover();
@@ -248,7 +248,7 @@ export class Session {
     return await this.#pending.run(request.idempotencyKey, signal, async (either) => {
       const { tools = [] } = request;
       const manifests = tools.length === 0 ? null : await this.#pin();
-      const earlier = this.#check({ ...request, content: '', sent }, size);
+      const earlier = this.#check({ ...request, content: '', sent }, this.#files.rowBytes(own));
       if (earlier !== null) return earlier;
       if (tools.length > 0) this.#admitTools(tools, manifests);
       const { content, files } = await fetch(either);

@@ -71,16 +71,18 @@ function pendingContent(
   c: Context<SessionEnv>,
   content: UnfetchedContent,
   tools: readonly PassedTool[],
+  place: BodyPlace,
 ): PendingContent {
   const { clock, fetchFile } = c.env;
   if (fetchFile === undefined) throw new EngineError('not_configured', 'This system fetches no files');
   // The operator's exceptions are for the tools of manifests and for servers, not for browsers.
   const operatorHosts = c.req.header(SCOPES_HEADER) === undefined;
   const fetch = (url: string, signal: AbortSignal): Promise<FetchedFile> => fetchFile(url, { signal, operatorHosts });
+  const received = (bytes: number): Promise<void> => place.received(bytes);
   return {
     sent: bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([content.parts, tools])))),
-    size: content.size,
-    fetch: (signal) => fetchContent(content, { fetch, clock }, signal),
+    files: content.files,
+    fetch: (signal) => fetchContent(content, { fetch, clock, received }, signal),
   };
 }
 
@@ -141,7 +143,7 @@ async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<Po
   const run =
     'content' in content
       ? await session.message({ ...content, ...request })
-      : await session.pendingMessage(request, pendingContent(c, content, tools), c.req.raw.signal);
+      : await session.pendingMessage(request, pendingContent(c, content, tools, place), c.req.raw.signal);
   return { run, after, stream: body.stream };
 }
 
