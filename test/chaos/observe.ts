@@ -34,6 +34,7 @@ export async function observe(
   const { events, runs, messageOf } = await journalOf(session);
   return {
     history: play.history,
+    earlier: [],
     facts: knownFacts(session.facts),
     events,
     isWhole: !session.isDeleted && stuck === null,

@@ -168,6 +168,6 @@ export class PlayedSession {
     if (answer === LOST || (answer.status !== 204 && answer.status !== 404) || this.isDeleted) return;
     this.isDeleted = true;
     await delay(DELETION_MS);
-    this.note({ type: 'deleted' });
+    this.note({ type: 'deleted', isAsked: true });
   }
 }

@@ -124,7 +124,15 @@ const request: fc.Arbitrary<Request> = fc.oneof(
     }),
   },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('cancel' as const), at: moment }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant('delete' as const), at: moment }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('delete' as const),
+      at: moment,
+      exportMs: fc.constant(null),
+      againMs: fc.constant(null),
+    }),
+  },
 );
 
 const keeps = fc.constantFrom(0, 1, 0.5);
@@ -304,9 +312,37 @@ const withFiles: fc.Arbitrary<History> = fc
     ),
   }));
 
+/** Sometimes, the session is deleted and made again. What is generated before stays the same for a seed. */
+const withAgain: fc.Arbitrary<History> = fc
+  .tuple(
+    withFiles,
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant([]) },
+      {
+        weight: 1,
+        arbitrary: fc.array(
+          fc.record({
+            type: fc.constant('delete' as const),
+            at: moment,
+            exportMs: mostly<number | null>(null, 0, 5, 60, 1_000),
+            againMs: fc.constantFrom(0, 0, 1, 10, 200, 5_000),
+          }),
+          { minLength: 1, maxLength: 3 },
+        ),
+      },
+    ),
+    // Clients that delete the session together.
+    fc.option(fc.constantFrom(0, 1, 5), { freq: 1 }),
+  )
+  .map(([history, [first, ...further], laterMs]) => {
+    if (first === undefined) return history;
+    const together = further.map((one) => (laterMs === null ? one : { ...one, at: first.at + laterMs }));
+    return { ...history, requests: [...history.requests, first, ...together] };
+  });
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withFiles, { seed, numRuns: 1 });
+  const [history] = fc.sample(withAgain, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

@@ -121,7 +121,14 @@ export interface DecisionScript {
 /** Other requests of clients. */
 export type Request =
   | { readonly type: 'cancel'; readonly at: number }
-  | { readonly type: 'delete'; readonly at: number }
+  | {
+      readonly type: 'delete';
+      readonly at: number;
+      /** The client exports the session first, and takes this long to read it; null: it does not. */
+      readonly exportMs: number | null;
+      /** The session is made again under the same id this long after the answer; null: it is not. */
+      readonly againMs: number | null;
+    }
   /** An event stream of the session. */
   | {
       readonly type: 'reader';

@@ -28,7 +28,15 @@ export type Fact = { readonly at: number } & (
   /** The files on disk at this moment. */
   | ({ readonly type: 'files_stored' } & StoredFiles)
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
-  | { readonly type: 'deleted' }
+  /** `isAsked`: a client or the expiry wanted the end of this session. */
+  | { readonly type: 'deleted'; readonly isAsked: boolean }
+  /** A client asked for something of an earlier session with the same id. */
+  | {
+      readonly type: 'late_answer';
+      readonly what: 'run' | 'approval' | 'artifact' | 'call';
+      readonly id: string;
+      readonly code: string;
+    }
   | { readonly type: 'approval_seen'; readonly approval: string }
   /** `isRecorded`: the decision was on disk; absent if that is unknown. */
   | {
@@ -145,8 +153,11 @@ export interface Replacement {
   readonly after: unknown;
 }
 
+/** What was seen of one session. */
 export interface Observation {
   readonly history: History;
+  /** The sessions that had its id before, and were deleted. */
+  readonly earlier: readonly Observation[];
   readonly facts: readonly Fact[];
   /** The journal at the end, or before the session was deleted. */
   readonly events: readonly SessionEvent[];

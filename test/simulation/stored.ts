@@ -50,7 +50,8 @@ const message = z.strictObject({
 });
 
 const request = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.enum(['cancel', 'delete']), at: count }),
+  z.strictObject({ type: z.literal('cancel'), at: count }),
+  z.strictObject({ type: z.literal('delete'), at: count, exportMs: count.nullable(), againMs: count.nullable() }),
   z.strictObject({
     type: z.literal('reader'),
     at: count,

@@ -41,6 +41,8 @@ export const USUAL_GENERATION: GenerationScript = {
 const USUAL_OTHERS = {
   order: 0,
   at: 0,
+  exportMs: null,
+  againMs: null,
   ifBusy: 'queue',
   repeats: false,
   form: 'image',

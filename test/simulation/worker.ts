@@ -40,7 +40,7 @@ async function answer({ history, isDetailed }: Task): Promise<Answer> {
   // Node reports a rejection after the microtasks.
   await turn();
   const digest = createHash('sha256')
-    .update(JSON.stringify([seen?.facts, seen?.events]))
+    .update(JSON.stringify([seen?.facts, seen?.events, seen?.earlier.map(({ facts }) => facts)]))
     .digest('hex');
   return { violations: [...violations, ...unhandled.splice(0)], digest, seen: isDetailed ? seen : null };
 }

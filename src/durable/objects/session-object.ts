@@ -15,6 +15,7 @@ import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
+import { SessionDeletion } from '../../engine/session/session-deletion.ts';
 import { Session } from '../../engine/session/session.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
@@ -90,10 +91,16 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     approvals: () => this.#outbox,
     forgetRelics: () => this.#forgetRelics(),
     deletedObjects: () => ({ dueAt: this.#deletedFiles.dueAt, collect: () => this.#collectFiles() }),
-    destroy: () => this.#destroy(),
+    destroy: (session) => this.#destroy(session),
     log: (event, fields) => this.#logHere(event, fields),
   });
   readonly #deletedFiles = new DeletedFiles(this.ctx.storage, objectStoreOf(this.env), platformClock);
+  readonly #deletion = new SessionDeletion({
+    current: () => this.#opened,
+    forget: () => this.#forget(),
+    clear: () => this.#deleteData(),
+    reopen: () => this.#reopen(),
+  });
   #opened: Session | EngineError;
   #outbox: ApprovalsOutbox;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
@@ -196,7 +203,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       clock: platformClock,
       admit: () => this.#admit(),
       childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
-      destroy: () => this.#destroy(),
+      destroy: () => this.#destroy(session),
       fetchFile: fileFetchOf(settings, egress),
       bodies: platformBodies,
       log: this.#log,
@@ -220,23 +227,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     await forgetRelics(this.env, this.ctx.storage, space);
   }
 
-  async #destroy(): Promise<void> {
+  /** Deletes what the session has outside of its storage. */
+  async #forget(): Promise<void> {
     const { record } = this.#session;
-    // Requests that arrive during the deletion must not find missing tables.
-    await this.#session.close('the session was deleted');
-    try {
-      await Promise.all([
-        this.#forgetRelics(),
-        deleteChildren(this.env, this.ctx.storage),
-        this.#outbox.clear(),
-        record.kind === 'child'
-          ? null
-          : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
-      ]);
-      await this.#deleteData();
-    } finally {
-      this.#reopen();
-    }
+    await Promise.all([
+      this.#forgetRelics(),
+      deleteChildren(this.env, this.ctx.storage),
+      this.#outbox.clear(),
+      record.kind === 'child'
+        ? null
+        : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
+    ]);
+  }
+
+  async #destroy(session: Pick<Session, 'close'>): Promise<void> {
+    await this.#deletion.delete(session);
     await this.#collectFiles();
   }
 
@@ -331,8 +336,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async remove(): Promise<Reply<null>> {
     return await replyOf(async () => {
-      await (await this.#recoveredSession('act')).dispose('the session was deleted');
-      await this.#destroy();
+      const session = await this.#recoveredSession('act');
+      await session.dispose('the session was deleted');
+      await this.#destroy(session);
       return null;
     });
   }

@@ -36,6 +36,7 @@ type AlarmSession = Pick<
   | 'isRecovering'
   | 'nextWake'
   | 'wake'
+  | 'close'
   | 'dispose'
   | 'runs'
   | 'hasEnded'
@@ -73,8 +74,8 @@ export interface AlarmPorts {
   readonly forgetRelics: () => Promise<void>;
   /** Default: there are none. */
   readonly deletedObjects?: () => DeletedObjects;
-  /** Deletes the session with all its data; `session` then returns an empty one. */
-  readonly destroy: () => Promise<void>;
+  /** Deletes this session with all its data; `session` then returns an empty one. */
+  readonly destroy: (session: AlarmSession) => Promise<void>;
   /** The operator's log; it adds the session to each entry. */
   readonly log: Logger;
 }
@@ -152,7 +153,7 @@ export class SessionAlarm {
       await this.#ports.deletedObjects?.().collect();
       if (session.exists && session.expiresAt <= clock.now() && !session.busy) {
         await session.dispose('the session has expired');
-        return await destroy();
+        return await destroy(session);
       }
       if (this.#isServed(session)) await session.wake();
       this.listApprovals();

@@ -43,5 +43,8 @@ export const INVARIANTS: readonly Invariant[] = [
 
 /** The violations of all invariants. */
 export function violationsOf(seen: Observation): Violation[] {
-  return INVARIANTS.flatMap(({ name, check }) => [...check(seen)].map((what) => ({ invariant: name, what })));
+  const sessions = [...seen.earlier, seen];
+  return INVARIANTS.flatMap(({ name, check }) =>
+    sessions.flatMap((session) => [...check(session)].map((what) => ({ invariant: name, what }))),
+  );
 }

@@ -24,7 +24,7 @@ function requestText(request: Request, index: number): string {
     case 'cancel':
       return 'a client cancels the open runs';
     case 'delete':
-      return 'a client deletes the session';
+      return deletionText(request);
     case 'reader': {
       const { fromEnd, pauseMs, reads } = request;
       const pause = pauseMs === 0 ? '' : `, pauses ${pauseMs} ms after each read`;
@@ -32,6 +32,12 @@ function requestText(request: Request, index: number): string {
       return `reader ${index} connects ${fromEnd ? 'at the newest event' : 'at the first event'}${pause}${end}`;
     }
   }
+}
+
+function deletionText({ exportMs, againMs }: Extract<Request, { type: 'delete' }>): string {
+  const read = exportMs === null ? '' : `, reads its export for ${exportMs} ms`;
+  const again = againMs === null ? '' : `, and makes it again ${againMs} ms later`;
+  return `a client deletes the session${read}${again}`;
 }
 
 function faultTexts(fault: Fault): Planned[] {

@@ -22,7 +22,12 @@ interface Line {
   readonly text: string;
 }
 
-export function timelineText({ history, facts, runs, readers, stuck }: Observation): string {
+export function timelineText(seen: Observation): string {
+  const { history, runs, stuck } = seen;
+  const sessions = [...seen.earlier, seen];
+  const readers = sessions.flatMap((session) => session.readers);
+  // Sorting is stable.
+  const facts = sessions.flatMap((session) => session.facts).sort((a, b) => a.at - b.at);
   const planned = plannedOf(history).flatMap(({ at, text }) => (at === null ? [] : [{ at, text: `» ${text}` }]));
   const hasRuns = new Set(facts.flatMap((fact) => (fact.type === 'published' ? [fact.event.run_id] : []))).size > 1;
   const happened = withoutChecks(facts).map((fact) => ({ at: fact.at, text: factText(fact, hasRuns) }));
@@ -55,6 +60,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `the cancel is answered; open were ${fact.runs.length === 0 ? 'no runs' : `runs ${fact.runs.join(', ')}`}`;
     case 'deleted':
       return 'the session is deleted';
+    case 'late_answer':
+      return `the request for ${fact.what} ${fact.id} of an earlier session is answered: ${fact.code}`;
     case 'approval_seen':
       return `a person sees approval ${approvalNumber(fact.approval)}`;
     case 'decision_answered': {

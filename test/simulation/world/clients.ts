@@ -5,13 +5,14 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { CallResult } from '../../../src/engine/session/session-calls.ts';
 import { scriptOf, textOf } from '../script.ts';
 import type { Host } from './host.ts';
+import type { Fact } from '../observation.ts';
 import { DiskFailure, HostGone } from './life.ts';
 import { filesOfContent } from '../../../src/domain/content.ts';
-import type { Session } from '../../../src/engine/session/session.ts';
 import { admitContent } from '../../../src/policies/message-content.ts';
 import type { AdmittedContent, GivenPart } from '../../../src/policies/message-content.ts';
 import { givenPart } from './files.ts';
 import { markOf } from './model.ts';
+import { Rows } from './rows.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
@@ -24,31 +25,51 @@ const LOST = Symbol('lost');
 
 const NO_FILES: AdmittedContent['files'] = new Map();
 
+/** An answer, and the number of the session that gave it. */
+interface Answered<T> {
+  readonly answer: T | EngineError | typeof LOST;
+  readonly incarnation: number;
+}
+
+type LateAnswer = Extract<Fact, { readonly type: 'late_answer' }>;
+
 export class Clients {
   readonly #stage: Stage;
+  readonly #rows: Rows;
   readonly #host: () => Host | null;
   readonly #seen = new Set<string>();
   /** The parts of messages, which are the same when a message is sent again. */
-  readonly #parts = new Map<number, readonly GivenPart[]>();
+  readonly #parts = new Map<string, readonly GivenPart[]>();
+  /** Messages and texts that are not on their way. */
+  readonly #posted = new Set<number>();
   /** Requests without an answer. */
   open = 0;
 
   constructor(stage: Stage, host: () => Host | null) {
     this.#stage = stage;
+    this.#rows = new Rows(stage.disk);
     this.#host = host;
   }
 
   async message(index: number, script: MessageScript): Promise<void> {
+    this.#posted.delete(index);
     await this.#post(index, script);
     if (script.repeats && script.type === 'message') await this.#post(index, script);
+    this.#posted.add(index);
+  }
+
+  /** The same in a session that was made again. A text is not sent again while it may still arrive. */
+  async again(index: number, script: MessageScript): Promise<void> {
+    if (script.type === 'message' || this.#posted.has(index)) await this.message(index, script);
   }
 
   async #post(index: number, script: MessageScript): Promise<void> {
     const { type, ifBusy, files, generations } = script;
-    const answer = await this.#request(async ({ session }) => {
+    const { answer, incarnation } = await this.#request(async (host) => {
+      const { session } = host;
       if (type === 'message') {
         return await session.message({
-          ...(await this.#admit(session, index, script)),
+          ...(await this.#admit(host, index, script)),
           ifBusy,
           tokens: false,
           idempotencyKey: `key-${index}`,
@@ -60,50 +81,77 @@ export class Clients {
     }, type === 'message');
     if (answer === LOST) return;
     const isError = answer instanceof EngineError;
-    this.#stage.note({
-      type: 'message_answered',
-      message: index,
-      run: isError ? null : answer.run,
-      code: isError ? answer.code : 'accepted',
-      ...(isError ? {} : { queued: this.#queuedUpTo(answer.run) }),
-    });
+    const queued =
+      isError || incarnation !== this.#stage.incarnation ? {} : { queued: this.#rows.queuedUpTo(answer.run) };
+    const run = isError ? null : answer.run;
+    const code = isError ? answer.code : 'accepted';
+    this.#stage.note({ type: 'message_answered', message: index, run, code, ...queued }, incarnation);
     if (files.length > 0) this.#stage.noteFiles();
+    if (!isError) await this.#askForEarlier(incarnation);
   }
 
   /** As the route does. Its text follows its first file. */
-  async #admit(session: Session, index: number, { files }: MessageScript): Promise<AdmittedContent> {
+  async #admit({ session, incarnation }: Host, index: number, { files }: MessageScript): Promise<AdmittedContent> {
     const text = `${markOf(index)} please`;
     if (files.length === 0) return { content: text, files: NO_FILES };
-    const artifact = this.#stage.artifacts.at(-1) ?? null;
-    const parts = this.#parts.get(index) ?? files.map((file, place) => givenPart(index, place, file, artifact));
-    this.#parts.set(index, parts);
+    const artifact = [...this.#stage.seenOf(incarnation).artifacts].at(-1) ?? null;
+    const key = `${incarnation}/${index}`;
+    const parts = this.#parts.get(key) ?? files.map((file, place) => givenPart(index, place, file, artifact));
+    this.#parts.set(key, parts);
     const given: readonly GivenPart[] = parts.toSpliced(1, 0, { type: 'text', text });
     const admitted = await admitContent(given, (id) => session.read().artifact(id));
-    this.#stage.note({ type: 'message_sent', message: index, files: filesOfContent(admitted.content) });
+    const sent = filesOfContent(admitted.content);
+    this.#stage.note({ type: 'message_sent', message: index, files: sent }, incarnation);
     return admitted;
   }
 
-  #queuedUpTo(run: number): number {
-    const { disk } = this.#stage;
-    // The session may have been deleted meanwhile.
-    if (disk.exec(`SELECT 1 FROM sqlite_master WHERE name = 'runs'`, [], false).length === 0) return 0;
-    return disk.exec(`SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, [run], false).length;
+  /** Asks for things of the earlier sessions with this id, and answers them. */
+  async #askForEarlier(incarnation: number): Promise<void> {
+    for (let earlier = 0; earlier < incarnation; earlier += 1) {
+      const { runs, approvals, artifacts, calls } = this.#stage.seenOf(earlier);
+      for (const id of runs) await this.#late('run', id, ({ session }) => session.run(id));
+      for (const id of approvals) {
+        await this.#late('approval', id, ({ session }) => session.approval(id));
+        await this.#late('approval', id, ({ session }) => session.resolveApproval(id, true, null));
+      }
+      for (const id of calls) await this.#late('call', id, ({ session }) => session.settleCall(id, { output: 'late' }));
+      for (const id of artifacts) await this.#late('artifact', id, ({ session }) => session.read().artifact(id));
+    }
+  }
+
+  async #late(what: LateAnswer['what'], id: string, ask: (host: Host) => unknown): Promise<void> {
+    const { answer, incarnation } = await this.#request(async (host) => await ask(host), false);
+    if (answer === LOST) return;
+    this.#stage.note({ type: 'late_answer', what, id, code: codeOf(answer) }, incarnation);
   }
 
   async cancel(): Promise<void> {
     let runs: readonly number[] = [];
-    const answer = await this.#request(async ({ session }) => {
+    const { answer, incarnation } = await this.#request(async ({ session }) => {
       await session.recover();
       runs = session.runs().flatMap(({ run, status }) => (isOpen(status) ? [run] : []));
       await session.cancel('a client cancelled');
     }, true);
-    if (answer === undefined) this.#stage.note({ type: 'cancel_answered', runs });
+    if (answer === undefined) this.#stage.note({ type: 'cancel_answered', runs }, incarnation);
   }
 
-  /** Closes the session; the world deletes its storage. */
-  async close(): Promise<boolean> {
-    const answer = await this.#request(async ({ session }) => await session.close('the session was deleted'), true);
-    return answer === undefined;
+  /** As the route does. */
+  async delete(exportMs: number | null): Promise<void> {
+    await this.#request(async (host) => {
+      const { session, life } = host;
+      await session.dispose('the session was deleted');
+      if (exportMs !== null) {
+        for await (const line of session.export()) void line;
+        // The end of the stream is reached when the client reads it.
+        await life.wait(exportMs);
+      }
+      await host.delete(session);
+    }, true);
+  }
+
+  /** Makes the session, if there is none. */
+  async create(): Promise<void> {
+    await this.#request(() => Promise.resolve(), true);
   }
 
   /** A person sees the request and decides, now or later. */
@@ -111,9 +159,10 @@ export class Clients {
     if (this.#seen.has(approval)) return;
     const decision = this.#stage.history.decisions[this.#seen.size] ?? APPROVE;
     this.#seen.add(approval);
+    const { incarnation } = this.#stage;
     this.#stage.note({ type: 'approval_seen', approval });
     for (let time = 0; time < decision.times; time += 1) {
-      this.#stage.time.after(decision.afterMs, () => void this.#decide(approval, decision.approved));
+      this.#stage.time.after(decision.afterMs, () => void this.#decide(approval, decision.approved, incarnation));
     }
   }
 
@@ -121,11 +170,12 @@ export class Clients {
   seeCall(call: string, token: string): void {
     if (this.#seen.has(call)) return;
     this.#seen.add(call);
+    const { incarnation } = this.#stage;
     const { ms, end } = scriptOf(this.#stage.history.messages, token)?.attempts[0] ?? { ms: 0, end: 'ok' };
     const output: CallResult = { output: { token, value: `value of ${token}` } };
     const error: CallResult = { error: { message: `the client ${end}` } };
     const post = (afterMs: number, result: CallResult): void =>
-      void this.#stage.time.after(afterMs, () => void this.#settle(call, result));
+      void this.#stage.time.after(afterMs, () => void this.#settle(call, result, incarnation));
     switch (end) {
       case 'silent':
         return;
@@ -145,33 +195,38 @@ export class Clients {
     }
   }
 
-  async #settle(call: string, result: CallResult): Promise<void> {
-    const answer = await this.#request(async ({ session }) => await session.settleCall(call, result), true);
+  /** @param incarnation the session of the call */
+  async #settle(call: string, result: CallResult, incarnation: number): Promise<void> {
+    const { answer, incarnation: answering } = await this.#request(
+      async ({ session }) => await session.settleCall(call, result),
+      true,
+    );
     if (answer === LOST) return;
-    const code = answer instanceof EngineError ? answer.code : 'accepted';
-    const { disk } = this.#stage;
-    const sql = `SELECT 1 FROM events WHERE type = 'client_tool_settled' AND data ->> '$.call_id' = ? AND seq <= ?`;
-    const isRecorded =
-      disk.exec(`SELECT 1 FROM sqlite_master WHERE name = 'events'`, [], false).length > 0 &&
-      disk.exec(sql, [call, disk.durableSeq], false).length > 0;
-    this.#stage.note({ type: 'call_answered', call, result: JSON.stringify(result), code, isRecorded });
+    const code = codeOf(answer);
+    if (answering !== incarnation)
+      return this.#stage.note({ type: 'late_answer', what: 'call', id: call, code }, answering);
+    const isRecorded = this.#isRecorded('client_tool_settled', 'call_id', call, answering);
+    this.#stage.note({ type: 'call_answered', call, result: JSON.stringify(result), code, isRecorded }, answering);
   }
 
-  async #decide(approval: string, approved: boolean): Promise<void> {
-    const answer = await this.#request(async ({ session }) => {
+  /** @param incarnation the session of the approval */
+  async #decide(approval: string, approved: boolean, incarnation: number): Promise<void> {
+    const { answer, incarnation: answering } = await this.#request(async ({ session }) => {
       await session.recover();
       await session.resolveApproval(approval, approved, null);
     }, true);
     if (answer === LOST) return;
-    const code = answer instanceof EngineError ? answer.code : 'accepted';
-    const isRecorded = this.#isDecisionRecorded(approval);
-    this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded });
+    const code = codeOf(answer);
+    if (answering !== incarnation) {
+      return this.#stage.note({ type: 'late_answer', what: 'approval', id: approval, code }, answering);
+    }
+    const isRecorded = this.#isRecorded('approval_resolved', 'approval_id', approval, answering);
+    this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded }, answering);
   }
 
-  #isDecisionRecorded(approval: string): boolean {
-    const { disk } = this.#stage;
-    const sql = `SELECT 1 FROM events WHERE type = 'approval_resolved' AND data ->> '$.approval_id' = ? AND seq <= ?`;
-    return disk.exec(sql, [approval, disk.durableSeq], false).length > 0;
+  /** The storage of a deleted session is empty. */
+  #isRecorded(type: string, member: string, id: string, incarnation: number): boolean {
+    return incarnation !== this.#stage.incarnation || this.#rows.isRecorded(type, member, id);
   }
 
   /**
@@ -179,33 +234,40 @@ export class Clients {
    *
    * @returns the answer, or the engine's error; LOST if no answer arrived, or the session was deleted
    */
-  async #request<T>(send: (host: Host) => Promise<T>, mayRepeat: boolean): Promise<T | EngineError | typeof LOST> {
+  async #request<T>(send: (host: Host) => Promise<T>, mayRepeat: boolean): Promise<Answered<T>> {
     this.open += 1;
+    const lost: Answered<T> = { answer: LOST, incarnation: this.#stage.incarnation };
     try {
       for (let attempt = 0; attempt < MOST_REPEATS; attempt += 1) {
         const host = this.#host();
-        if (host === null) return LOST;
-        const answer = await Promise.race([ask(host, send), host.life.gone.promise.then((): typeof LOST => LOST)]);
-        if (answer !== LOST || !mayRepeat) return answer;
+        if (host === null) return lost;
+        const answered = await Promise.race([ask(host, send), host.life.gone.promise.then(() => lost)]);
+        if (answered.answer !== LOST || !mayRepeat) return answered;
         await new Promise<void>((resolve) => void this.#stage.time.after(REPEAT_MS, () => resolve()));
       }
-      return LOST;
+      return lost;
     } finally {
       this.open -= 1;
     }
   }
 }
 
-async function ask<T>(host: Host, send: (host: Host) => Promise<T>): Promise<T | EngineError | typeof LOST> {
+async function ask<T>(host: Host, send: (host: Host) => Promise<T>): Promise<Answered<T>> {
+  let { incarnation } = host;
   try {
     await host.ensure();
-    return await send(host);
+    ({ incarnation } = host);
+    return { answer: await send(host), incarnation };
   } catch (fault) {
-    if (fault instanceof EngineError) return fault;
+    if (fault instanceof EngineError) return { answer: fault, incarnation };
     // The client gets status 500, or no answer.
-    if (fault instanceof HostGone || fault instanceof DiskFailure) return LOST;
+    if (fault instanceof HostGone || fault instanceof DiskFailure) return { answer: LOST, incarnation };
     throw fault;
   }
+}
+
+function codeOf(answer: unknown): string {
+  return answer instanceof EngineError ? answer.code : 'accepted';
 }
 
 async function* pieces(text: string, chars: number): AsyncGenerator<string> {

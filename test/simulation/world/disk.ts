@@ -34,6 +34,10 @@ export class Disk {
     return statement.all(...parameters) as SqlRow[];
   }
 
+  has(table: string): boolean {
+    return this.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
+  }
+
   transaction<T>(body: () => T): T {
     this.#openTurn();
     this.#db.exec('SAVEPOINT body');
@@ -120,8 +124,7 @@ export class Disk {
   }
 
   #lastSeq(): number {
-    const tables = this.exec(`SELECT 1 FROM sqlite_master WHERE name = 'events'`, [], false);
-    if (tables.length === 0) return 0;
+    if (!this.has('events')) return 0;
     return Number(this.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`, [], false)[0]?.['seq'] ?? 0);
   }
 }

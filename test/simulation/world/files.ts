@@ -77,9 +77,7 @@ const INPUTS = `SELECT run, CASE WHEN input <> '' THEN input ELSE (SELECT GROUP_
 
 /** The files that stored messages refer to, and those that are stored. */
 export function storedFiles(disk: Disk): StoredFiles {
-  if (disk.exec(`SELECT 1 FROM sqlite_master WHERE name = 'blobs'`, [], false).length === 0) {
-    return { references: [], files: [] };
-  }
+  if (!disk.has('blobs')) return { references: [], files: [] };
   const inputs = disk.exec(INPUTS, [], false).map(({ input }) => String(input));
   const references = inputs.flatMap((text) =>
     Array.from(text.matchAll(/"sha256":"([0-9a-f]{64})"/g), ([, hash = '']) => hash),

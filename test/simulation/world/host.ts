@@ -2,6 +2,7 @@
 import { bundled } from '../../../src/catalog/bundled.ts';
 // Loaded now: the engine imports it when a feed is added, which takes real time.
 import '../../../src/catalog/schema/feed.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Logger } from '../../../src/domain/log.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
@@ -10,6 +11,7 @@ import type { SessionRecord } from '../../../src/domain/session.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import { redactor } from '../../../src/engine/session/redact.ts';
+import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import { Session } from '../../../src/engine/session/session.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
@@ -43,52 +45,54 @@ const NO_LIST = { isBehind: false, sync: (): Promise<void> => Promise.resolve() 
 
 const noRedaction = redactor([]);
 
-export class Host {
-  readonly life: Life;
+/** A session in the memory of its host. */
+interface Opened {
+  /** Its number, from 0. */
+  readonly incarnation: number;
   readonly session: Session;
   readonly events: EventSource;
+}
+
+interface Surroundings {
+  readonly model: ScriptedModel;
+  readonly targets: Targets;
+  /** Called before the storage of a session is deleted. */
+  readonly beforeDeletion: (host: Host) => void;
+}
+
+export class Host {
+  readonly life: Life;
   holds = 0;
   readonly #stage: Stage;
+  readonly #around: Surroundings;
   readonly #alarm: SessionAlarm;
+  readonly #deletion: SessionDeletion;
+  /** Sessions whose end is wanted. */
+  readonly #leaving = new Set<object>();
+  #opened: Opened;
 
-  /** @param destroy deletes the session's storage */
-  constructor(stage: Stage, number: number, model: ScriptedModel, targets: Targets, destroy: () => Promise<void>) {
+  constructor(stage: Stage, number: number, around: Surroundings) {
     this.#stage = stage;
+    this.#around = around;
     const life = new Life(stage, number);
     this.life = life;
-    const resolved = agentOf(stage.history.agent);
-    const { clock, sql } = life;
-    const { expiryMs } = stage.history.agent;
-    const report: Logger = (event, { run_id: runId, message, fault }) => {
-      if (event === 'work_quarantined' && runId !== undefined) stage.abandoned.add(runId);
-      if (event !== 'run_failed' && event !== 'work_quarantined') this.#report(fault ?? message ?? event);
-    };
-    this.session = new Session({
-      journal: new Journal(sql),
-      recoveryQueue: new RecoveryQueue(sql, { life: number, frozen: [] }, clock, new QuarantineSlots()),
-      clock,
-      share: new ThreadShare(new FairQueue(clock), () => null),
-      random: () => 0.5,
-      newApprovalId: () => `apr_${String(stage.nextApproval++).padStart(32, '0')}`,
-      executors: { ...createExecutors(), tool: { execute: targets.execute(life) } },
-      fetch: () => Promise.reject(new Error('this world has no network')),
-      readHtml: () => Promise.reject(new Error('this world has no pages')),
-      runner: targets.runner(life),
-      children: targets.children(life),
-      sharedFeeds: null,
-      pin: () => Promise.resolve(null),
-      resolve: () => resolved,
-      workflow: () => null,
-      modelFor: () => model.provider(life),
-      hold: (work) => this.#alarm.hold(work),
-      runEnded: () => undefined,
-      redact: noRedaction,
-      ...(expiryMs === null ? {} : { expiryMs }),
-      log: report,
+    this.#opened = this.#open();
+    this.#deletion = new SessionDeletion({
+      current: () => this.session,
+      // It has nothing elsewhere, but that takes time.
+      forget: () => this.#pause(),
+      clear: async () => {
+        await this.#pause();
+        around.beforeDeletion(this);
+        stage.sessionDeleted(this.#leaving.has(this.session));
+      },
+      reopen: () => {
+        if (!life.isOver) this.#opened = this.#open();
+      },
     });
     this.#alarm = new SessionAlarm({
       session: () => this.session,
-      clock,
+      clock: life.clock,
       setAlarm: (at) => {
         life.enter();
         stage.setAlarm(at);
@@ -98,25 +102,99 @@ export class Host {
       isServed: () => true,
       approvals: () => NO_LIST,
       forgetRelics: () => Promise.resolve(),
-      destroy: () => destroy(),
-      log: report,
+      destroy: (session) => this.delete(session),
+      log: this.#logOf(stage.incarnation),
     });
-    this.events = eventSource(this.session, clock);
-    this.session.listen((batch) => {
+  }
+
+  get session(): Session {
+    return this.#opened.session;
+  }
+
+  get events(): EventSource {
+    return this.#opened.events;
+  }
+
+  /** Number of its session, from 0. */
+  get incarnation(): number {
+    return this.#opened.incarnation;
+  }
+
+  /** Deletes a session, if it is still there. */
+  async delete(session: Pick<Session, 'close'>): Promise<void> {
+    this.#leaving.add(session);
+    await this.#deletion.delete(session);
+  }
+
+  async #pause(): Promise<void> {
+    this.life.enter();
+    await this.life.wait(this.#stage.syncMs);
+  }
+
+  /** Everything that this session causes is noted as its own, also after its deletion. */
+  #open(): Opened {
+    const { life } = this;
+    const { model, targets } = this.#around;
+    const stage = this.#stage;
+    const { incarnation } = stage;
+    const resolved = agentOf(stage.history.agent);
+    const { clock, sql } = life;
+    const { expiryMs } = stage.history.agent;
+    const session = new Session({
+      journal: new Journal(sql),
+      recoveryQueue: new RecoveryQueue(sql, { life: life.number, frozen: [] }, clock, new QuarantineSlots()),
+      clock,
+      share: new ThreadShare(new FairQueue(clock), () => null),
+      random: () => 0.5,
+      newApprovalId: () => `apr_${String(stage.nextApproval++).padStart(32, '0')}`,
+      executors: { ...createExecutors(), tool: { execute: targets.execute(life, incarnation) } },
+      fetch: () => Promise.reject(new Error('this world has no network')),
+      readHtml: () => Promise.reject(new Error('this world has no pages')),
+      runner: targets.runner(life, incarnation),
+      children: targets.children(life, incarnation),
+      sharedFeeds: null,
+      pin: () => Promise.resolve(null),
+      resolve: () => resolved,
+      workflow: () => null,
+      modelFor: () => model.provider(life, incarnation),
+      hold: (work) => this.#alarm.hold(work),
+      runEnded: () => undefined,
+      redact: noRedaction,
+      ...(expiryMs === null ? {} : { expiryMs }),
+      log: this.#logOf(incarnation),
+    });
+    session.listen((batch) => {
       // What a host sends after its end is lost.
       if (life.isOver) return;
-      for (const event of batch ?? []) {
-        if (event.seq === null) continue;
-        if (event.run_id !== runIdOf(stage.identity, runNumberOf(event.run_id))) {
-          stage.note({ type: 'earlier_answer', key: event.run_id });
-        }
-        if (event.type === 'action_completed' && filesOfOutput(event.data.output).length > 0) {
-          stage.artifacts.push(artifactIdOf(incarnationIn(event.run_id), event.seq, 1));
-        }
-        if (event.type === 'client_tool_called') stage.callShown(event.data.call_id, event.action_id);
-        stage.note({ type: 'published', event, isDurable: event.seq <= stage.disk.durableSeq });
-      }
+      for (const event of batch ?? []) if (event.seq !== null) this.#seen(event, incarnation);
     });
+    return { incarnation, session, events: eventSource(session, clock) };
+  }
+
+  #seen(event: SessionEvent, incarnation: number): void {
+    const stage = this.#stage;
+    const { runs, approvals, artifacts, calls } = stage.seenOf(incarnation);
+    if (event.run_id !== runIdOf(stage.identity(incarnation), runNumberOf(event.run_id))) {
+      stage.note({ type: 'earlier_answer', key: event.run_id }, incarnation);
+    }
+    runs.add(event.run_id);
+    if (event.type === 'approval_requested') approvals.add(event.data.approval_id);
+    if (event.type === 'action_completed' && filesOfOutput(event.data.output).length > 0) {
+      artifacts.add(artifactIdOf(incarnationIn(event.run_id), event.seq ?? 0, 1));
+    }
+    if (event.type === 'client_tool_called') {
+      calls.add(event.data.call_id);
+      stage.callShown(event.data.call_id, event.action_id);
+    }
+    const isDurable = incarnation === stage.incarnation && (event.seq ?? 0) <= stage.disk.durableSeq;
+    stage.note({ type: 'published', event, isDurable }, incarnation);
+  }
+
+  #logOf(incarnation: number): Logger {
+    return (event, { run_id: runId, message, fault }) => {
+      if (event === 'work_quarantined' && runId !== undefined) this.#stage.abandoned.add(runId);
+      if (event !== 'run_failed' && event !== 'work_quarantined') this.#report(fault ?? message ?? event, incarnation);
+    };
   }
 
   /** Creates the session, if it does not exist. */
@@ -141,13 +219,15 @@ export class Host {
 
   #keepAlive(work: Promise<unknown>): void {
     this.holds += 1;
-    work.catch((fault: unknown) => this.#report(fault)).finally(() => (this.holds -= 1));
+    const { incarnation } = this.#stage;
+    work.catch((fault: unknown) => this.#report(fault, incarnation)).finally(() => (this.holds -= 1));
   }
 
   /** An error of the engine; none is expected while the disk works. */
-  #report(fault: unknown): void {
+  #report(fault: unknown, incarnation: number): void {
     if (this.life.isOver || this.life.hasFailed || fault instanceof HostGone || fault instanceof DiskFailure) return;
-    this.#stage.note({ type: 'work_failed', message: fault instanceof Error ? (fault.stack ?? '') : String(fault) });
+    const message = fault instanceof Error ? (fault.stack ?? '') : String(fault);
+    this.#stage.note({ type: 'work_failed', message }, incarnation);
   }
 }
 

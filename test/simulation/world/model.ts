@@ -3,13 +3,13 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
-import type { ShownMarker } from '../observation.ts';
+import type { Fact, ShownMarker } from '../observation.ts';
 import { textOf } from '../script.ts';
 import { marksIn } from '../seeded.ts';
 import { bytesOf, hashOf } from './files.ts';
 import { HostGone } from './life.ts';
 import type { Life } from './life.ts';
-import type { Stage } from './stage.ts';
+import type { FactWithoutTime, Stage } from './stage.ts';
 
 export const LAST: GenerationScript = {
   items: [{ type: 'response', final: true, refers: [] }],
@@ -33,27 +33,31 @@ const FILE_TEXT = /<attached_file name="([^"]*)" type="text\/plain">\n([^<]*)\n<
 
 export class ScriptedModel {
   readonly #stage: Stage;
-  /** Calls so far, by message. */
-  readonly #calls = new Map<number, number>();
+  /** Calls so far, by session and message. */
+  readonly #calls = new Map<string, number>();
 
   constructor(stage: Stage) {
     this.#stage = stage;
   }
 
-  provider(life: Life): ModelProvider {
-    return { name: 'scripted', stream: (request) => this.#stream(life, request) };
+  /** @param incarnation number of the session that uses it */
+  provider(life: Life, incarnation: number): ModelProvider {
+    return { name: 'scripted', stream: (request) => this.#stream(life, incarnation, request) };
   }
 
-  async *#stream(life: Life, { messages, signal }: ModelRequest): AsyncGenerator<ModelDelta> {
+  async *#stream(life: Life, incarnation: number, { messages, signal }: ModelRequest): AsyncGenerator<ModelDelta> {
     life.enter();
     // As fetch does: a call that was aborted before it began reaches no provider.
     signal.throwIfAborted();
     const message = markedIn(messages.map(({ content }) => content).join('\n')) ?? 0;
-    const call = this.#calls.get(message) ?? 0;
-    this.#calls.set(message, call + 1);
+    const key = `${incarnation}/${message}`;
+    const call = this.#calls.get(key) ?? 0;
+    this.#calls.set(key, call + 1);
     const marks = marksIn(messages.map(({ content }) => content).join('\n'));
-    this.#stage.note({ type: 'model_called', message, call, marks });
-    await this.#noteFiles(message, call, messages);
+    const note = (fact: FactWithoutTime): void => this.#stage.note(fact, incarnation);
+    note({ type: 'model_called', message, call, marks });
+    const files = await this.#filesOf(messages);
+    if (files !== null) note({ type: 'files_shown', message, call, ...files });
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
     const text = textOf(message, call, script);
     for (let at = 0; at < text.length; at += script.pieceChars) {
@@ -62,7 +66,7 @@ export class ScriptedModel {
     }
     const { finish } = script;
     await this.#pause(life, finish === 'silent' ? limits.betweenTokensMs : script.gapMs, signal);
-    this.#stage.note({ type: 'generation_delivered', message, call, finish });
+    note({ type: 'generation_delivered', message, call, finish });
     if (finish === 'throws' || finish === 'silent') throw new EngineError('model_unavailable', 'the model gives up');
     if (script.reportsUsage) {
       const usage = { promptTokens: 100, completionTokens: text.length, cachedTokens: 0, estimated: false };
@@ -71,7 +75,10 @@ export class ScriptedModel {
     yield { type: 'finish', reason: finish };
   }
 
-  async #noteFiles(message: number, call: number, messages: readonly ChatMessage[]): Promise<void> {
+  /** Null if there is nothing about files. */
+  async #filesOf(
+    messages: readonly ChatMessage[],
+  ): Promise<Omit<Extract<Fact, { type: 'files_shown' }>, 'at' | 'type' | 'message' | 'call'> | null> {
     const text = messages.map(({ content }) => content).join('\n');
     const shown = Array.from(text.matchAll(/#m(\d+)# please/g), ([, number]) => Number(number));
     const results = text.split(' name="idempotent" status="completed"').length - 1;
@@ -90,8 +97,7 @@ export class ScriptedModel {
     }
     const isRaw = text.includes(btoa('bytes of the image').slice(0, 20));
     const hasFiles = this.#stage.hasFiles || results + markers.length + texts.length + attached.length > 0;
-    if (!hasFiles) return;
-    this.#stage.note({ type: 'files_shown', message, call, messages: shown, results, markers, attached, texts, isRaw });
+    return hasFiles ? { messages: shown, results, markers, attached, texts, isRaw } : null;
   }
 
   /** @throws the signal's reason */

@@ -20,6 +20,8 @@ export class Reader implements ReaderLog {
   readonly #stage: Stage;
   readonly #script: Extract<Request, { type: 'reader' }>;
   readonly #connect: () => Host | null;
+  /** Number of the session that it reads. */
+  readonly incarnation: number;
 
   /** @param connect the current host, after it has started; null if the session was deleted */
   constructor(stage: Stage, name: string, script: Extract<Request, { type: 'reader' }>, connect: () => Host | null) {
@@ -27,6 +29,7 @@ export class Reader implements ReaderLog {
     this.name = name;
     this.#script = script;
     this.#connect = connect;
+    this.incarnation = stage.incarnation;
   }
 
   /** Reads until the session is deleted. */
@@ -34,7 +37,7 @@ export class Reader implements ReaderLog {
     for (let waitMs = RECONNECT_MS; ; waitMs = Math.min(waitMs * 2, RECONNECT_MOST_MS)) {
       const had = this.frames.length;
       const host = this.#connect();
-      if (host === null) return;
+      if (host === null || host.incarnation !== this.incarnation) return;
       // The server may answer with an error, because its disk has failed.
       const read = this.#read(host).catch((fault: unknown) => {
         if (!(fault instanceof DiskFailure || fault instanceof HostGone)) throw fault;

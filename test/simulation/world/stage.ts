@@ -7,10 +7,17 @@ import { Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
 
-type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
+export type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
 
 /** The session's id in every history. */
 export const SESSION_ID = `ses_${'a'.repeat(32)}`;
+
+interface SeenIds {
+  readonly runs: Set<string>;
+  readonly approvals: Set<string>;
+  readonly artifacts: Set<string>;
+  readonly calls: Set<string>;
+}
 
 /** Epoch milliseconds at the beginning. */
 export const EPOCH_MS = 1_000_000_000_000;
@@ -19,7 +26,9 @@ export class Stage {
   readonly history: History;
   readonly time: TimeQueue;
   readonly disk = new Disk();
-  readonly facts: Fact[] = [];
+  /** How often the session was deleted: the number of the current one, from 0. */
+  incarnation = 0;
+  readonly #facts: Fact[][] = [[]];
   /** How far the hosts' clocks are wrong, in milliseconds. */
   clockErrorMs = 0;
   /** How long a sync takes. */
@@ -32,9 +41,11 @@ export class Stage {
   /** The history is over: no fault happens any more. */
   isCalm = false;
   nextApproval = 1;
-  /** Ids of the files in results that clients have seen. */
-  readonly artifacts: string[] = [];
-  #incarnations = 0;
+  /** What clients have seen of each session, by number: ids of runs, approvals, and files in results. */
+  readonly #seen: SeenIds[] = [];
+  #created = 0;
+  /** The random part of each session's ids, by number. */
+  readonly #incarnations: string[] = [];
   /** Called when the alarm was set or lost. */
   alarmChanged = (): void => undefined;
   /** Called when a client sees a call. */
@@ -49,38 +60,62 @@ export class Stage {
     this.time = new TimeQueue(history.order);
   }
 
-  /** A session is made: its incarnation. */
+  /** A session is made: its incarnation. Ids of calls contain the beginning only. */
   nextIncarnation(): string {
-    this.#incarnations += 1;
-    return this.#incarnations.toString(16).padStart(12, '0');
+    this.#created += 1;
+    const random = this.#created.toString(16).padStart(6, '0').repeat(2);
+    this.#incarnations[this.incarnation] = random;
+    return random;
   }
 
-  /** The session that was made last. */
-  get identity(): SessionIdentity {
-    return { session_id: SESSION_ID, incarnation: this.#incarnations.toString(16).padStart(12, '0') };
+  /** The session with this number, as it was made last. */
+  identity(incarnation: number): SessionIdentity {
+    return { session_id: SESSION_ID, incarnation: this.#incarnations[incarnation] ?? '' };
+  }
+
+  /** The session was deleted; the next one may get its id. */
+  sessionDeleted(isAsked: boolean): void {
+    this.note({ type: 'deleted', isAsked });
+    this.disk.clear();
+    this.incarnation += 1;
+    this.alarmChanged();
   }
 
   /**
-   * Whether this call is for the current session. Every history begins after a session with the same id was deleted, so
-   * targets have its answers, under the keys that it had: they give them at once, and do no work.
+   * Whether this call is for the session that makes it. Every history begins after a session with the same id was deleted,
+   * so targets have its answers, under the keys that it had: they give them at once, and do no work.
    */
-  isOwnKey(key: string): boolean {
-    if (key.startsWith(`${sessionKey(this.identity)}/`)) return true;
-    this.note({ type: 'earlier_answer', key });
+  isOwnKey(key: string, incarnation: number): boolean {
+    if (key.startsWith(`${sessionKey(this.identity(incarnation))}/`)) return true;
+    this.note({ type: 'earlier_answer', key }, incarnation);
     return false;
   }
 
-  note(fact: FactWithoutTime): void {
-    this.facts.push({ at: this.time.now, ...fact } as Fact);
+  /** @param incarnation the session that the fact is about; default: the current one */
+  note(fact: FactWithoutTime, incarnation: number = this.incarnation): void {
+    this.factsOf(incarnation).push({ at: this.time.now, ...fact } as Fact);
+  }
+
+  factsOf(incarnation: number): Fact[] {
+    return (this.#facts[incarnation] ??= []);
+  }
+
+  seenOf(incarnation: number): SeenIds {
+    return (this.#seen[incarnation] ??= {
+      runs: new Set(),
+      approvals: new Set(),
+      artifacts: new Set(),
+      calls: new Set(),
+    });
   }
 
   /** Notes whether the session is on disk, and how much of the history that it begins with. */
   noteStored(): void {
     if (this.history.seeded.length === 0) return;
-    const rows = (table: string): number => {
-      const isThere = this.disk.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
-      return isThere ? Number(this.disk.exec(`SELECT COUNT(*) AS count FROM ${table}`, [], false)[0]?.['count']) : 0;
-    };
+    const rows = (table: string): number =>
+      this.disk.has(table)
+        ? Number(this.disk.exec(`SELECT COUNT(*) AS count FROM ${table}`, [], false)[0]?.['count'])
+        : 0;
     this.note({ type: 'stored', exists: rows('session') > 0, messages: rows('seeded') });
   }
 

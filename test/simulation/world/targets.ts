@@ -61,26 +61,28 @@ export class Targets {
 
   /** The executor of tools. */
   readonly execute =
-    (life: Life) =>
+    (life: Life, incarnation: number) =>
     async (call: ActionCall, { signal }: ActionContext): Promise<ActionOutcome> => {
       life.enter();
       const token = String(call.parameters['token']);
-      if (!this.#stage.isOwnKey(call.runtimeKey)) return { ok: true, output: outputOf(EARLIER, call.action.name) };
+      if (!this.#stage.isOwnKey(call.runtimeKey, incarnation))
+        return { ok: true, output: outputOf(EARLIER, call.action.name) };
       const { ms, end } = this.#attemptOf(token, call.attempt);
       if (end !== 'unreached') {
-        this.#effect(token, call.action.name, call.runtimeKey, call.attempt);
+        this.#effect(token, call.action.name, call.runtimeKey, call.attempt, incarnation);
       }
       const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end, (how) => {
         if (how === 'ok') return { ok: true, output: outputOf(token, call.action.name) };
         const error = { code: how, message: `the target ${how}`, retryable: how !== 'refuses' };
         return { ok: false, error: how === 'unreached' ? { ...error, beforeDispatch: true } : error };
       });
-      this.#stage.note({ type: 'attempt_answered', token, attempt: call.attempt, end: outcome.ok ? 'ok' : 'failed' });
+      const ended = outcome.ok ? 'ok' : 'failed';
+      this.#stage.note({ type: 'attempt_answered', token, attempt: call.attempt, end: ended }, incarnation);
       return outcome;
     };
 
   /** The runner: a job runs once, also if it is submitted or looked up again. */
-  runner(life: Life): RunnerClient {
+  runner(life: Life, incarnation: number): RunnerClient {
     const observe = async (work: Work<JobResult>, signal: AbortSignal): Promise<JobResult> => {
       const onAbort = (): void => work.stop();
       signal.addEventListener('abort', onAbort, { once: true });
@@ -92,7 +94,7 @@ export class Targets {
     return {
       run: async ({ id, code }, { signal }) => {
         life.enter();
-        if (!this.#stage.isOwnKey(id)) return jobResult(EARLIER, 'exited', 0);
+        if (!this.#stage.isOwnKey(id, incarnation)) return jobResult(EARLIER, 'exited', 0);
         const token = /"(\w+)"/.exec(code)?.[1] ?? '';
         const attempt = Number(id.split('/').at(-1));
         const { ms, end } = this.#attemptOf(token, attempt);
@@ -102,7 +104,7 @@ export class Targets {
         }
         let job = this.#jobs.get(id);
         if (job === undefined) {
-          this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt);
+          this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt, incarnation);
           job = this.#startJob(token, ms, end);
           this.#jobs.set(id, job);
         }
@@ -110,7 +112,7 @@ export class Targets {
       },
       lookup: async ({ id }, { signal }) => {
         life.enter();
-        if (!this.#stage.isOwnKey(id)) return jobResult(EARLIER, 'exited', 0);
+        if (!this.#stage.isOwnKey(id, incarnation)) return jobResult(EARLIER, 'exited', 0);
         const job = this.#jobs.get(id);
         await life.wait(1);
         return job === undefined ? null : await observe(job, signal);
@@ -123,16 +125,16 @@ export class Targets {
   }
 
   /** Child sessions: the same key is the same child. */
-  children(life: Life): ChildSessions {
+  children(life: Life, incarnation: number): ChildSessions {
     return {
       run: async ({ key, message }, { signal, event }) => {
         life.enter();
-        if (!this.#stage.isOwnKey(key)) return childEnd(EARLIER, true);
+        if (!this.#stage.isOwnKey(key, incarnation)) return childEnd(EARLIER, true);
         const cut = key.lastIndexOf('/');
         let child = this.#children.get(key);
         if (child === undefined) {
           const attempt = Number(key.slice(cut + 1));
-          this.#effect(message, 'child', key.slice(0, cut), attempt);
+          this.#effect(message, 'child', key.slice(0, cut), attempt, incarnation);
           child = this.#startChild(message, this.#attemptOf(message, attempt));
           this.#children.set(key, child);
         }
@@ -185,8 +187,9 @@ export class Targets {
     return outcome(end === 'deaf' ? 'ok' : end === 'lost' ? 'fails' : end);
   }
 
-  #effect(token: string, target: string, key: string, attempt: number): void {
-    this.#stage.note({ type: 'effect', token, target, key, attempt, isRecorded: this.#isStartRecorded(key, attempt) });
+  #effect(token: string, target: string, key: string, attempt: number, incarnation: number): void {
+    const isRecorded = this.#isStartRecorded(key, attempt);
+    this.#stage.note({ type: 'effect', token, target, key, attempt, isRecorded }, incarnation);
   }
 
   /** Whether the start of this attempt is on disk. */
@@ -194,6 +197,7 @@ export class Targets {
     const [run, iteration, ordinal] = runtimeKey.split('/').slice(-3);
     // The start of a feed is not recorded.
     if (run === 'feed') return true;
+    if (!this.#stage.disk.has('events')) return false;
     const rows = this.#stage.disk.exec(
       // Long parameters are in chunks; the attempt is at the beginning.
       `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ? AND json_extract(state, '$.key') = ?

@@ -7,36 +7,23 @@
  *  3. The alarm fires until it was handled: a host that ends during it is followed by another one.
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
-import { limits } from '../../../src/domain/limits.ts';
-import { runIdOf } from '../../../src/journal/run-id.ts';
-import type { History } from '../history.ts';
-import type { Observation, Replacement, RunEnd, Sizes } from '../observation.ts';
+import type { History, Request } from '../history.ts';
+import type { Observation, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
+import { Examination } from './examination.ts';
 import { Host } from './host.ts';
 import { markedIn, ScriptedModel } from './model.ts';
 import { Reader } from './readers.ts';
+import { Rows } from './rows.ts';
 import { Stage } from './stage.ts';
 import { Targets } from './targets.ts';
+import { turn } from './turn.ts';
 
 /** More steps mean that the world never comes to rest. */
 const MOST_STEPS = 30_000;
 /** After this time without a plan, only the session's expiry and idle feeds are left. */
 const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
-const ORPHANS = `SELECT seq, field FROM chunks WHERE
-  (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
-  (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
-  (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
-  (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
-/** Open runs that wait, or that have ended and whose background actions have not. */
-const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
-/** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
-const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status IN ('queued', 'running') OR status = 'waiting' AND 'agent_waiting' IS NOT
-  (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
-    'action_retrying', 'action_started', 'context_feed_updated') ORDER BY seq DESC LIMIT 1))`;
-/** Actions that have started, or will be repeated, and have not ended; not those that wait for a client. */
-const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
-  GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
 
@@ -49,24 +36,34 @@ export async function runHistory(history: History): Promise<Observation> {
   }
 }
 
+/** A session that was deleted, as it was before. */
+interface DeletedSession {
+  readonly incarnation: number;
+  readonly events: readonly SessionEvent[];
+  readonly messageOf: ReadonlyMap<number, number>;
+}
+
 class World {
   readonly #stage: Stage;
+  readonly #rows: Rows;
   readonly #model: ScriptedModel;
   readonly #targets: Targets;
   readonly #clients: Clients;
   readonly #readers: Reader[] = [];
-  readonly #replacements: Replacement[] = [];
+  readonly #deleted: DeletedSession[] = [];
   #host: Host | null = null;
   #lives = 0;
   #mostTimers = 0;
+  /** There is no session, and no client wants one. */
   #isDeleted = false;
-  /** The journal before the deletion; null if no host was running to read it. */
-  #deletedEvents: readonly SessionEvent[] | null = null;
+  /** Sessions that will be made again. */
+  #creations = 0;
   #isClosed = false;
   #cancelAlarm = (): void => undefined;
 
   constructor(history: History) {
     this.#stage = new Stage(history);
+    this.#rows = new Rows(this.#stage.disk);
     this.#model = new ScriptedModel(this.#stage);
     this.#targets = new Targets(this.#stage);
     this.#clients = new Clients(this.#stage, () => this.#live());
@@ -96,7 +93,11 @@ class World {
         this.#stage.noteFiles();
       }
       try {
-        this.#host = new Host(this.#stage, this.#lives, this.#model, this.#targets, () => this.#destroy());
+        this.#host = new Host(this.#stage, this.#lives, {
+          model: this.#model,
+          targets: this.#targets,
+          beforeDeletion: (host) => this.#beforeDeletion(host),
+        });
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
       } catch {
         // It ended while it read its storage; the next one starts at once.
@@ -112,19 +113,7 @@ class World {
       time.after(script.at, () => void this.#clients.message(index, script));
     }
     for (const [index, request] of history.requests.entries()) {
-      time.after(request.at, () => {
-        switch (request.type) {
-          case 'cancel':
-            return void this.#clients.cancel();
-          case 'delete':
-            return void this.#delete();
-          case 'reader': {
-            const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
-            this.#readers.push(reader);
-            return void reader.follow();
-          }
-        }
-      });
+      time.after(request.at, () => this.#carryOut(index, request));
     }
     for (const fault of history.faults) {
       switch (fault.type) {
@@ -147,6 +136,20 @@ class World {
         case 'crash':
         case 'write':
         case 'sync':
+      }
+    }
+  }
+
+  #carryOut(index: number, request: Request): void {
+    switch (request.type) {
+      case 'cancel':
+        return void this.#clients.cancel();
+      case 'delete':
+        return void this.#delete(request);
+      case 'reader': {
+        const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
+        this.#readers.push(reader);
+        return void reader.follow();
       }
     }
   }
@@ -179,74 +182,68 @@ class World {
       ...history.requests.map(({ at }) => at),
       ...history.faults.map((fault) => ('at' in fault ? fault.at : 0)),
     );
-    if (time.now < latest || this.#clients.open > 0) return false;
+    if (time.now < latest || this.#clients.open + this.#creations > 0) return false;
     if (this.#isDeleted) return true;
     const host = this.#host;
     const isBusy = host !== null && !host.life.isOver && host.session.busy;
-    return this.#openRuns().length === 0 && !isBusy;
-  }
-
-  #openRuns(): number[] {
-    return this.#query('runs', `SELECT run FROM runs WHERE open = 1`).map(({ run }) => Number(run));
+    return this.#rows.openRuns.length === 0 && !isBusy;
   }
 
   #openWork(): string {
-    const runs = this.#query('runs', `SELECT run, status FROM runs WHERE open = 1`);
-    const list = runs.map(({ run, status }) => `run ${String(run)} is ${String(status)}`).join(', ');
-    return `${list === '' ? 'no run is open' : list}; ${this.#clients.open} requests have no answer`;
-  }
-
-  #query(table: string, sql: string): Record<string, unknown>[] {
-    const { disk } = this.#stage;
-    const exists = disk.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
-    return exists ? disk.exec(sql, [], false) : [];
+    return `${this.#rows.openWork}; ${this.#clients.open} requests have no answer`;
   }
 
   /** People look at the list of requests from time to time. */
   #seeApprovals(): void {
     if (!this.#stage.history.agent.supervised) return;
-    const rows = this.#query(
-      'events',
-      `SELECT json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ${this.#stage.disk.durableSeq}`,
-    );
-    for (const { id } of rows) this.#clients.seeApproval(String(id));
+    for (const id of this.#rows.approvals) this.#clients.seeApproval(id);
   }
 
   /** Clients that have missed an event find the calls in the document of the run. */
   #seeCalls(): void {
-    const rows = this.#query(
-      'events',
-      `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
-         FROM events WHERE type = 'client_tool_called' AND seq <= ${this.#stage.disk.durableSeq}`,
-    );
-    for (const { action_id: token, data } of rows) {
-      const id = /"call_id":"([^"]+)"/.exec(String(data))?.[1];
-      if (id !== undefined) this.#clients.seeCall(id, String(token));
-    }
+    for (const { id, token } of this.#rows.calls) this.#clients.seeCall(id, token);
   }
 
   /** Whether it waits is decided by the journal: a session that does not rest would say that it is running. */
   #lookParked(): void {
     const host = this.#host;
-    if (host === null || host.life.isOver || this.#query('runs', WAITING).length === 0) return;
-    if (this.#query('runs', WORKING).length > 0 || this.#query('events', WORKING_ACTIONS).length > 0) return;
+    if (host === null || host.life.isOver || !this.#rows.isWaiting) return;
     this.#stage.note({ type: 'parked', timers: host.life.timers, holds: host.holds });
   }
 
-  async #delete(): Promise<void> {
-    if (await this.#clients.close()) await this.#destroy();
+  async #delete({ againMs, exportMs }: Extract<Request, { type: 'delete' }>): Promise<void> {
+    await this.#clients.delete(exportMs);
+    if (againMs === null) return;
+    this.#creations += 1;
+    this.#stage.time.after(againMs, () => {
+      this.#creations -= 1;
+      void this.#createAgain();
+    });
   }
 
-  /** Deletes the storage, after a client's request or because the session has expired. */
-  async #destroy(): Promise<void> {
-    if (this.#isDeleted) return;
-    const host = this.#host;
-    if (host !== null && !host.life.isOver) this.#deletedEvents = allEvents(host);
+  /** The clients of the deleted session do the same again. */
+  async #createAgain(): Promise<void> {
+    if (!this.#isDeleted) return;
+    this.#isDeleted = false;
+    await this.#clients.create();
+    const { time, history, incarnation } = this.#stage;
+    for (const [index, request] of history.requests.entries()) {
+      if (request.type === 'reader' && request.at <= time.now) this.#carryOut(index, request);
+    }
+    for (const [index, script] of history.messages.entries()) {
+      if (script.at > time.now) continue;
+      time.after(index, () => {
+        // It may have been deleted again.
+        if (this.#stage.incarnation === incarnation) void this.#clients.again(index, script);
+      });
+    }
+  }
+
+  /** After a client's request, or because the session has expired. */
+  #beforeDeletion(host: Host): void {
+    const { incarnation } = this.#stage;
+    this.#deleted.push({ incarnation, events: allEvents(host), messageOf: messagesOf(host) });
     this.#isDeleted = true;
-    this.#stage.note({ type: 'deleted' });
-    this.#host?.life.end('deleted', 1);
-    this.#cancelAlarm();
-    this.#stage.disk.clear();
   }
 
   #watchAlarm(): void {
@@ -277,44 +274,48 @@ class World {
   }
 
   async #observe(stuck: string | null): Promise<Observation> {
-    const { facts } = this.#stage;
-    if (this.#isDeleted || stuck !== null) {
-      const published = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
-      const events = this.#deletedEvents ?? published;
-      const isWhole = this.#deletedEvents !== null && stuck === null;
-      return this.#seen({ stuck, events, isWhole, runs: [], sizes: null, messageOf: new Map() });
+    const sessions: Observation[] = [];
+    for (const { incarnation, events, messageOf } of this.#deleted) {
+      const isWhole = stuck === null;
+      const seen = { stuck, events, isWhole, runs: [], sizes: null, messageOf, replacements: [] };
+      sessions.push(this.#seen(incarnation, [...sessions], seen));
+    }
+    const { incarnation } = this.#stage;
+    const last = sessions.at(-1);
+    if (this.#isDeleted && last !== undefined) return last;
+    if (stuck !== null) {
+      const facts = this.#stage.factsOf(incarnation);
+      const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
+      const seen = { stuck, events, isWhole: false, runs: [], sizes: null, messageOf: new Map(), replacements: [] };
+      return this.#seen(incarnation, sessions, seen);
     }
     this.#stage.isCalm = true;
     this.#stage.noteFiles();
     const sizes = this.#sizes();
     this.#host?.life.end('replaced', 1);
-    await this.#replace('at the end');
-    if (!this.#stage.hasDiskFailed) await this.#replayEnded();
+    const examined = new Examination(this.#stage, this.#rows, () => this.#live());
+    const replacements = [await examined.replace('at the end')];
+    if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
-    const messageOf = new Map(
-      (host?.session.runs(1_000) ?? []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
-    );
-    return this.#seen({ stuck, events, isWhole: true, runs: this.#runs(), sizes, messageOf });
+    const messageOf = host === null ? new Map<number, number>() : messagesOf(host);
+    const { runs } = this.#rows;
+    return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, runs, sizes, messageOf, replacements });
   }
 
-  #seen(rest: Pick<Observation, 'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf'>): Observation {
+  #seen(
+    incarnation: number,
+    earlier: readonly Observation[],
+    rest: Pick<Observation, 'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf' | 'replacements'>,
+  ): Observation {
     return {
       history: this.#stage.history,
-      facts: this.#stage.facts,
-      isDeleted: this.#isDeleted,
-      readers: this.#readers,
-      replacements: this.#replacements,
+      earlier,
+      facts: this.#stage.factsOf(incarnation),
+      isDeleted: this.#deleted.some((deleted) => deleted.incarnation === incarnation),
+      readers: this.#readers.filter((reader) => reader.incarnation === incarnation),
       ...rest,
     };
-  }
-
-  #runs(): RunEnd[] {
-    return this.#query('runs', `SELECT run, status, open FROM runs ORDER BY run`).map(({ run, status, open }) => ({
-      run: Number(run),
-      status: String(status),
-      isOpen: Number(open) === 1,
-    }));
   }
 
   #sizes(): Sizes {
@@ -323,7 +324,7 @@ class World {
       mostTimers: this.#mostTimers,
       timersLeft: this.#host?.life.timers ?? 0,
       staleNotes: this.#staleNotes(),
-      orphans: this.#query('chunks', ORPHANS).length,
+      orphans: this.#rows.orphans,
       holdsLeft: this.#host?.life.isOver === false ? this.#host.holds : 0,
     };
   }
@@ -331,66 +332,7 @@ class World {
   #staleNotes(): number {
     // A failed write may have been the deletion of a note.
     if (this.#host === null || this.#host.life.isOver || this.#stage.hasDiskFailed) return 0;
-    const sql = `SELECT 1 FROM taken_up JOIN runs ON work = 'run ' || run
-      WHERE open = 0 AND aside = 0 AND lives ->> '$[#-1]' = ${this.#lives}`;
-    return this.#query('taken_up', sql).length;
-  }
-
-  /** Replaces the host while nothing happens: the next one must show the same state. */
-  async #replace(when: string): Promise<void> {
-    const before = this.#shown();
-    this.#host?.life.end('replaced', 1);
-    await this.#recovered();
-    this.#replacements.push({ when, before, after: this.#shown() });
-  }
-
-  /** Replays the record of every ended run: it must lead to the recorded end, and write nothing. */
-  async #replayEnded(): Promise<void> {
-    const ended = this.#query(
-      'runs',
-      // A run that never began has no record. One that was recovered too often is not recovered again.
-      `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
-         AND json_extract(data, '$.usage') IS NOT NULL
-         AND ${limits.recoveries} > (SELECT COUNT(*) FROM events AS warnings WHERE warnings.run = events.run
-           AND type = 'warning' AND data ->> '$.code' = 'run_recovered')`,
-    );
-    const before = this.#shown();
-    this.#host?.life.end('replaced', 1);
-    for (const { run } of ended) {
-      if (this.#stage.abandoned.has(runIdOf(this.#stage.identity, Number(run)))) continue;
-      this.#stage.disk.exec(`UPDATE runs SET open = 1 WHERE run = ?`, [Number(run)], true);
-    }
-    // Notes about the hosts that were lost would keep a run from being replayed.
-    if (this.#query('taken_up', `SELECT 1 FROM taken_up LIMIT 1`).length > 0) {
-      this.#stage.disk.exec(`DELETE FROM taken_up`, [], true);
-    }
-    this.#stage.disk.commit();
-    await this.#recovered();
-    this.#replacements.push({ when: 'replayed', before, after: this.#shown() });
-  }
-
-  /** Recovery may have to wait for its slot. */
-  async #recovered(): Promise<void> {
-    let isOver = false;
-    const recovery = this.#live()?.session.recover();
-    if (recovery === undefined) return;
-    recovery.catch(() => undefined).finally(() => (isOver = true));
-    for (let steps = 0; steps < MOST_STEPS; steps += 1) {
-      await turn();
-      if ((isOver && this.#host?.session.busy !== true) || !this.#stage.time.step()) break;
-    }
-  }
-
-  #shown(): unknown {
-    const session = this.#live()?.session;
-    if (session === undefined || !session.exists) return null;
-    return {
-      lastSeq: session.lastSeq,
-      status: session.status,
-      runs: session.runs(1_000).map(({ run, status, firstSeq, lastSeq }) => ({ run, status, firstSeq, lastSeq })),
-      approvals: session.openApprovalIds,
-      rows: this.#query('runs', `SELECT run, open FROM runs WHERE open = 1`),
-    };
+    return this.#rows.staleNotes(this.#lives);
   }
 }
 
@@ -402,7 +344,9 @@ function allEvents({ session }: Host): SessionEvent[] {
   return events;
 }
 
-/** Everything that needs no time has happened. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
+/** The message of each run. */
+function messagesOf({ session }: Host): Map<number, number> {
+  return new Map(
+    (session.exists ? session.runs(1_000) : []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
+  );
 }

@@ -1,0 +1,105 @@
+/** What the world reads from the disk of a session, without its host. */
+import type { RunEnd } from '../observation.ts';
+import type { Disk } from './disk.ts';
+
+const ORPHANS = `SELECT seq, field FROM chunks WHERE
+  (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
+  (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
+  (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
+  (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
+/** Open runs that wait, or that have ended and whose background actions have not. */
+const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
+/** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
+const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status IN ('queued', 'running') OR status = 'waiting' AND 'agent_waiting' IS NOT
+  (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
+    'action_retrying', 'action_started', 'context_feed_updated') ORDER BY seq DESC LIMIT 1))`;
+/** Actions that have started, or will be repeated, and have not ended; not those that wait for a client. */
+const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
+  GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
+/** Long parameters are in chunk rows. */
+const CALLS = `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
+  FROM events WHERE type = 'client_tool_called' AND seq <= ?`;
+/** A run that never began has no record. */
+const ENDED = `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
+  AND json_extract(data, '$.usage') IS NOT NULL
+  AND ? > (SELECT COUNT(*) FROM events AS warnings WHERE warnings.run = events.run
+    AND type = 'warning' AND data ->> '$.code' = 'run_recovered')`;
+
+export class Rows {
+  readonly #disk: Disk;
+
+  constructor(disk: Disk) {
+    this.#disk = disk;
+  }
+
+  query(table: string, sql: string, ...parameters: readonly (string | number)[]): Record<string, unknown>[] {
+    return this.#disk.has(table) ? this.#disk.exec(sql, parameters, false) : [];
+  }
+
+  get openRuns(): number[] {
+    return this.query('runs', `SELECT run FROM runs WHERE open = 1`).map(({ run }) => Number(run));
+  }
+
+  /** What has not ended, as a text. */
+  get openWork(): string {
+    const runs = this.query('runs', `SELECT run, status FROM runs WHERE open = 1`);
+    const list = runs.map(({ run, status }) => `run ${String(run)} is ${String(status)}`).join(', ');
+    return list === '' ? 'no run is open' : list;
+  }
+
+  /** Ids of the requests for approvals that no crash can lose. */
+  get approvals(): string[] {
+    const sql = `SELECT json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ?`;
+    return this.query('events', sql, this.#disk.durableSeq).map(({ id }) => String(id));
+  }
+
+  /** The calls of client tools that no crash can lose. */
+  get calls(): { readonly id: string; readonly token: string }[] {
+    return this.query('events', CALLS, this.#disk.durableSeq).flatMap(({ action_id: token, data }) => {
+      const id = /"call_id":"([^"]+)"/.exec(String(data))?.[1];
+      return id === undefined ? [] : [{ id, token: String(token) }];
+    });
+  }
+
+  /** Whether a run waits, and nothing else is running. */
+  get isWaiting(): boolean {
+    if (this.query('runs', WAITING).length === 0) return false;
+    return this.query('runs', WORKING).length === 0 && this.query('events', WORKING_ACTIONS).length === 0;
+  }
+
+  get runs(): RunEnd[] {
+    return this.query('runs', `SELECT run, status, open FROM runs ORDER BY run`).map(({ run, status, open }) => ({
+      run: Number(run),
+      status: String(status),
+      isOpen: Number(open) === 1,
+    }));
+  }
+
+  /** Parts of long texts whose row is missing. */
+  get orphans(): number {
+    return this.query('chunks', ORPHANS).length;
+  }
+
+  /** Runs that have ended with a record, except those that were recovered as often as allowed. */
+  endedRuns(mostRecoveries: number): number[] {
+    return this.query('events', ENDED, mostRecoveries).map(({ run }) => Number(run));
+  }
+
+  /** Notes of a host about recoveries of runs that have ended. */
+  staleNotes(life: number): number {
+    const sql = `SELECT 1 FROM taken_up JOIN runs ON work = 'run ' || run
+      WHERE open = 0 AND aside = 0 AND lives ->> '$[#-1]' = ?`;
+    return this.query('taken_up', sql, life).length;
+  }
+
+  /** Up to this run. */
+  queuedUpTo(run: number): number {
+    return this.query('runs', `SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, run).length;
+  }
+
+  /** Whether an event of this type, with this value of a member, is durable. */
+  isRecorded(type: string, member: string, value: string): boolean {
+    const sql = `SELECT 1 FROM events WHERE type = ? AND data ->> ? = ? AND seq <= ?`;
+    return this.query('events', sql, type, `$.${member}`, value, this.#disk.durableSeq).length > 0;
+  }
+}
