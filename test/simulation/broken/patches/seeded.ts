@@ -5,7 +5,7 @@ export const SEEDED_PATCHES: readonly Patch[] = [
   {
     name: 'the history is written after the session is on disk',
     file: 'src/engine/session/session.ts',
-    find: `this.#journal.create(record, variables.length + history.length === 0 ? null : fill);`,
+    find: `this.#journal.create(record, variables.length + messages.length === 0 ? null : fill);`,
     replace: `this.#journal.create(record);\n    await this.#journal.sync();\n    fill();`,
     invariant: 'history first',
   },
@@ -19,8 +19,8 @@ export const SEEDED_PATCHES: readonly Patch[] = [
   {
     name: 'the history is shown after the runs',
     file: 'src/engine/generation/conversation.ts',
-    find: `return [...room.seeded(journal).turns, ...turns];`,
-    replace: `return [...turns, ...room.seeded(journal).turns];`,
+    find: `return [...room.seeded(journal, blobs).turns, ...turns];`,
+    replace: `return [...turns, ...room.seeded(journal, blobs).turns];`,
     invariant: 'history first',
   },
   {
