@@ -59,17 +59,17 @@ export class Base64Decoder {
 
   /** @param text ASCII; other bytes are not base64 */
   feed(text: Uint8Array): void {
-    for (const byte of text) {
-      const value = VALUES[byte] ?? INVALID;
-      if (value === SPACE) continue;
-      if (value === PADDING) this.#padding += 1;
-      else if (value === INVALID || this.#padding > 0) this.#fail();
-      else {
-        this.#group = (this.#group << 6) | value;
-        this.#digits += 1;
-        if ((this.#digits & 3) === 0) this.#endGroup();
-      }
-    }
+    for (const byte of text) this.feedByte(byte);
+  }
+
+  feedByte(byte: number): void {
+    const value = VALUES[byte] ?? INVALID;
+    if (value < SPACE && this.#padding === 0) {
+      this.#group = (this.#group << 6) | value;
+      this.#digits += 1;
+      if ((this.#digits & 3) === 0) this.#endGroup();
+    } else if (value === PADDING) this.#padding += 1;
+    else if (value !== SPACE && this.#isBase64) this.#fail();
   }
 
   #endGroup(): void {

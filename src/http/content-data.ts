@@ -33,17 +33,20 @@ const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
 const LETTER_U = 0x75;
 
-/** What an escape of one letter stands for. */
-const ESCAPES: ReadonlyMap<number, number> = new Map([
-  [QUOTE, QUOTE],
-  [BACKSLASH, BACKSLASH],
-  [0x2f, 0x2f],
-  [0x62, 0x08],
-  [0x66, 0x0c],
-  [0x6e, 0x0a],
-  [0x72, 0x0d],
-  [0x74, 0x09],
-]);
+/** What an escape of one letter stands for; 0: it is none. */
+const ESCAPES = new Uint8Array(256);
+for (const [letter, character] of Object.entries({
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+})) {
+  ESCAPES[letter.charCodeAt(0)] = character.charCodeAt(0);
+}
 
 /** Longer strings are none of the names that matter. */
 const NAME_BYTES = 16;
@@ -70,8 +73,10 @@ export class ContentData {
   #string: number[] | null = null;
   /** The file whose base64 is arriving. */
   #file: Base64Decoder | null = null;
-  /** The escape that is arriving in it, after the backslash. */
-  #escape: number[] | null = null;
+  /** What is missing of the escape that arrives in it: its letter, digits of `\u`, or nothing. */
+  #escape: 'letter' | 1 | 2 | 3 | 4 | null = null;
+  /** The value of the digits of `\u`. */
+  #escaped = 0;
 
   /** Bytes of the text that is left. */
   get textBytes(): number {
@@ -185,31 +190,59 @@ export class ContentData {
 
   /** @returns where the text goes on */
   #readData(file: Base64Decoder, chunk: Uint8Array, from: number): number {
-    let at = from;
-    if (this.#escape !== null) {
-      at = this.#readEscape(file, this.#escape, chunk, at);
-      return at;
-    }
-    for (; at < chunk.length; at += 1) {
+    for (let at = from; at < chunk.length; at += 1) {
       const byte = chunk[at] ?? 0;
-      if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) break;
+      if (this.#escape !== null) {
+        if (!this.#readEscape(file, byte)) return at + 1;
+      } else if (byte === QUOTE) {
+        this.#endData(file);
+        this.#keep(QUOTE_BYTES);
+        return at + 1;
+      } else if (byte === BACKSLASH) this.#escape = 'letter';
+      else if (byte < 0x20) {
+        // A control character is not allowed in a string; it stays in the text, which is then not JSON.
+        this.#endData(file);
+        this.#isInString = true;
+        return at;
+      } else file.feedByte(byte);
     }
-    file.feed(chunk.subarray(from, at));
-    if (at === chunk.length) return at;
-    const byte = chunk[at] ?? 0;
-    if (byte === BACKSLASH) {
-      this.#escape = [];
-      return at + 1;
-    }
-    this.#endData(file);
-    // A control character is not allowed in a string; it stays in the text, which is then not JSON.
-    if (byte !== QUOTE) this.#isInString = true;
-    return byte === QUOTE ? this.#afterData(at) : at;
+    return chunk.length;
   }
 
-  #afterData(at: number): number {
-    this.#keep(QUOTE_BYTES);
-    return at + 1;
+  /** @returns false if it is not an escape: then the base64 has ended */
+  #readEscape(file: Base64Decoder, byte: number): boolean {
+    if (this.#escape === 'letter') {
+      if (byte === LETTER_U) {
+        this.#escape = 4;
+        this.#escaped = 0;
+        return true;
+      }
+      this.#escape = null;
+      const character = ESCAPES[byte] ?? 0;
+      if (character === 0) return this.#endInEscape(file);
+      file.feedByte(character);
+      return true;
+    }
+    const digit = hexDigit(byte);
+    if (digit < 0) return this.#endInEscape(file);
+    this.#escaped = this.#escaped * 16 + digit;
+    const left = Number(this.#escape) - 1;
+    if (left > 0) this.#escape = left as 1 | 2 | 3;
+    else {
+      this.#escape = null;
+      // A character beyond ASCII is no digit of base64.
+      file.feedByte(Math.min(this.#escaped, 0xff));
+    }
+    return true;
+  }
+
+  /** What is left in the text is not JSON either. */
+  #endInEscape(file: Base64Decoder): boolean {
+    this.#escape = null;
+    this.#endData(file);
+    this.#keep(Uint8Array.of(BACKSLASH, LETTER_U, BACKSLASH));
+    this.#isInString = true;
+    return false;
   }
 
   #endData(file: Base64Decoder): void {
@@ -221,26 +254,13 @@ export class ContentData {
     if (this.#data.size < limits.messageParts) this.#data.set(mark, decoded);
     this.#keep(encoder.encode(mark));
   }
+}
 
-  #readEscape(file: Base64Decoder, escape: number[], chunk: Uint8Array, from: number): number {
-    escape.push(chunk[from] ?? 0);
-    const [letter = 0, ...hex] = escape;
-    if (letter === LETTER_U && hex.length < 4) return from + 1;
-    this.#escape = null;
-    const code =
-      letter === LETTER_U ? Number.parseInt(String.fromCharCode(...hex), 16) : (ESCAPES.get(letter) ?? Number.NaN);
-    const isEscape = letter === LETTER_U ? /^[0-9a-f]{4}$/i.test(String.fromCharCode(...hex)) : ESCAPES.has(letter);
-    if (isEscape) {
-      // A character beyond ASCII is no digit.
-      file.feed(Uint8Array.of(Math.min(code, 0xff)));
-      return from + 1;
-    }
-    // It stays in the text, which is then not JSON.
-    this.#endData(file);
-    this.#keep(Uint8Array.of(BACKSLASH, LETTER_U, BACKSLASH));
-    this.#isInString = true;
-    return from + 1;
-  }
+/** -1 for a byte that is none. */
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
 const QUOTE_BYTES = Uint8Array.of(QUOTE);

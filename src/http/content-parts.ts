@@ -17,7 +17,8 @@ const url = z
   .meta({ description: 'Where the file is fetched from, once, instead of `data`' });
 export const fileName = z
   .string()
-  .regex(/^[^\p{Cc}/\\]+$/u, 'a name has no control characters, "/" or "\\"')
+  // Also no half of a character, which has no UTF-8, and nothing that turns the direction: "gpj.exe" for "exe.jpg".
+  .regex(/^[^\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069/\\]+$/u, 'a name has no control characters, "/" or "\\"')
   .max(limits.fileNameChars);
 
 export const textPart = z.strictObject({

@@ -111,6 +111,20 @@ sessionOperation(
   },
 );
 
+/** A list that is too long is refused before each of its items is validated. */
+function checkLengths(raw: unknown): void {
+  if (!isJsonObject(raw)) return;
+  for (const [name, most] of [
+    ['content', limits.messageParts],
+    ['tools', limits.clientTools],
+  ] as const) {
+    const list = raw[name];
+    if (!Array.isArray(list) || list.length <= most) continue;
+    const code = name === 'tools' ? 'invalid_client_tools' : 'invalid_request';
+    throw new EngineError(code, `"${name}" has ${list.length} entries (allowed: ${most})`);
+  }
+}
+
 interface Posted {
   readonly run: RunRecord;
   /** The last event before it. */
@@ -121,6 +135,7 @@ interface Posted {
 async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<Posted> {
   const { session } = c.env;
   const { json: raw, data } = await readMessage(c.req.raw, place);
+  checkLengths(raw);
   // A union hides what is wrong with a part, so the parts are validated first.
   if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
   const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
