@@ -56,6 +56,29 @@ test.each(['limit=0', 'limit=101', 'limit=x', 'before=x', 'before=run_1'])('[H4]
   expect((await get(`/runs?${query}`)).status).toBe(400);
 });
 
+test('[T5] [H1] a cursor of another session, or of an earlier one with the same id, is refused', async () => {
+  const kit = await talk(3);
+  const get = surface(kit);
+  const { next } = (await (await get('/runs?limit=1')).json()) as { next: string };
+  const { session_id: id, incarnation = '' } = kit.session.record;
+  const hex = id.slice('ses_'.length);
+  const foreign = [
+    `run_${'0'.repeat(32)}_${incarnation === '' ? '' : `${incarnation}_`}3`,
+    `run_${hex}_${incarnation === '000000000000' ? '1' : '0'}${'0'.repeat(11)}_3`,
+    `run_${hex}_${incarnation === '' ? '' : `${incarnation}_`}99`,
+    ...(incarnation === '' ? [] : [`run_${hex}_3`]),
+  ];
+  for (const path of ['/runs', '/history']) {
+    for (const before of foreign) {
+      const refused = await get(`${path}?before=${before}`);
+      expect([before, refused.status, await refused.json()]).toMatchObject([before, 404, { code: 'unknown_run' }]);
+    }
+    expect((await get(`${path}?before=${next}`)).status).toBe(200);
+    // A number alone is a place in the session that is asked for.
+    expect((await get(`${path}?before=2`)).status).toBe(200);
+  }
+});
+
 test('[J6] a page of long messages ends at the size limit; the rest is on the next page', async () => {
   const long = 'x'.repeat(limits.messageBytes - 10);
   const get = surface(await talk(6, (n) => `${n}${long}`));

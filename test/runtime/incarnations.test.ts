@@ -87,6 +87,32 @@ describe('T5: a session that is made again under the same id', () => {
     expect((await post(`/executions/${second.run}/cancel`, {})).status).toBe(200);
   });
 
+  test('a cursor of the earlier one is refused', async () => {
+    const id = await sessionIdOf(PLATFORM, 'child of a test of cursors');
+    const first = await started(id);
+    await call(`/agent/session/${id}`, { method: 'DELETE' });
+    const second = await started(id);
+    for (const path of ['history', 'runs']) {
+      expect([path, await status(`/agent/session/${id}/${path}?before=${first.run}`)]).toEqual([path, 404]);
+      expect([path, await status(`/agent/session/${id}/${path}?before=${second.run}`)]).toEqual([path, 200]);
+    }
+  });
+
+  test('of another user or namespace: the earlier user token is refused', async () => {
+    const id = await sessionIdOf(PLATFORM, 'child of a test of user tokens');
+    const issued = await post('/tokens', { user_id: 'zoe', scopes: ['read'] });
+    const { token } = await issued.json<{ token: string }>();
+    const authorization = `Bearer ${token}`;
+    const first = await started(id);
+    expect(await status(`/agent/session/${id}`, { authorization })).toBe(200);
+    await call(`/agent/session/${id}`, { method: 'DELETE' });
+    expect(await status(`/agent/session/${id}`, { authorization })).toBe(404);
+    await started(id, recordOf(id, { user_id: 'bob' }));
+    for (const path of ['', '/history', `/runs/${first.run}`, `/events?run=${first.run}`]) {
+      expect([path, await status(`/agent/session/${id}${path}`, { authorization })]).toEqual([path, 404]);
+    }
+  });
+
   test('starting a child again changes nothing of it', async () => {
     const id = await sessionIdOf(PLATFORM, 'child of another test');
     const first = await started(id);

@@ -2,6 +2,7 @@
  * Images and files in the results of actions, as the model sees them (C2): their base64 is never shown, a marker is, and
  * the bytes are read from the journal only for what is attached.
  */
+import type { SessionEvent } from '../../domain/event.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -58,6 +59,7 @@ function reportFiles(
   seq: number,
   files: readonly Json[],
 ): ReportFile[] {
+  const stored = eventReader(journal, seq);
   return files.filter(isJsonObject).map(({ name, type, size, place }, index): ReportFile => {
     const artifact = artifactIdOf(journal.incarnation, seq, index + 1);
     const mediaType = String(type).split(';', 1)[0] ?? '';
@@ -68,13 +70,28 @@ function reportFiles(
       size: Number(size),
       artifact,
       read: async () => {
-        const event = journal.event(seq);
+        const event = stored();
         const bytes = event === null ? null : fileBytes(event, Number(place));
         if (bytes === null) throw new Error(`The artifact ${artifact} is no longer stored`);
         return bytes;
       },
     };
   });
+}
+
+/**
+ * Reads an event that may be large once for all of its files, which one request reads after each other. It is not kept:
+ * the results stay in memory until the end of the run, and the event goes as soon as memory is needed.
+ */
+function eventReader(journal: Pick<Journal, 'event'>, seq: number): () => SessionEvent | null {
+  let known: WeakRef<SessionEvent> | null = null;
+  return () => {
+    const held = known?.deref();
+    if (held !== undefined) return held;
+    const event = journal.event(seq);
+    known = event === null ? null : new WeakRef(event);
+    return event;
+  };
 }
 
 /**

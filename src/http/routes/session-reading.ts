@@ -62,7 +62,7 @@ sessionOperation(
     const reading = session.read();
     const { limit = limits.pageRows, before } = readQuery(historyQuery, c.req.url);
     const seededBefore = before?.startsWith('seeded_') === true ? numberIn(before) : undefined;
-    const page = seededBefore === undefined ? session.runs(limit, numberIn(before)) : [];
+    const page = seededBefore === undefined ? session.runs(limit, positionOf(session, before)) : [];
     const messages: Record<string, unknown>[][] = [];
     let sizeChars = 0;
     // Selected newest first within the size limit; returned in order.
@@ -174,7 +174,7 @@ sessionOperation(
   (c) => {
     const { session } = c.env;
     void session.record;
-    const page = session.runs(...pageOf(c.req.url));
+    const page = session.runs(...pageOf(session, c.req.url));
     const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
       run_id: runId,
       status,
@@ -216,9 +216,19 @@ sessionReading.get('/-/latest-run', async (c) => {
 });
 
 /** Page size, and the number of the run that the page precedes: `?limit=20&before=run_…_7`. */
-function pageOf(url: string): [limit: number, before: number | undefined] {
+function pageOf(session: Session, url: string): [limit: number, before: number | undefined] {
   const { limit = limits.pageRows, before } = readQuery(runsQuery, url);
-  return [limit, numberIn(before)];
+  return [limit, positionOf(session, before)];
+}
+
+/**
+ * The number of a run that a page precedes. An id must be of this session and its incarnation: a client that continues
+ * the list of a deleted session would otherwise get a page of the next one (T5).
+ *
+ * @throws EngineError `unknown_run`
+ */
+function positionOf(session: Session, before: string | undefined): number | undefined {
+  return before?.startsWith('run_') === true ? session.run(before).run : numberIn(before);
 }
 
 /** The number at the end of an id. */

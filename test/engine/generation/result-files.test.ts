@@ -1,8 +1,10 @@
 /** Images and files in the results of actions: what the model sees of them (C2). */
 import { describe, expect, test, vi } from 'vitest';
+import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import { shownResult } from '../../../src/engine/generation/result-files.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
@@ -195,4 +197,25 @@ test('[C2] [X2] reading one of many files decodes no other', async () => {
   // Once for its length, once for its bytes.
   expect(decoding).toHaveBeenCalledTimes(2);
   decoding.mockRestore();
+});
+
+test('[C2] a stored result is read once for all of its images', async () => {
+  const files = Array.from({ length: 20 }, (_, at) => ({ ...CHART, name: `${at}.png` }));
+  const output = { files };
+  const reads: number[] = [];
+  const event = (seq: number): SessionEvent => {
+    reads.push(seq);
+    const data = { output, duration_ms: 1, attempts: 1 };
+    return {
+      seq,
+      type: 'action_completed',
+      session_id: 's',
+      run_id: 'r',
+      timestamp: 0,
+      data,
+    } as unknown as SessionEvent;
+  };
+  const shown = shownResult({ event, incarnation: null }, 7, output);
+  for (const file of shown.files ?? []) expect(new TextDecoder().decode(await file.read())).toBe(BYTES);
+  expect([shown.files?.length, reads]).toEqual([20, [7]]);
 });

@@ -1,0 +1,53 @@
+/** A session for hostile input, and what must hold after a refusal. */
+import { expect } from 'vitest';
+import { FakeClock } from '../support/fake-clock.ts';
+import { checkedSession } from '../support/response-check.ts';
+import { sessionKit, settle } from '../support/session-kit.ts';
+import type { Script, SessionKit } from '../support/session-kit.ts';
+
+export const times = <T>(count: number, make: (at: number) => T): T[] =>
+  Array.from({ length: count }, (_, at) => make(at));
+export const ANSWER = '<response final="true">fine</response>';
+
+export interface Api {
+  readonly kit: SessionKit;
+  post(path: string, body: unknown): Promise<{ readonly status: number; readonly body: Record<string, unknown> }>;
+}
+
+export async function api(script: Script = [ANSWER, ANSWER]): Promise<Api> {
+  const kit = await sessionKit({ script });
+  kit.sql.onSync = settle;
+  const fetch = checkedSession({
+    session: kit.session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  return {
+    kit,
+    post: async (path, body) => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const response = await fetch(new Request(`http://session${path}`, { method: 'POST', body: text }));
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    },
+  };
+}
+
+/** Rows of each table. */
+export function rowsOf({ sql }: SessionKit): Record<string, unknown> {
+  const tables = sql.exec(`SELECT name FROM sqlite_schema WHERE type = 'table'`).map(({ name }) => String(name));
+  return Object.fromEntries(tables.map((name) => [name, sql.exec(`SELECT COUNT(*) AS n FROM "${name}"`)[0]?.['n']]));
+}
+
+/** Refused with the code; nothing is written; a message is answered afterwards. */
+export async function expectRefusal(message: object | string, code: string): Promise<void> {
+  const { kit, post } = await api();
+  const before = rowsOf(kit);
+  const sent = typeof message === 'string' ? message : { stream: false, ...message };
+  const refused = await post('/message', sent);
+  expect(refused.body['code']).toBe(code);
+  // What a client sent is quoted in part only.
+  expect(JSON.stringify(refused.body).length).toBeLessThan(20_000);
+  expect(rowsOf(kit)).toEqual(before);
+  expect((await post('/message', { content: 'hello', stream: false })).body['response']).toBe('fine');
+}
