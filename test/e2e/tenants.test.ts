@@ -13,8 +13,10 @@ import { startSystem } from '../../scripts/system/system.ts';
 import type { System } from '../../scripts/system/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
-const KEYS = 'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test';
-type Who = 'ann' | 'bob' | 'eve';
+const KEYS =
+  'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test,bob-app:run:key-of-app-in-this-test@ann';
+/** `app` is a second key of the namespace of Ann, with the name of another one in its own. */
+type Who = 'ann' | 'bob' | 'eve' | 'app';
 
 /** Records the headers of its requests and returns them. */
 let echo: Server;
@@ -89,6 +91,16 @@ describe('[X3] the secrets of tools', () => {
       expect(text).not.toMatch(/secret-of/);
       expect(seen.at(-1)).toBe(`secret-of-${who}-0123`);
     }
+  });
+
+  test('[T4] belong to the namespace of a key, not to its name', async () => {
+    const run = await post('app', '/execute/direct', {
+      agent: 'asker',
+      protocol_text: '<action name="ask" id="a">{}</action>',
+      stream: false,
+    });
+    expect(await run.text()).not.toMatch(/secret-of/);
+    expect(seen.at(-1)).toBe('secret-of-ann-0123');
   });
 
   test.each(['TOOL_BOB__KEY', 'TOOL_NOBODY__KEY'])('a tool that names %s is refused', async (name) => {

@@ -47,6 +47,14 @@ describe('[C3] hostile tools of a message', () => {
       schema({ properties: { a: { type: 'string', pattern: '(?=a+)+$' } } }),
       'invalid_client_tools',
     ],
+    ['a reference to itself', schema({ $ref: '#' }), 'invalid_client_tools'],
+    [
+      'a reference to a server',
+      schema({ properties: { a: { $ref: 'http://169.254.169.254/latest' } } }),
+      'invalid_client_tools',
+    ],
+    ['properties that are none', schema({ properties: 5 }), 'invalid_client_tools'],
+    ['a reference to nothing', schema({ properties: { a: { $ref: '#/$defs/b' } } }), 'invalid_client_tools'],
     ['no object', [], 'invalid_request'],
     ['another type', { type: 'string' }, 'invalid_client_tools'],
     ['several types', { type: ['object', 'string'] }, 'invalid_client_tools'],
@@ -58,7 +66,6 @@ describe('[C3] hostile tools of a message', () => {
   /** Schemas that are no harm: what they cost is limited when a call is checked. */
   test.each<[string, unknown]>([
     ['depth', schema({ properties: { a: deep(50, {}, (items) => ({ items })) } })],
-    ['a reference to itself', schema({ $ref: '#' })],
     [
       'references in a circle',
       schema({
@@ -66,15 +73,16 @@ describe('[C3] hostile tools of a message', () => {
         $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } },
       }),
     ],
-    ['a reference to a server', schema({ properties: { a: { $ref: 'http://169.254.169.254/latest' } } })],
     [
       'references that double',
       schema({
-        $defs: many(30, (at) => ({ allOf: [{ $ref: `#/$defs/p${at + 1}` }, { $ref: `#/$defs/p${at + 1}` }] })),
         properties: { a: { $ref: '#/$defs/p0' } },
+        $defs: {
+          ...many(30, (at) => ({ allOf: [{ $ref: `#/$defs/p${at + 1}` }, { $ref: `#/$defs/p${at + 1}` }] })),
+          p30: { type: 'object' },
+        },
       }),
     ],
-    ['properties that are none', schema({ properties: 5 })],
     ['negative lengths', schema({ properties: { a: { type: 'string', minLength: -1 } } })],
   ])('a schema with %s: a call of it waits, or is refused within its steps', async (_title, parameters) => {
     const call = `<action type="tool" mode="async" id="c">{"name": "pick", "parameters": {"a": {"a": [1]}, "p0": "x"}}</action>`;
@@ -104,8 +112,8 @@ describe('[C3] hostile tools of a message', () => {
     ['pіck', 'invalid_client_tools'],
     ['pick.color', 'invalid_client_tools'],
     ['$pick', 'invalid_client_tools'],
-    ['', 'invalid_request'],
-    ['x'.repeat(129), 'invalid_request'],
+    ['', 'invalid_client_tools'],
+    ['x'.repeat(129), 'invalid_client_tools'],
   ])('the name %j', async (name, code) => {
     const tools = [{ name, description: '', parameters: { type: 'object' } }];
     if (code !== 'ok') return await expectRefusal({ content: 'go', tools }, code);
