@@ -1,5 +1,5 @@
 /** The alarm of a session's host: its times, its effects, and what follows when nothing is running. */
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { LogEvent, LogFields } from '../../../src/domain/log.ts';
@@ -495,5 +495,55 @@ describe('[R6] the relics of a session', () => {
     one.alarm.hold(Promise.resolve());
     await one.settled();
     expect([one.forgotten, one.logged]).toEqual([[], []]);
+  });
+});
+
+describe('C2: objects of deleted sessions', () => {
+  /** Objects that are due at a time, until they are collected. */
+  function deletedAt(
+    at: number,
+  ): Required<Pick<AlarmPorts, 'deletedObjects'>> & { dueAt: number | null; calls: number } {
+    const state = {
+      dueAt: at as number | null,
+      calls: 0,
+      deletedObjects: () => ({
+        dueAt: state.dueAt,
+        collect: async () => {
+          state.calls += 1;
+          if ((state.dueAt ?? Infinity) <= clock.now()) state.dueAt = null;
+        },
+      }),
+    };
+    return state;
+  }
+  let clock = new FakeClock();
+  beforeEach(() => {
+    clock = new FakeClock();
+  });
+
+  test('wake the host although there is no session, and nothing after that', async () => {
+    const objects = deletedAt(clock.now() + 500);
+    const one = await host({ variables: null, clock }, objects);
+    await one.alarm.arm();
+    expect(one.armed).toEqual([clock.now() + 500]);
+    await one.due();
+    await one.settled();
+    // For a host that ends meanwhile.
+    expect(one.armed.slice(1)).toEqual([clock.now() + limits.watchdogMs]);
+    expect([objects.calls, objects.dueAt]).toEqual([1, null]);
+    await one.alarm.arm();
+    expect(one.armed).toHaveLength(2);
+  });
+
+  test('wake the host before the session needs it, also in a namespace without keys', async () => {
+    const objects = deletedAt(clock.now() + 500);
+    const one = await host({ clock }, objects);
+    one.served.clear();
+    await one.alarm.arm();
+    expect(one.armed).toEqual([clock.now() + 500]);
+    await one.due();
+    await one.settled();
+    expect(objects.calls).toBe(1);
+    expect(one.armed.at(-1)).toBe(one.kit.session.expiresAt);
   });
 });

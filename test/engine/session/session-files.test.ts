@@ -1,6 +1,6 @@
 /** Large files of messages in the object storage: the order of writes, failures, crashes, and files that no message has. */
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { FilePart } from '../../../src/domain/content.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
@@ -94,11 +94,27 @@ describe('C2: files of messages in the object storage', () => {
   });
 
   test('the row of an object is durable before it is put, and the run follows the object', async () => {
-    const kit = await kitWith();
+    const sql = openNodeSql();
+    const kit = await kitWith({ sql });
     const seen: unknown[] = [];
-    kit.objects.before = () => void seen.push(kit.stored());
+    const sync = vi.spyOn(sql, 'sync').mockImplementation(async () => void seen.push(kit.stored()));
+    kit.objects.before = (method) => void seen.push(method);
     await kit.send([A]);
-    expect(seen).toEqual([{ runs: 0, rows: 0, files: [inObject('a.png', 'pending')] }]);
+    sync.mockRestore();
+    expect(seen).toEqual([
+      { runs: 0, rows: 0, files: [inObject('a.png', 'pending')] },
+      'put',
+      { runs: 1, rows: 0, files: [inObject('a.png')] },
+    ]);
+  });
+
+  test('the host is held while files are put, with an alarm for the case that it ends', async () => {
+    const wakes: unknown[] = [];
+    const kit: Kit = await kitWith({ hold: () => void wakes.push(kit.session.nextWake()) });
+    kit.objects.before = () => void wakes.push('put');
+    const sent = kit.send([A]);
+    await sent;
+    expect(wakes.slice(0, 2)).toEqual([kit.clock.now() + limits.unreferredFileMs, 'put']);
   });
 
   test('one failed put is repeated; two are 503, and nothing of the message is stored', async () => {
@@ -114,6 +130,19 @@ describe('C2: files of messages in the object storage', () => {
     // The same message again is accepted.
     await kit.send([B, SMALL]);
     expect(kit.stored()).toMatchObject({ runs: 2, rows: 1 });
+  });
+
+  test('the object of a message that failed is deleted like that of a host that ended', async () => {
+    const kit = await kitWith();
+    kit.objects.before = (method, key) => {
+      if (method !== 'put') return;
+      kit.objects.objects.set(key, B.bytes);
+      throw new Error('the answer was lost');
+    };
+    await expect(kit.send([B])).rejects.toMatchObject({ code: 'storage_unavailable' });
+    kit.clock.advance(limits.unreferredFileMs);
+    await kit.session.wake();
+    expect([kit.objects.objects.size, kit.stored()]).toMatchObject([0, { files: [] }]);
   });
 
   test('a put without an answer ends after its time', async () => {
@@ -192,7 +221,13 @@ describe('C2: objects that no message has', () => {
     await kit.session.wake();
     expect(kit.objects.objects.size).toBe(1);
     kit.clock.advance(1);
+    const seen: unknown[] = [];
+    const sync = vi.spyOn(kit.sql, 'sync').mockImplementation(async () => void seen.push(kit.stored()));
+    kit.objects.before = (method) => void seen.push(method);
     await kit.session.wake();
+    sync.mockRestore();
+    // Durable before the deletion begins: the next host must not use the object.
+    expect(seen.slice(0, 2)).toMatchObject([{ files: [inObject('a.png', 'collecting')] }, 'delete']);
     expect(kit.objects.objects.size).toBe(0);
     expect(kit.stored()).toMatchObject({ files: [] });
     expect(kit.session.nextWake()).toBe(kit.session.expiresAt);
@@ -223,18 +258,32 @@ describe('C2: objects that no message has', () => {
     expect((await kit.session.read().content(A.part.sha256)).bytes).toHaveLength(LARGE);
   });
 
-  test('a message that is being accepted keeps its object, however long its put takes', async () => {
-    const { kit } = await afterCrash();
-    const put = Promise.withResolvers<void>();
-    kit.objects.before = (method) => (method === 'put' ? put.promise : undefined);
-    kit.clock.advance(limits.unreferredFileMs);
+  test('a message that is being accepted keeps its object, however long that takes', async () => {
+    const pinned = Promise.withResolvers<void>();
+    let pins = 0;
+    // The manifests are read again after the put.
+    const kit = await kitWith({ pin: () => ((pins += 1) === 2 ? pinned.promise : Promise.resolve()) });
     const sent = kit.send([A]);
     await settle();
+    kit.clock.advance(limits.unreferredFileMs);
     await kit.session.wake();
-    expect(kit.objects.calls.filter(([method]) => method === 'delete')).toEqual([]);
-    put.resolve();
+    expect(kit.objects.calls.map(([method]) => method)).toEqual(['put']);
+    pinned.resolve();
     await sent;
     expect(kit.stored()).toMatchObject({ runs: 1, files: [inObject('a.png')] });
+  });
+
+  test('a session that is closed while an object is deleted writes nothing', async () => {
+    const { kit } = await afterCrash();
+    const deletion = Promise.withResolvers<void>();
+    kit.objects.before = () => deletion.promise;
+    kit.clock.advance(limits.unreferredFileMs);
+    const woken = kit.session.wake();
+    await settle();
+    await kit.session.close('the session was deleted');
+    deletion.resolve();
+    await woken;
+    expect(kit.stored()).toMatchObject({ files: [inObject('a.png', 'collecting')] });
   });
 
   test.each(['this host', 'an earlier host'])(
@@ -326,6 +375,11 @@ describe('C2: files in an export', () => {
       { file: { ...described(A), base64: base64(A) } },
       { file: described(B) },
       { file: { ...described(SMALL), base64: base64(SMALL) } },
+    ]);
+    expect((await linesOf(kit, { bytesOfFiles: 2 * LARGE - 2 })).map(({ file: one }) => 'base64' in one)).toEqual([
+      true,
+      false,
+      false,
     ]);
     kit.objects.objects.delete(KEY(A.part.sha256));
     expect((await linesOf(kit))[0]).toEqual({ file: { ...described(A), lost: true } });
