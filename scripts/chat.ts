@@ -11,6 +11,7 @@ import type { ChatOptions } from './chat/options.ts';
 import { Api } from './chat/question.ts';
 import { Terminal } from './chat/terminal.ts';
 import { Attachments } from './chat/attachments.ts';
+import { Refusal } from './terminal/connection.ts';
 import { visible } from './terminal/visible.ts';
 
 function readOptions(): ChatOptions | null {
@@ -35,10 +36,19 @@ async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
     if (attached !== null) console.log(pc.dim(visible(attached)));
     else {
       const message = { content: attachments.take(line), ...(tools.length === 0 ? {} : { tools }) };
-      await follower.follow(await api.call(`/agent/session/${session}/message`, message));
+      const answer = await api.call(`/agent/session/${session}/message`, message).catch(refused);
+      if (answer !== null) await follower.follow(answer);
     }
   }
   terminal.close();
+}
+
+/** The chat goes on after a message that was refused, for example because of one of its files. */
+function refused(fault: unknown): null {
+  if (!(fault instanceof Refusal)) throw fault;
+  console.log(pc.red(`  not sent: ${fault.message}`));
+  process.exitCode = 1;
+  return null;
 }
 
 async function create(api: Api, agent: string): Promise<string> {

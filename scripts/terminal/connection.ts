@@ -24,6 +24,9 @@ export function connectionOf(environment: Readonly<Record<string, string | undef
   return { url: `http://127.0.0.1:${environment['PORT'] || 8787}`, key: key === '' ? null : key };
 }
 
+/** The system has answered that it does not accept the request. Another request may be accepted. */
+export class Refusal extends Error {}
+
 /** The header that authenticates a request; none without a key. */
 function keyHeaders({ key }: Connection): Record<string, string> {
   return key === null ? {} : { authorization: `Bearer ${key}` };
@@ -33,7 +36,8 @@ function keyHeaders({ key }: Connection): Record<string, string> {
  * Sends a request to the system and returns its answer, whose status is 2xx.
  *
  * @param path with its leading slash
- * @throws Error that says what to do: no system there, no key or the wrong key, or the problem's code and detail
+ * @throws Error that says what to do: no system there, or no key or the wrong key
+ * @throws Refusal with the problem's code and detail
  */
 export async function request(connection: Connection, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -46,7 +50,7 @@ export async function request(connection: Connection, path: string, init: Reques
   }
   if (response.ok) return response;
   if (response.status === 401) throw new Error(keyAdvice(connection));
-  throw new Error(problemText(response.status, await response.text()));
+  throw new Refusal(problemText(response.status, await response.text()));
 }
 
 /** What to do when the system does not accept the key. */

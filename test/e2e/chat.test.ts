@@ -107,11 +107,13 @@ async function ask<T>(path: string, body?: unknown): Promise<T> {
 /**
  * Runs the chat; writes each line after the output has the text before it; null ends the input.
  *
+ * @param expected its exit code
  * @returns the output, when it has ended
  */
 async function chat(
   argument: string | readonly string[],
   lines: readonly (readonly [after: string, line: string | null])[],
+  expected = 0,
 ): Promise<string> {
   const child = spawn(process.execPath, ['scripts/chat.ts', ...[argument].flat()], {
     cwd: ROOT,
@@ -136,7 +138,7 @@ async function chat(
   const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
   const code = await new Promise((resolve, reject) => child.on('close', resolve).on('error', reject));
   clearTimeout(timer);
-  expect([code, left], output).toEqual([0, []]);
+  expect([code, left], output).toEqual([expected, []]);
   return output;
 }
 
@@ -206,6 +208,21 @@ test('[J8] joins a session and asks for what it waits for', async () => {
   const decided = await ask<Approval>(`${path}/approvals/${approvals[0]?.approval_id ?? ''}`);
   expect(decided).toMatchObject({ status: 'approved', note: null });
   expect(await ask(`${path}/approvals`)).toEqual({ approvals: [], next: null });
+});
+
+test('[C2] a message that is refused does not end the chat, and the exit code tells of it', async () => {
+  const output = await chat(
+    'sealer',
+    [
+      ['Ctrl-D', '/attach http://127.0.0.1:1/seal.png'],
+      ['fetches it', 'look'],
+      ['> ', 'please seal clay'],
+      ['approve? [y/N]', 'y'],
+      ['That is all about it.', ''],
+    ],
+    1,
+  );
+  expect(output).toMatch(/not sent: url_refused: .*content\[1\]/);
 });
 
 test('[C3] asks for the result of a client tool, and shows the run to its end', async () => {
