@@ -29,7 +29,8 @@ const call = z.strictObject({
     .meta({ description: 'What was called' }),
 });
 
-const message = z.discriminatedUnion('role', [
+/** One message of it. */
+const historyMessage = z.discriminatedUnion('role', [
   z.strictObject({
     role: z.literal('user').meta({ description: 'A message of the user' }),
     content,
@@ -56,6 +57,16 @@ const message = z.discriminatedUnion('role', [
   }),
 ]);
 
-export const historyBody = z.array(message).meta({
+export const historyBody = z.array(historyMessage).meta({
   description: `The conversation before the session, for the model; API keys only. At most ${limits.seededMessages} messages with ${limits.seededBytes} bytes, and ${limits.seededFiles} images and files with ${limits.seededFileBytes} bytes. Nothing in it is executed`,
 });
+
+/**
+ * A history up to its first invalid message, so that no issues of thousands of others are collected. The same if all are
+ * valid, or if it is not a list.
+ */
+export function untilInvalid(history: unknown): unknown {
+  if (!Array.isArray(history)) return history;
+  const at = history.findIndex((message) => !historyMessage.safeParse(message).success);
+  return at === -1 ? history : history.slice(0, at + 1);
+}

@@ -40,11 +40,7 @@ const encoder = new TextEncoder();
  *   issue; `history_too_large`
  */
 export async function admitHistory(given: readonly GivenMessage[]): Promise<SeededHistory> {
-  if (given.length > limits.seededMessages) {
-    throw tooLarge(`has ${given.length} messages (allowed: ${limits.seededMessages})`, {
-      limit_messages: limits.seededMessages,
-    });
-  }
+  requireSeededCount(given.length);
   /** Calls of the last assistant message that have no result yet. */
   let open = new Map<string, number>();
   /** All of its calls. */
@@ -79,6 +75,14 @@ export async function admitHistory(given: readonly GivenMessage[]): Promise<Seed
     throw tooLarge(`has more than ${limits.seededBytes} bytes of JSON`, { limit_bytes: limits.seededBytes });
   }
   return { messages, files };
+}
+
+/** @throws EngineError `history_too_large` */
+export function requireSeededCount(messages: number): void {
+  if (messages <= limits.seededMessages) return;
+  throw tooLarge(`has ${messages} messages (allowed: ${limits.seededMessages})`, {
+    limit_messages: limits.seededMessages,
+  });
 }
 
 interface PlacedFile {

@@ -1,4 +1,5 @@
 /** Hostile members of a request for a user token (T3): refused with a code, or without effect on the object's headers. */
+import { decode, sign } from 'hono/jwt';
 import { expect, test } from 'vitest';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -51,6 +52,21 @@ test.each([
   const { status, body } = await post('/tokens', { ...BODY, ...members });
   expect([status, body.code]).toEqual(detail === 'unknown' ? [404, 'unknown_agent'] : [400, 'invalid_request']);
   expect(body.detail).toContain(detail === 'unknown' ? 'No agent' : detail);
+});
+
+test.each([
+  ['a user of a megabyte', { sub: 'x'.repeat(1_000_000), scope: 'read message' }],
+  ['100,000 scopes', { sub: 'ann', scope: 'read message '.repeat(50_000) }],
+])('[T3] [T1] a token with %s is refused, although its signature is valid', async (_title, claims) => {
+  const secret = 's'.repeat(limits.tokenSecretChars);
+  const small = await post('/tokens', BODY);
+  const { payload } = decode(small.body.token ?? '');
+  const token = await sign({ ...payload, ...claims }, secret);
+  const path = `/agent/session/ses_${'1'.repeat(32)}/message`;
+  const { status, body, forwarded } = await post(path, { content: 'x' }, token);
+  expect([status, body.code, forwarded]).toEqual([401, 'unauthorized', null]);
+  // The same claims within the length are accepted.
+  expect((await post(path, { content: 'x' }, await sign({ ...payload }, secret))).status).toBe(200);
 });
 
 test('[T3] a user id with line breaks reaches the object in one header', async () => {

@@ -1,6 +1,7 @@
 /** Seeded histories through the routes: who may give one, what is refused, and how it is read (C1). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../src/catalog/bundled.ts';
+import { untilInvalid } from '../../src/http/history-body.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
@@ -273,4 +274,16 @@ test('[C1] the number of messages counts it', async () => {
   });
   const document = (await (await fetch(new Request('http://session/'))).json()) as Record<string, unknown>;
   expect(document).toMatchObject({ message_count: 3, runs: 1 });
+});
+
+test('[C1] [X2] an invalid history costs no more than its messages up to the first invalid one', async () => {
+  const parts = Array.from({ length: 900 }, () => 1);
+  const history = [
+    { role: 'user', content: 'x' },
+    ...Array.from({ length: 200 }, () => ({ role: 'user', content: parts })),
+  ];
+  const kept = untilInvalid(history);
+  expect(kept).toEqual(history.slice(0, 2));
+  expect(untilInvalid(history.slice(0, 1))).toEqual(history.slice(0, 1));
+  expect(untilInvalid('x')).toBe('x');
 });

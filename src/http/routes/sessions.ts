@@ -2,9 +2,11 @@
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import { admitHistory } from '../../policies/seeded-history.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { admitHistory, requireSeededCount } from '../../policies/seeded-history.ts';
 import { readJson } from '../body.ts';
 import { forwardBody } from '../forward-body.ts';
+import { untilInvalid } from '../history-body.ts';
 import { operation } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
@@ -32,7 +34,11 @@ export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): 
       const { token } = principal;
       if (token !== null) requireAgentOf(token, name);
       await gateway.requireAgent(name, principal.owner);
-      const body = validate(createSessionBody, await readJson(c.req.raw, limits.createBodyBytes));
+      const raw = await readJson(c.req.raw, limits.createBodyBytes);
+      const given = isJsonObject(raw) ? raw['history'] : undefined;
+      if (Array.isArray(given)) requireSeededCount(given.length);
+      const checked = given === undefined ? raw : { ...(raw as object), history: untilInvalid(given) };
+      const body = validate(createSessionBody, checked);
       // It can contain anything, also what the agent never said.
       if (body.history !== undefined && token !== null) {
         throw new EngineError('forbidden', 'A history requires an API key');
