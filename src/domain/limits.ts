@@ -221,7 +221,7 @@ export const limits = {
   /** The body of a message: its files in base64, and its text with JSON's escapes. */
   messageBodyBytes: 25_165_824,
   /**
-   * A body beyond this size takes a place while it is received and stored: a message of 16 MiB of files needs about 30 MB
+   * A body beyond this size takes a place while it is received and stored: a message of 16 MiB of files needs about 40 MB
    * of the isolate's 128 MB. Places of the isolate, and of one namespace; a session has one.
    */
   largeBodyBytes: 1_048_576,
