@@ -26,7 +26,7 @@ export const RUN_PATCHES: readonly Patch[] = [
     name: 'the idempotency key is ignored',
     file: SESSION,
     find: `if (earlier !== null) {`,
-    replace: `if (earlier !== null && earlier.input['content'] !== content) {`,
+    replace: `if (earlier !== null && earlier.input['content'] !== request.content) {`,
     invariant: 'everything ends',
   },
   {
