@@ -4,7 +4,8 @@
  */
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
-import { buildTranscript, calledResults } from './feedback.ts';
+import { buildTranscript } from './feedback.ts';
+import { calledResults } from './result-budget.ts';
 import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';
 import { renderAction } from './examples.ts';
 import { buildSystemPrompt } from './prompt.ts';

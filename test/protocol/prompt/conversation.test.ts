@@ -6,7 +6,8 @@ import type { ProtocolOptions, ResolvedAgent } from '../../../src/domain/manifes
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import type { ActionReport, ChatTurn, CurrentTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { compact } from '../../../src/protocol/prompt/compaction.ts';
-import { buildMessages, buildTranscript, calledResults, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
+import { buildMessages, buildTranscript, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
+import { calledResults } from '../../../src/protocol/prompt/result-budget.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 import { trainingExample } from '../../../src/protocol/prompt/transcript.ts';
 import { done } from './action-reports.ts';
