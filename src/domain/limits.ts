@@ -243,9 +243,10 @@ export const limits = {
   seededParts: 1_000,
   /** Its images and files, and their bytes together. */
   seededFiles: 256,
-  seededFileBytes: 16_777_216,
+  /** No request to a model shows more. */
+  seededFileBytes: 8_388_608,
   /** The body that creates a session: a history, its files in base64, and variables, with JSON's escapes. */
-  createBodyBytes: 25_165_824,
+  createBodyBytes: 16_777_216,
   sessionExpiryMs: 30 * 24 * 3_600_000,
   /** Range of the deployment's setting. */
   sessionExpiryLeastMs: 60_000,

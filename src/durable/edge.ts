@@ -11,7 +11,7 @@ import { allOpenApprovals } from './approvals.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
-import { platformClock, platformQueue } from './platform.ts';
+import { platformBodies, platformClock, platformQueue } from './platform.ts';
 import { runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
 import { settingIssues } from '../settings/setting-issues.ts';
@@ -37,6 +37,7 @@ function appFor(env: Env): App {
     auth: settings,
     tokens: new Tokens(settings.tokenSecret, platformClock.now),
     now: platformClock.now,
+    bodies: platformBodies,
     debugPrompts: settings.debugPrompts,
     newSessionId: () => newSessionId(env),
     mayBeSession: (id) => mayBeSession(env, id),

@@ -23,6 +23,7 @@ import type { ApprovalsOf } from './routes/approvals.ts';
 import { executionRoutes } from './routes/executions.ts';
 import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
 import { manifestRoutes } from './routes/manifests.ts';
+import type { LargeBodies } from './large-bodies.ts';
 import { sessionsRoutes } from './routes/sessions.ts';
 import { healthRoute, systemRoutes } from './routes/system.ts';
 import type { SystemRoutesOptions } from './routes/system.ts';
@@ -42,6 +43,8 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this namespace. */
   readonly shareOf: (owner: string | null) => ThreadShare;
+  /** Large bodies of the isolate, of new sessions. Default: they are not counted. */
+  readonly bodies?: LargeBodies;
   readonly log: Logger;
 }
 

@@ -7,14 +7,21 @@ export function bodyTooLarge(maxBytes: number): EngineError {
   return new EngineError('body_too_large', `The body is larger than ${maxBytes} bytes`, { limit_bytes: maxBytes });
 }
 
+/** Called with the size of each piece before it is kept. */
+export type Received = (bytes: number) => Promise<void>;
+
 /**
  * The body as text.
  *
  * @throws EngineError `body_too_large` as soon as the limit is exceeded
  */
-export async function readText(request: Request, maxBytes: number = limits.bodyBytes): Promise<string> {
+export async function readText(
+  request: Request,
+  maxBytes: number = limits.bodyBytes,
+  received?: Received,
+): Promise<string> {
   const parts: string[] = [];
-  for await (const text of readChunks(request, maxBytes)) parts.push(text);
+  for await (const text of readChunks(request, maxBytes, received)) parts.push(text);
   return parts.join('');
 }
 
@@ -23,9 +30,10 @@ export async function readText(request: Request, maxBytes: number = limits.bodyB
  *
  * @throws EngineError `body_too_large`
  */
-export async function* readChunks(request: Request, maxBytes: number): AsyncGenerator<string> {
+export async function* readChunks(request: Request, maxBytes: number, received?: Received): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   for await (const chunk of readBytes(request, maxBytes)) {
+    await received?.(chunk.byteLength);
     const text = decoder.decode(chunk, { stream: true });
     if (text !== '') yield text;
   }
@@ -57,8 +65,12 @@ export async function* readBytes(request: Request, maxBytes: number): AsyncGener
  *
  * @throws EngineError `invalid_json` with line and column if the parser reports them
  */
-export async function readJson(request: Request, maxBytes: number = limits.bodyBytes): Promise<unknown> {
-  return parseBody(await readText(request, maxBytes));
+export async function readJson(
+  request: Request,
+  maxBytes: number = limits.bodyBytes,
+  received?: Received,
+): Promise<unknown> {
+  return parseBody(await readText(request, maxBytes, received));
 }
 
 /** @throws EngineError `invalid_json` */

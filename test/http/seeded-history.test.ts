@@ -1,10 +1,11 @@
 /** Seeded histories through the routes: who may give one, what is refused, and how it is read (C1). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { bundled } from '../../src/catalog/bundled.ts';
 import { untilInvalid } from '../../src/http/history-body.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
+import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedFetch, checkedSession } from '../support/response-check.ts';
@@ -201,6 +202,49 @@ describe('[C1] refused, and no session is created:', () => {
     expect(problem).toMatchObject({ code, detail: expect.stringContaining(detail) as string });
     expect(created).toEqual([]);
   });
+});
+
+test('[C1] [X2] large histories of a namespace are read one after the other, and hold their place until they are stored', async () => {
+  const clock = new FakeClock();
+  const begun: string[] = [];
+  const created = Promise.withResolvers<void>();
+  const app = edgeApp({
+    auth: { keys: parseApiKeys('ann:run:k-ann,bob:run:k-bob'), allowedOrigins: [] },
+    bodies: new LargeBodies(clock),
+    agent: async (name) => bundled.agent(name),
+    createSession: async ({ owner }, _state, { messages }) => {
+      begun.push(`${owner} ${messages.length}`);
+      if (begun.length === 1) await created.promise;
+    },
+  });
+  const create = (key: string, count: number, chars: number): Promise<Response> => {
+    const history = Array.from({ length: count }, () => ({ role: 'user', content: 'x'.repeat(chars) }));
+    return Promise.resolve(
+      app.fetch(
+        new Request('http://127.0.0.1:8787/agent/assistant/session', {
+          method: 'POST',
+          body: JSON.stringify({ history }),
+          headers: { authorization: `Bearer ${key}`, host: '127.0.0.1:8787' },
+        }),
+      ),
+    );
+  };
+  const large = limits.largeBodyBytes;
+  const first = create('k-ann', 1, large);
+  await vi.waitFor(() => expect(begun).toEqual(['ann 1']));
+  const second = create('k-ann', 2, large);
+  // A small one, and one of another namespace, do not wait.
+  expect((await create('k-ann', 3, 1)).status).toBe(201);
+  expect((await create('k-bob', 2, large)).status).toBe(201);
+  expect(begun).toEqual(['ann 1', 'ann 3', 'bob 2']);
+  created.resolve();
+  expect((await first).status).toBe(201);
+  await vi.waitFor(async () => {
+    clock.advance(limits.largeBodyPollMs);
+    await Promise.resolve();
+    expect(begun).toContain('ann 2');
+  });
+  expect((await second).status).toBe(201);
 });
 
 describe('[C1] GET /history', () => {

@@ -206,8 +206,8 @@ const histories: WorstInput[] = Object.entries({
     ),
     /"status":"completed"/,
   ],
-  'fourteen megabytes of files': [
-    times(2, () => user([{ type: 'file', name: 'f', data: 'QUJD'.repeat(1_750_000) }])),
+  'eight megabytes of files': [
+    times(2, () => user([{ type: 'file', name: 'f', data: 'QUJD'.repeat(1_390_000) }])),
     /"status":"completed"/,
   ],
   'a data URL of ten megabytes without data': [

@@ -1,5 +1,6 @@
 /** Session routes of the Worker: it creates sessions, issues their tokens, and forwards everything else (H1, H5). */
 import { Hono } from 'hono';
+import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -13,54 +14,66 @@ import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
 import { createSessionBody, tokenBody, userTokenBody, validate } from '../schemas.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
+import type { BodyPlace, LargeBodies } from '../large-bodies.ts';
 import type { Token, Tokens } from '../tokens.ts';
 
 interface SessionRoutesOptions {
   readonly gateway: Gateway;
   readonly tokens: Tokens;
   readonly now: () => number;
+  /** Large bodies of the isolate. Default: they are not counted. */
+  readonly bodies?: LargeBodies;
 }
 
-export function sessionsRoutes({ gateway, tokens, now }: SessionRoutesOptions): Hono<EdgeEnv> {
+/** A namespace creates one session with a large body at a time. */
+const NEW_SESSION = 'new';
+
+export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
+
+  const create = async (c: Context<EdgeEnv, '/agent/:name/session'>, place: BodyPlace | null): Promise<Response> => {
+    const name = c.req.param('name');
+    const principal = c.get('principal');
+    const { token } = principal;
+    if (token !== null) requireAgentOf(token, name);
+    await gateway.requireAgent(name, principal.owner);
+    const raw = await readJson(c.req.raw, limits.createBodyBytes, async (bytes) => await place?.received(bytes));
+    const given = isJsonObject(raw) ? raw['history'] : undefined;
+    if (Array.isArray(given)) requireSeededCount(given.length);
+    const checked = given === undefined ? raw : { ...(raw as object), history: untilInvalid(given) };
+    const body = validate(createSessionBody, checked);
+    // It can contain anything, also what the agent never said.
+    if (body.history !== undefined && token !== null) {
+      throw new EngineError('forbidden', 'A history requires an API key');
+    }
+    const history = await admitHistory(body.history ?? []);
+    const userId = token === null ? (body.user_id ?? null) : userOf(token, body.user_id);
+    if (typeof body.agent_name === 'string' && body.agent_name !== name) {
+      throw new EngineError(
+        'invalid_request',
+        `"agent_name" is "${body.agent_name.slice(0, limits.excerptChars)}", but the URL names the agent "${name}"`,
+      );
+    }
+    const record = await gateway.createSession(
+      principal,
+      { agent: name, user_id: userId, metadata: body.metadata ?? {}, kind: 'chat' },
+      body.initial_state ?? {},
+      history,
+    );
+    const { session_id, user_id, created_at } = record;
+    const names = { agent: name, agent_name: name };
+    const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.messages.length };
+    return c.json({ session_id, ...names, user_id, ...rest }, 201);
+  };
 
   operation(
     app,
     'POST /agent/:name/session',
     { body: createSessionBody, status: 201, response: answers.createdSession },
     async (c) => {
-      const name = c.req.param('name');
-      const principal = c.get('principal');
-      const { token } = principal;
-      if (token !== null) requireAgentOf(token, name);
-      await gateway.requireAgent(name, principal.owner);
-      const raw = await readJson(c.req.raw, limits.createBodyBytes);
-      const given = isJsonObject(raw) ? raw['history'] : undefined;
-      if (Array.isArray(given)) requireSeededCount(given.length);
-      const checked = given === undefined ? raw : { ...(raw as object), history: untilInvalid(given) };
-      const body = validate(createSessionBody, checked);
-      // It can contain anything, also what the agent never said.
-      if (body.history !== undefined && token !== null) {
-        throw new EngineError('forbidden', 'A history requires an API key');
-      }
-      const history = await admitHistory(body.history ?? []);
-      const userId = token === null ? (body.user_id ?? null) : userOf(token, body.user_id);
-      if (typeof body.agent_name === 'string' && body.agent_name !== name) {
-        throw new EngineError(
-          'invalid_request',
-          `"agent_name" is "${body.agent_name.slice(0, limits.excerptChars)}", but the URL names the agent "${name}"`,
-        );
-      }
-      const record = await gateway.createSession(
-        principal,
-        { agent: name, user_id: userId, metadata: body.metadata ?? {}, kind: 'chat' },
-        body.initial_state ?? {},
-        history,
-      );
-      const { session_id, user_id, created_at } = record;
-      const names = { agent: name, agent_name: name };
-      const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.messages.length };
-      return c.json({ session_id, ...names, user_id, ...rest }, 201);
+      const of = { session: NEW_SESSION, owner: c.get('principal').owner };
+      // Until the session exists: its files are in memory.
+      return bodies === undefined ? await create(c, null) : await bodies.hold(of, (place) => create(c, place));
     },
   );
 
