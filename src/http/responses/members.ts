@@ -29,7 +29,7 @@ const RUN_STATUSES = [
   'failed',
   'cancelled',
 ] as const satisfies RunStatus[];
-export const runStatus = z.enum(RUN_STATUSES).describe('Status of the run; `waiting`: for approvals');
+export const runStatus = z.enum(RUN_STATUSES).describe('Status of the run; `waiting`: for approvals or client tools');
 export const actionType = z.enum(ACTION_TYPES).describe('Type of the action');
 export const actionMode = z.enum(ACTION_MODES).describe('Whether later text waits for the action');
 export const codeAndMessage = z.object({ code: text('A stable code'), message: text('Human-readable') });
