@@ -54,6 +54,8 @@ export type Fact = { readonly at: number } & (
       readonly code: string;
       readonly isRecorded: boolean;
     }
+  /** A client posted a result for a call that does not exist, or that it has not seen. */
+  | { readonly type: 'wrong_call'; readonly call: string; readonly code: string }
   /** An event reached readers. `isDurable`: it was on disk as it was sent. */
   | { readonly type: 'published'; readonly event: SessionEvent; readonly isDurable: boolean }
   /** A model call of a run: `call` counts those of the message, from 0. */
@@ -63,6 +65,8 @@ export type Fact = { readonly at: number } & (
       readonly call: number;
       /** The messages that the request shows, in order (seeded.ts); absent if that is unknown. */
       readonly marks?: readonly string[];
+      /** The results of clients that it shows; absent if that is unknown. */
+      readonly results?: readonly ShownResult[];
     }
   /** The files of a model call: the messages and results that it shows, the markers of their files, and what is attached, in order. */
   | {
@@ -101,6 +105,13 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
   | { readonly type: 'work_failed'; readonly message: string }
 );
+
+export interface ShownResult {
+  /** Id of the action. */
+  readonly token: string;
+  readonly status: string;
+  readonly text: string;
+}
 
 /** `artifact`: empty for a file of a message. */
 export interface ShownMarker {

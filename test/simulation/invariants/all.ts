@@ -14,6 +14,7 @@ import { order } from './order.ts';
 import { ownAnswers } from './own-answers.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
+import { resultsShown } from './results-shown.ts';
 import { sameEvents } from './same-events.ts';
 import { sameReplay } from './same-replay.ts';
 import { settledOnce } from './settled-once.ts';
@@ -31,6 +32,7 @@ export const INVARIANTS: readonly Invariant[] = [
   ownAnswers,
   approvedFirst,
   settledOnce,
+  resultsShown,
   withinLimits,
   filesStored,
   imagesShown,

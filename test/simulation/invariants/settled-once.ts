@@ -30,6 +30,10 @@ export const settledOnce: Invariant = {
         ends.set(action, event);
       }
     }
+    for (const { call, code } of factsOf(seen, 'wrong_call')) {
+      if (!actions.has(call) && code === 'accepted')
+        yield `a result for the call ${call} was accepted, which was not shown`;
+    }
     const answers = factsOf(seen, 'call_answered');
     for (const { call, code } of answers) {
       if (!seen.isDeleted && !POSSIBLE.has(code)) yield `the result of ${call} was refused with ${code}`;

@@ -70,6 +70,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
     }
     case 'call_answered':
       return `the result ${fact.result} is answered: ${fact.code}`;
+    case 'wrong_call':
+      return `a result for the call ${fact.call} is answered: ${fact.code}`;
     case 'published':
       return `  ${eventText(fact.event, hasRuns)}${fact.isDurable ? '' : '  (not durable)'}`;
     case 'model_called':

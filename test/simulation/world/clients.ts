@@ -190,9 +190,26 @@ export class Clients {
         post(ms, output);
         post(ms, { output: 'another one' });
         return post(ms + 50, error);
+      case 'refuses':
+        // The number of the action is at the end.
+        void this.#stage.time.after(
+          ms,
+          () => void this.#settleWrong(`${call.slice(0, -1)}${call.endsWith('A') ? 'Q' : 'A'}`, output),
+        );
+        return post(ms, error);
       default:
         return post(ms, error);
     }
+  }
+
+  /** A client has mistaken the id of its call. */
+  async #settleWrong(call: string, result: CallResult): Promise<void> {
+    if (this.#seen.has(call)) return;
+    const { answer, incarnation } = await this.#request(
+      async ({ session }) => await session.settleCall(call, result),
+      true,
+    );
+    if (answer !== LOST) this.#stage.note({ type: 'wrong_call', call, code: codeOf(answer) }, incarnation);
   }
 
   /** @param incarnation the session of the call */

@@ -29,6 +29,7 @@ export function markedIn(text: string): number | null {
 }
 
 const MARKER = /\[(image|file) "([^"]*)", ([\w/]+), (\d+) bytes(?:, artifact (\w+))?\]/g;
+const CLIENT_RESULT = /<action_result id="(\w+)" name="client" status="(\w+)"[^>]*>\n([^<]*)\n<\/action_result>/g;
 const FILE_TEXT = /<attached_file name="([^"]*)" type="text\/plain">\n([^<]*)\n<\/attached_file>/g;
 
 export class ScriptedModel {
@@ -53,9 +54,15 @@ export class ScriptedModel {
     const key = `${incarnation}/${message}`;
     const call = this.#calls.get(key) ?? 0;
     this.#calls.set(key, call + 1);
-    const marks = marksIn(messages.map(({ content }) => content).join('\n'));
+    const shown = messages.map(({ content }) => content).join('\n');
+    const marks = marksIn(shown);
+    const results = Array.from(shown.matchAll(CLIENT_RESULT), ([, token = '', status = '', text = '']) => ({
+      token,
+      status,
+      text,
+    }));
     const note = (fact: FactWithoutTime): void => this.#stage.note(fact, incarnation);
-    note({ type: 'model_called', message, call, marks });
+    note({ type: 'model_called', message, call, marks, results });
     const files = await this.#filesOf(messages);
     if (files !== null) note({ type: 'files_shown', message, call, ...files });
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
