@@ -43,6 +43,9 @@ const RECORD: SessionRecord = {
 /** Ignores entries for lists outside of the session. */
 const NO_LIST = { isBehind: false, sync: (): Promise<void> => Promise.resolve() };
 
+/** A session has nothing elsewhere here, but other objects would be asked. */
+const FORGET_MS = 3;
+
 const noRedaction = redactor([]);
 
 /** A session in the memory of its host. */
@@ -79,10 +82,9 @@ export class Host {
     this.#opened = this.#open();
     this.#deletion = new SessionDeletion({
       current: () => this.session,
-      // It has nothing elsewhere, but that takes time.
-      forget: () => this.#pause(),
+      forget: () => this.#pause(FORGET_MS),
       clear: async () => {
-        await this.#pause();
+        await this.#pause(stage.syncMs);
         around.beforeDeletion(this);
         stage.sessionDeleted(this.#leaving.has(this.session));
       },
@@ -126,9 +128,9 @@ export class Host {
     await this.#deletion.delete(session);
   }
 
-  async #pause(): Promise<void> {
+  async #pause(ms: number): Promise<void> {
     this.life.enter();
-    await this.life.wait(this.#stage.syncMs);
+    await this.life.wait(ms);
   }
 
   /** Everything that this session causes is noted as its own, also after its deletion. */

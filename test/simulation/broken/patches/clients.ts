@@ -46,4 +46,29 @@ export const CLIENT_PATCHES: readonly Patch[] = [
     replace: `phase === 'parked'`,
     invariant: 'parked is free',
   },
+  {
+    name: 'a request shows only the last result of the generation before it',
+    file: 'src/engine/generation/generation-runner.ts',
+    find: `.ofIteration(this.#log.iteration)`,
+    replace: `.ofIteration(this.#log.iteration).slice(-1)`,
+    invariant: 'results shown',
+  },
+  {
+    name: 'only results of actions that have run for some time are shown',
+    file: 'src/engine/generation/generation-runner.ts',
+    find: `.filter((result) => !result.silent)`,
+    replace: `.filter((result) => !result.silent && result.endedAt !== result.startedAt)`,
+    invariant: 'results shown',
+  },
+  {
+    name: 'a result of a client is lost if its host ends before the next request',
+    file: 'src/engine/run/recording.ts',
+    find: `const { type, key, error } = recorded;
+      const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };
+      return { type, key, outcome, sha256: '' };`,
+    replace: `const { type, key, error } = recorded;
+      const outcome: ActionOutcome = error === null ? { ok: true, output: null } : { ok: false, error };
+      return { type, key, outcome, sha256: '' };`,
+    invariant: 'results shown',
+  },
 ];
