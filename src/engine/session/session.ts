@@ -218,7 +218,6 @@ export class Session {
       }
       if (earlier !== null) return earlier;
       const run = { type: 'message', content: content as Json, ...passed() };
-      this.#runs.supersede();
       const stored = {
         ...(metadata === undefined ? {} : { metadata }),
         ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
@@ -381,6 +380,8 @@ export class Session {
     };
     // The run exists with its files, or neither does.
     const record = store === null ? create() : this.#journal.atomically(create);
+    // Not before: what waits goes on waiting if its successor could not be stored.
+    this.#runs.supersede();
     const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
     this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
     await this.#journal.sync();

@@ -6,6 +6,8 @@ import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { eventsOf } from '../../support/events.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
+import { withStatements } from '../../journal/journal-kit.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -229,6 +231,25 @@ describe('[C3] a new message', () => {
     await expect(kit.session.settleCall(callsOf(kit)[0] ?? '', { output: 1 })).rejects.toMatchObject({
       code: 'call_settled',
     });
+  });
+
+  test('that cannot be stored cancels nothing', async () => {
+    const sql = openNodeSql();
+    let isBroken = false;
+    const failing = withStatements(sql, (text) => {
+      if (isBroken && text.startsWith('INSERT INTO runs')) throw new Error('disk failure');
+    });
+    const kit = await kitOf({
+      sql: { ...sql, ...failing },
+      script: [locate('w'), '<response final="true">in $w</response>'],
+    });
+    await say(kit, 'where am I');
+    isBroken = true;
+    await expect(say(kit, 'never mind')).rejects.toThrow('disk failure');
+    isBroken = false;
+    await settle();
+    await kit.session.settleCall(callsOf(kit)[0] ?? '', { output: 'Bern' });
+    expect(await documentOf(kit)).toMatchObject({ status: 'completed', response: 'in Bern' });
   });
 
   test('cancels the calls of a run that parks after it has arrived', async () => {
