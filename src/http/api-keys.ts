@@ -10,6 +10,7 @@
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import { ownersClash, secretOwner } from '../domain/secrets.ts';
+import { TOKEN_FORM } from './tokens.ts';
 
 export type Role = 'run' | 'admin';
 
@@ -48,6 +49,9 @@ function parseEntry(entry: string, label: string, adopter: string): ApiKey {
   const key = at === -1 ? written : written.slice(0, at);
   if (name === '' || (role !== 'run' && role !== 'admin') || key === '') {
     throw invalid(`${label} must be name:role:key or name:role:key@namespace, with role run or admin`);
+  }
+  if (TOKEN_FORM.test(key)) {
+    throw invalid(`${label}: a key must not have the form of a token, which is three parts separated by two dots`);
   }
   // Both are sent in headers, and are part of the names of objects.
   if (!isName(name)) {

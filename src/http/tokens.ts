@@ -131,11 +131,14 @@ export function parseTokenSecret(text: string | undefined): string | null {
   );
 }
 
+/** What `Authorization: Bearer` has is a token if it has this form (JWT), else an API key. */
+export const TOKEN_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
+
 /**
  * The token of a request: in `Authorization: Bearer`, if it has the form of a token, or in `?token=`, for
  * `EventSource`, which cannot send headers.
  */
 export function presentedToken(request: Request): string | null {
-  const bearer = /^Bearer\s+([\w-]+\.[\w-]+\.[\w-]*)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
-  return bearer ?? new URL(request.url).searchParams.get('token');
+  const bearer = /^Bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '';
+  return TOKEN_FORM.test(bearer) ? bearer : new URL(request.url).searchParams.get('token');
 }

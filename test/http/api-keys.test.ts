@@ -39,6 +39,10 @@ describe('[T4] keys and their namespaces', () => {
     },
   );
 
+  test.each(['a.b.c', 'key.with.dots', 'a.b.'])('the key %s would be read as a token, so it is rejected', (key) => {
+    expect(() => parseApiKeys(`ann:run:${key}`)).toThrow('entry 1: a key must not have the form of a token');
+  });
+
   test.each([
     ['ann:admin:k1@', 'entry 1: the namespace after the last "@" must have 1 to 64 characters'],
     ['ann:admin:k1@a:b', 'without ":" and "@" (a key that contains "@" must end with its namespace'],
