@@ -105,7 +105,7 @@ export const deleteQuery = {
 
 /** Any session route accepts a token in its URL; only the Worker reads it. */
 export const tokensQuery = {
-  token: text(/^[\w.-]+$/, 'a session token', 'Rejected: a token cannot be used to create tokens'),
+  token: text(/^[\w.-]+$/, 'one token', 'Rejected: a token cannot be used to create tokens'),
 } as const satisfies Query;
 
 export const messageQuery = {

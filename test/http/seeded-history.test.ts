@@ -74,9 +74,12 @@ test('[C1] a token cannot give a history, not even an empty one', async () => {
     scopes: ['read', 'message', 'approve'],
     expiresAt: 60_000,
   });
-  for (const history of [[{ role: 'user', content: 'hi' }], []]) {
+  // The reason comes before what is wrong with it.
+  for (const history of [[{ role: 'user', content: 'hi' }], [], [{ role: 'system' }], 'x', null]) {
     expect(await create({ history }, `Bearer ${token}`)).toEqual([403, expect.objectContaining({ code: 'forbidden' })]);
   }
+  const large = { history: [{ role: 'user', content: 'x'.repeat(limits.bodyBytes) }] };
+  expect(await create(large, `Bearer ${token}`)).toEqual([413, expect.objectContaining({ code: 'body_too_large' })]);
   expect(created).toEqual([]);
 });
 

@@ -37,15 +37,15 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
     const { token } = principal;
     if (token !== null) requireAgentOf(token, name);
     await gateway.requireAgent(name, principal.owner);
-    const raw = await readJson(c.req.raw, limits.createBodyBytes, async (bytes) => await place?.received(bytes));
+    // What only an API key may send makes a body large.
+    const maxBytes = token === null ? limits.createBodyBytes : limits.bodyBytes;
+    const raw = await readJson(c.req.raw, maxBytes, async (bytes) => await place?.received(bytes));
     const given = isJsonObject(raw) ? raw['history'] : undefined;
+    // It can contain anything, also what the agent never said.
+    if (given !== undefined && token !== null) throw new EngineError('forbidden', 'A history requires an API key');
     if (Array.isArray(given)) requireSeededCount(given.length);
     const checked = given === undefined ? raw : { ...(raw as object), history: untilInvalid(given) };
     const body = validate(createSessionBody, checked);
-    // It can contain anything, also what the agent never said.
-    if (body.history !== undefined && token !== null) {
-      throw new EngineError('forbidden', 'A history requires an API key');
-    }
     const history = await admitHistory(body.history ?? []);
     const userId = token === null ? (body.user_id ?? null) : userOf(token, body.user_id);
     if (typeof body.agent_name === 'string' && body.agent_name !== name) {
@@ -134,7 +134,7 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
     if (read.startsWith('/-')) throw new EngineError('not_found', 'No such session route');
     const id = await gateway.requireId(given);
     if (searchParams.getAll('token').length > 1) {
-      throw new EngineError('invalid_request', '"token" is given more than once; expected a session token');
+      throw new EngineError('invalid_request', '"token" is given more than once; expected one token');
     }
     // The token is not forwarded.
     searchParams.delete('token');
