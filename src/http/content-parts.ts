@@ -35,7 +35,9 @@ export function sourcesOf(part: { [source in 'data' | 'artifact' | 'url']?: stri
   return [part.data, part.artifact, part.url].filter((source) => source !== undefined).length;
 }
 
-/** At least one part. */
+const EMPTY = 'a message must not be empty';
+
+/** Texts and files, with more than white space. */
 export const contentParts = z
   .array(
     z
@@ -59,8 +61,9 @@ export const contentParts = z
         error: 'expected a string: the name of the file',
       }),
   )
-  .min(1)
+  .min(1, { error: EMPTY, abort: true })
   .max(limits.messageParts)
+  .refine((parts) => parts.some((part) => part.type !== 'text' || /\S/.test(part.text)), { error: EMPTY })
   .refine(
     (parts) => parts.filter((part) => part.type !== 'text' && part.url !== undefined).length <= limits.messageUrls,
     {

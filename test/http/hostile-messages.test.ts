@@ -22,6 +22,8 @@ describe('[C2] hostile parts of a message', () => {
       { content: times(60, () => ({ type: 'text', text: 'x'.repeat(20_000) })) },
       'body_too_large',
     ],
+    ['texts of white space', { content: times(3, () => ({ type: 'text', text: ' \n' })) }, 'invalid_request'],
+    ['no parts', { content: [] }, 'invalid_request'],
     ['base64 of white space', { content: [file({ data: ' '.repeat(4_000_000) })] }, 'invalid_content'],
     ['base64 of escaped line breaks', { content: [file({ data: '\n'.repeat(4_000_000) })] }, 'invalid_content'],
     ['base64 of padding', { content: [file({ data: '='.repeat(4_000_000) })] }, 'invalid_content'],
