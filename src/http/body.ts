@@ -7,6 +7,11 @@ export function bodyTooLarge(maxBytes: number): EngineError {
   return new EngineError('body_too_large', `The body is larger than ${maxBytes} bytes`, { limit_bytes: maxBytes });
 }
 
+/** The error for a body that ended with this error: usually the client has gone, which is no fault of the system. */
+export function bodyCut(fault: unknown): EngineError {
+  return fault instanceof EngineError ? fault : new EngineError('invalid_request', 'The body ended early', {}, fault);
+}
+
 /** Called with the size of each piece before it is kept. */
 export type Received = (bytes: number) => Promise<void>;
 
@@ -44,20 +49,28 @@ export async function* readChunks(request: Request, maxBytes: number, received?:
 /**
  * The bytes of the body, as they arrive.
  *
- * @throws EngineError `body_too_large` after the last byte within the limit
+ * @throws EngineError `body_too_large` after the last byte within the limit; `invalid_request` if the client has gone
  */
 export async function* readBytes(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes + limits.bodyDrainBytes)
     throw bodyTooLarge(maxBytes);
   if (request.body === null) return;
   let bytes = 0;
-  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
+  for await (const chunk of uncut(request.body)) {
     bytes += chunk.byteLength;
     // Past the limit, a part of the rest is read and discarded: a client that still sends would not read the response.
     if (bytes > maxBytes + limits.bodyDrainBytes) throw bodyTooLarge(maxBytes);
     if (bytes <= maxBytes) yield chunk;
   }
   if (bytes > maxBytes) throw bodyTooLarge(maxBytes);
+}
+
+async function* uncut(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (fault) {
+    throw bodyCut(fault);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Forwards the body of a request to a session's object, without decoding it and without holding a large one. */
 import { limits } from '../domain/limits.ts';
-import { bodyTooLarge } from './body.ts';
+import { bodyCut, bodyTooLarge } from './body.ts';
 
 /**
  * A small body is forwarded when all of it has arrived, so that an early error of the object leaves no half-read stream.
@@ -9,7 +9,8 @@ import { bodyTooLarge } from './body.ts';
  * Resolves when the rest of the body was read and discarded: a client that still sends would not read the response.
  *
  * @param maxBytes limit of the body; the object has the same one
- * @throws EngineError `body_too_large`, if the stated length is far beyond the limit
+ * @throws EngineError `body_too_large`, if the stated length is far beyond the limit; `invalid_request` if the client has
+ *   gone
  */
 export async function forwardBody(
   request: Request,
@@ -89,7 +90,9 @@ class BodySource {
 
   /** The next piece, up to one byte beyond the limit; empty at the end and beyond. */
   async #next(): Promise<Uint8Array> {
-    const { done, value } = await this.#reader.read();
+    const { done, value } = await this.#reader.read().catch((fault: unknown) => {
+      throw bodyCut(fault);
+    });
     if (done) {
       this.hasEnded = true;
       return new Uint8Array(0);
