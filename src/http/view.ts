@@ -16,10 +16,10 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
   'context_feed_updated',
 ]);
 
-/** Actions whose outputs show feeds. */
+/** Actions whose parameters and outputs show feeds. */
 const FEED_ACTION = /^(add|update|remove|list)_context_feeds?$/;
 
-/** Whether the outputs and artifacts of an action with this name are hidden. */
+/** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
 export function isHiddenAction(name: string | null | undefined): boolean {
   return typeof name === 'string' && FEED_ACTION.test(name);
 }
@@ -29,13 +29,23 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
   if (HIDDEN.has(event.type)) return null;
   // The most frequent events; their data is not read.
   if (isTextPatch(event)) return event;
-  if (event.type === 'action_completed' && isHiddenAction(event.action_name)) {
-    return { ...headOf(event), data: { ...event.data, output: null } } as SessionEvent;
-  }
-  if (event.type === 'action_rejected' && event.data.excerpt !== undefined) {
-    // The text around an action may be a thought.
-    const { excerpt: _excerpt, ...data } = event.data;
-    return { ...headOf(event), data } as SessionEvent;
+  const isFeed = isHiddenAction(event.action_name);
+  switch (event.type) {
+    case 'action_completed':
+      return isFeed ? withData(event, { ...event.data, output: null }) : event;
+    case 'action_queued':
+      return isFeed ? withData(event, { ...event.data, parameters: {} }) : event;
+    case 'action_started':
+    case 'approval_requested': {
+      if (!isFeed) return event;
+      const { parameters: _parameters, ...data } = event.data;
+      return withData(event, data);
+    }
+    case 'action_rejected': {
+      // The text around an action may be a thought.
+      const { excerpt: _excerpt, parameters, ...data } = event.data;
+      return withData(event, isFeed || parameters === undefined ? data : { ...data, parameters });
+    }
   }
   if (event.type !== 'progress' || event.data.event === undefined) return event;
   const inner = viewOfChild(event.data.event);
@@ -50,6 +60,11 @@ export function viewOfSeeded(message: SeededMessage, called: string | null): See
 /** An event of a child session, which may contain one of its own child. */
 function viewOfChild(event: JsonObject): JsonObject | null {
   return viewOf(event as unknown as SessionEvent) as unknown as JsonObject | null;
+}
+
+/** The event with other data. */
+function withData(event: SessionEvent, data: object): SessionEvent {
+  return { ...headOf(event), data } as SessionEvent;
 }
 
 /** All members but the data. */

@@ -7,12 +7,14 @@ import type { Operation, OperationName, Scope } from '../../src/http/operations.
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { viewOf } from '../../src/http/view.ts';
 import { checkedSession } from '../support/response-check.ts';
-import { settle, sessionKit } from '../support/session-kit.ts';
+import { runText, settle, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
 const THOUGHT = 'a private musing';
 /** The value of a feed, which no action has as its parameter. */
 const FEED = '86421753';
+/** In the definition of the feed. */
+const DEFINITION = '86421752';
 const SOURCE = { type: 'tool', name: 'calculator', params: { expression: '86421752 + 1' } };
 const PROGRAM = [
   `<thought>${THOUGHT} one<action type="nonsense" id="b">{</action></thought>`,
@@ -44,7 +46,7 @@ function fetchOf(
 }
 
 /** Text that only a thought or a feed has. */
-const PRIVATE = /private|86421753|"thought|context_feed_updated|llm_token/;
+const PRIVATE = /private|8642175[23]|"thought|context_feed_updated|llm_token/;
 
 async function told(): Promise<SessionKit> {
   return await sessionKit({ script: [PROGRAM, '<response final="true">a public answer</response>'] });
@@ -78,6 +80,15 @@ describe('T1: view', () => {
     expect(seen.view).toContain('a public answer');
     expect(seen.read).toContain(THOUGHT);
     expect(seen.read).toContain(FEED);
+    expect(seen.read).toContain(DEFINITION);
+  });
+
+  test('the export of an execution has its program only with read', async () => {
+    const kit = await sessionKit();
+    await runText(kit, PROGRAM);
+    const ask = fetchOf(kit);
+    expect(await ask('/export', ['view'])).not.toMatch(PRIVATE);
+    expect(await ask('/export', ['read'])).toContain(`<thought>${THOUGHT}`);
   });
 
   test('without it, a token that may only send messages gets the whole answer', async () => {

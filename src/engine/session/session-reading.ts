@@ -13,7 +13,7 @@ import type { Artifact, ArtifactEntry, Download } from '../../domain/artifact.ts
 import { EngineError } from '../../domain/errors.ts';
 import { encodeEvent } from '../../domain/event.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
-import type { Json } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { BlobStore } from '../../domain/ports.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -115,7 +115,7 @@ export class SessionReading {
       const ended = outputSeq === null ? null : this.#required(outputSeq, 'action_completed');
       const shown = ended === null || view === null ? ended : view(ended);
       const output = shown?.type === 'action_completed' ? outputJson(shown) : 'null';
-      const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq)) });
+      const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq, view)) });
       const text = `${head},"output":${output},${JSON.stringify(more).slice(1)}`;
       yield `${index === 0 ? '' : ','}${text}`;
       await this.#took(text.length + limits.eventChars);
@@ -304,7 +304,8 @@ export class SessionReading {
     }
     for (let number = 1; number <= runCount; number += 1) {
       const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.runs.require(number);
-      const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input };
+      const shown = view === null ? input : withoutProgram(input);
+      const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: shown };
       const line = JSON.stringify({ run });
       yield `${line}\n`;
       await this.#took(line.length + limits.eventChars);
@@ -436,10 +437,14 @@ export class SessionReading {
   }
 
   /** The parameters in an event, for the document of a run. */
-  async #parameters(seq: number | null): Promise<Pick<RunResult['actions'][number], 'parameters' | 'parameters_cut'>> {
+  async #parameters(
+    seq: number | null,
+    view: EventView | null,
+  ): Promise<Pick<RunResult['actions'][number], 'parameters' | 'parameters_cut'>> {
     if (seq === null) return { parameters: null };
     await this.#took(this.#journal.dataBytes(seq));
-    const event = this.#journal.event(seq);
+    const found = this.#journal.event(seq);
+    const event = found === null || view === null ? found : view(found);
     switch (event?.type) {
       case 'action_queued':
         return shownParameters(event.data.parameters);
@@ -476,4 +481,11 @@ function endOf({ status, lastSeq }: RunRecord): number | null {
 /** An object without its closing brace: more members follow. */
 function open(members: object): string {
   return JSON.stringify(members).slice(0, -1);
+}
+
+/** The input of a run without posted protocol text, which may contain thoughts (T1). */
+function withoutProgram(input: JsonObject): JsonObject {
+  if (input['type'] !== 'text') return input;
+  const { text: _text, ...rest } = input;
+  return rest;
 }
