@@ -10,7 +10,7 @@ import type { FetchedFile } from '../../domain/ports.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import type { PassedTool } from '../../engine/session/passed-tools.ts';
-import type { PendingContent } from '../../engine/session/session.ts';
+import type { PendingContent } from '../../engine/session/session-admission.ts';
 import { fetchContent } from '../../policies/fetched-content.ts';
 import { admitMessage, decodeText } from '../../policies/message-content.ts';
 import type { MessagePart, UnfetchedContent } from '../../policies/message-content.ts';

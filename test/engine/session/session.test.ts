@@ -4,7 +4,7 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
-import type { MessageRequest } from '../../../src/engine/session/session.ts';
+import type { MessageRequest } from '../../../src/engine/session/session-admission.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';

@@ -1,7 +1,7 @@
 /** Mistakes in the files of messages: how they are stored and shown. */
 import type { Patch } from '../patch.ts';
 
-const SESSION = 'src/engine/session/session.ts';
+const SESSION = 'src/engine/session/session-admission.ts';
 
 export const FILE_PATCHES: readonly Patch[] = [
   {

@@ -37,7 +37,7 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   },
   {
     name: 'a message is answered before its run is on disk',
-    file: 'src/engine/session/session.ts',
+    file: 'src/engine/session/session-admission.ts',
     find: `await this.#journal.sync();\n    return record;`,
     replace: `return record;`,
     invariant: 'everything ends',

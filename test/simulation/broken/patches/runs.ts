@@ -24,7 +24,7 @@ export const RUN_PATCHES: readonly Patch[] = [
   },
   {
     name: 'the idempotency key is ignored',
-    file: SESSION,
+    file: 'src/engine/session/session-admission.ts',
     find: `if (earlier !== null) {`,
     replace: `if (earlier !== null && earlier.input['content'] !== request.content) {`,
     invariant: 'everything ends',

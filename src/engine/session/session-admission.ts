@@ -1,0 +1,306 @@
+/**
+ * The checks before a run is created, and its creation.
+ *
+ * Owns whether the session still accepts anything, and the messages whose files are being fetched. Does not own the runs
+ * (session-runs.ts) or the bytes of files (session-files.ts).
+ *
+ * Invariants:
+ *  1. The checks of a message and the creation of its run happen synchronously. If its files must be put somewhere first,
+ *     the checks are repeated.
+ *  2. A run exists with its files, or neither does. What waits goes on waiting if its successor could not be stored.
+ *  3. Nothing is accepted after `close`.
+ */
+import type { MessageContent } from '../../domain/content.ts';
+import { EngineError } from '../../domain/errors.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ChildRequest } from '../../domain/ports.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { runIdOf } from '../../journal/run-id.ts';
+import { admitTools } from './passed-tools.ts';
+import type { PassedTool } from './passed-tools.ts';
+import { PendingMessages } from './pending-messages.ts';
+import { recordOf, sourceOf } from './run-setup.ts';
+import { NO_FILES, NOTHING_STAGED } from './session-files.ts';
+import type { FileBytes, SessionFiles } from './session-files.ts';
+import { sessionFull } from './session-full.ts';
+import type { SessionPorts, SessionScope } from './session-ports.ts';
+import type { SessionRecovery } from './session-recovery.ts';
+import type { SessionRuns } from './session-runs.ts';
+
+/** The content of a message with files that are not fetched yet (C2). */
+export interface PendingContent {
+  /** The SHA-256 of what the client sent: a repeated message has the same, whatever its URLs serve by then. */
+  readonly sent: string;
+  /** The files that came with the message. */
+  readonly files: FileBytes;
+  /** Writes nothing. Rejects with the signal's reason if it aborts. */
+  readonly fetch: (
+    signal: AbortSignal,
+  ) => Promise<Required<Pick<MessageRequest, 'files'>> & { content: MessageContent }>;
+}
+
+export interface MessageRequest {
+  readonly content: MessageContent;
+  /** What the client sent, if the files were fetched. */
+  readonly sent?: string;
+  /** The bytes of its files by their SHA-256 (policies/message-content.ts). */
+  readonly files?: FileBytes;
+  /** Client tools of this message (C3). */
+  readonly tools?: readonly PassedTool[];
+  /** Stored with the message. */
+  readonly metadata?: JsonObject | undefined;
+  readonly ifBusy: 'queue' | 'reject';
+  readonly tokens: boolean;
+  readonly idempotencyKey: string | null;
+}
+
+/** A message without its content, which is being fetched. */
+export type UnfetchedMessage = Omit<MessageRequest, 'content' | 'files' | 'sent'>;
+
+function bytesOf(files: FileBytes): number {
+  return [...files.values()].reduce((sum, { length }) => sum + length, 0);
+}
+
+interface AdmissionParts {
+  readonly scope: SessionScope;
+  readonly runs: SessionRuns;
+  readonly files: SessionFiles;
+  readonly recovery: Pick<SessionRecovery, 'forgiveFeeds'>;
+  /** What an earlier host left unfinished comes first (J3). */
+  readonly recover: () => Promise<void>;
+}
+
+export class SessionAdmission {
+  readonly #scope: SessionScope;
+  readonly #journal: Journal;
+  readonly #runs: SessionRuns;
+  readonly #files: SessionFiles;
+  readonly #recovery: AdmissionParts['recovery'];
+  readonly #recover: AdmissionParts['recover'];
+  readonly #pending = new PendingMessages();
+  #isClosed = false;
+
+  constructor({ scope, runs, files, recovery, recover }: AdmissionParts) {
+    this.#scope = scope;
+    this.#journal = scope.journal;
+    this.#runs = runs;
+    this.#files = files;
+    this.#recovery = recovery;
+    this.#recover = recover;
+  }
+
+  /** The session is about to be deleted and accepts nothing more. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#pending.close(unknownSession());
+  }
+
+  get #record(): SessionRecord {
+    return recordOf(this.#scope);
+  }
+
+  /**
+   * Accepts a message: starts its run, or queues it behind the active one (H1).
+   *
+   * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`, `storage_unavailable`;
+   *   `invalid_request` in a workflow session
+   */
+  async message(request: MessageRequest): Promise<RunRecord> {
+    const { content, files = NO_FILES, sent, tools = [], metadata, tokens, idempotencyKey } = request;
+    await this.#recover();
+    this.#requireConversation();
+    const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
+    let manifests = await this.#pin();
+    let earlier = this.#check(request, this.#files.rowBytes(files));
+    let staged = NOTHING_STAGED;
+    try {
+      if (earlier === null && this.#files.needsStage(files)) {
+        passed();
+        staged = await this.#files.stage(files, content);
+        // Much may have happened meanwhile; manifests are kept only for runs that exist.
+        manifests = await this.#pin();
+        earlier = this.#check(request, this.#files.rowBytes(files));
+      }
+      if (earlier !== null) return earlier;
+      const run = { type: 'message', content: content as Json, ...passed() };
+      const stored = {
+        ...(metadata === undefined ? {} : { metadata }),
+        ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
+      };
+      const input = { ...run, ...stored, tokens, manifests };
+      const store = (): void => this.#files.commit(files, [content], staged);
+      return await this.#submit(input, idempotencyKey, null, files.size === 0 ? null : store);
+    } finally {
+      staged.release();
+    }
+  }
+
+  /**
+   * Accepts a message once its files are fetched. Until then nothing of it is stored, and nothing else waits for it. What
+   * can be refused before is refused before, and a repeated message is recognised.
+   *
+   * @param signal aborts when the client leaves: then the message is not accepted
+   * @throws EngineError like `message` and `pending.fetch`
+   */
+  async pendingMessage(
+    request: UnfetchedMessage,
+    { sent, files: own, fetch }: PendingContent,
+    signal: AbortSignal,
+  ): Promise<RunRecord> {
+    await this.#recover();
+    this.#requireConversation();
+    return await this.#pending.run(request.idempotencyKey, signal, async (either) => {
+      const { tools = [] } = request;
+      const manifests = tools.length === 0 ? null : await this.#pin();
+      const earlier = this.#check({ ...request, content: '', sent }, this.#files.rowBytes(own));
+      if (earlier !== null) return earlier;
+      if (tools.length > 0) this.#admitTools(tools, manifests);
+      const { content, files } = await fetch(either);
+      this.#scope.share.charge(bytesOf(files) * limits.bodyByteSteps);
+      either.throwIfAborted();
+      return await this.message({ ...request, content, files, sent });
+    });
+  }
+
+  #requireConversation(): void {
+    const { workflow } = this.#record;
+    if (workflow === undefined) return;
+    const message = `This session is a run of the workflow "${workflow}" and accepts no messages`;
+    throw new EngineError('invalid_request', message);
+  }
+
+  /**
+   * Whether a message can be accepted now.
+   *
+   * @param size of its files
+   * @returns the run of a repeated message
+   */
+  #check(request: MessageRequest, size: number): RunRecord | null {
+    const { idempotencyKey } = request;
+    const earlier = idempotencyKey === null ? null : this.#journal.runs.byIdempotencyKey(idempotencyKey);
+    if (earlier !== null) {
+      if (isSame(earlier.input, request)) return earlier;
+      throw new EngineError(
+        'idempotency_mismatch',
+        `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
+        { run_id: earlier.runId },
+      );
+    }
+    if (!this.#journal.hasRoomFor(size)) {
+      throw new EngineError('session_full', sessionFull('accepts no further messages'));
+    }
+    const current = this.#runs.answering;
+    if (request.ifBusy === 'reject') {
+      if (current !== null) throw this.#inProgress(current, 'has not ended yet');
+      const parked = this.#journal.runs.open().find(({ status }) => status === 'waiting');
+      if (parked !== undefined) throw this.#inProgress(parked.run, this.#whatItWaitsFor(parked.run));
+    }
+    this.#runs.requireRoom();
+    return null;
+  }
+
+  /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */
+  #admitTools(tools: readonly PassedTool[], manifests: string | null): Json {
+    const resolved = this.#scope.resolve(this.#record.agent, manifests);
+    // A run without its agent fails when it begins.
+    return resolved === null ? [] : (admitTools(tools, resolved) as unknown as Json);
+  }
+
+  #whatItWaitsFor(run: number): string {
+    return this.#runs.get(run)?.live.openApprovals().length === 0
+      ? 'waits for the result of a client tool'
+      : 'waits for an approval';
+  }
+
+  /**
+   * Pins the session's manifests.
+   *
+   * @throws EngineError `unknown_session` if the session was closed meanwhile: then its tables may be gone
+   */
+  async #pin(): Promise<Awaited<ReturnType<SessionPorts['pin']>>> {
+    try {
+      return await this.#scope.pin(this.#record);
+    } finally {
+      // Pinning reads the tables as well: its own error is then about them.
+      this.#requireOpen();
+    }
+  }
+
+  #requireOpen(): void {
+    if (this.#isClosed) throw unknownSession();
+  }
+
+  #inProgress(run: number, why: string): EngineError {
+    const runId = runIdOf(this.#record, run);
+    return new EngineError('run_in_progress', `Run ${runId} ${why}`, { run_id: runId });
+  }
+
+  /** Runs protocol text without a model; `text` is null if the text is still arriving. */
+  async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
+    await this.#recover();
+    const manifests = await this.#pin();
+    const input: JsonObject = text === null ? { type: 'stream' } : { type: 'text', text };
+    return await this.#submit({ ...input, manifests }, null, chunks);
+  }
+
+  /** Starts the only run of a child, or finds it if the parent asks again (M7). */
+  async child({ type, message, inputs, budget, trigger }: ChildRequest): Promise<RunRecord> {
+    await this.#recover();
+    const manifests = await this.#pin();
+    const known = this.#journal.runs.get(1);
+    if (known !== null) return known;
+    const input: JsonObject =
+      type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
+    const started = trigger === undefined ? {} : { trigger };
+    return await this.#submit({ ...input, ...started, budget: budget as JsonObject | null, manifests }, null, null);
+  }
+
+  /** Runs the session's workflow (M6). */
+  async workflow(inputs: JsonObject): Promise<RunRecord> {
+    await this.#recover();
+    const manifests = await this.#pin();
+    return await this.#submit({ type: 'workflow', inputs, manifests }, null, null);
+  }
+
+  async #submit(
+    input: JsonObject,
+    idempotencyKey: string | null,
+    chunks: AsyncIterable<string> | null,
+    store: (() => void) | null = null,
+  ): Promise<RunRecord> {
+    this.#requireOpen();
+    this.#recovery.forgiveFeeds();
+    const isBusy = this.#runs.answering !== null;
+    const now = this.#scope.clock.now();
+    const create = (): RunRecord => {
+      store?.();
+      return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
+    };
+    // The run exists with its files, or neither does.
+    const record = store === null ? create() : this.#journal.atomically(create);
+    // Not before: what waits goes on waiting if its successor could not be stored.
+    this.#runs.supersede();
+    const source = (): ReturnType<typeof sourceOf> => sourceOf(this.#scope, record, chunks);
+    this.#runs.add({ run: record.run, source, isRecovered: false }, !isBusy);
+    await this.#journal.sync();
+    return record;
+  }
+}
+
+function unknownSession(): EngineError {
+  return new EngineError('unknown_session', 'There is no session with this id');
+}
+
+/** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */
+function isSame(input: JsonObject, { content, sent, tools = [] }: MessageRequest): boolean {
+  const before = input['sent_sha256'];
+  if (before !== undefined || sent !== undefined) return before === sent;
+  const text = JSON.stringify([input['content'], input['tools'] ?? []]);
+  return text === JSON.stringify([content, tools]);
+}
