@@ -1,28 +1,14 @@
 /** Routes that act on a session: messages, protocol text, cancels, approvals, and its deletion (H1). */
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex } from '@noble/hashes/utils.js';
-import type { Context } from 'hono';
 import { Hono } from 'hono';
-import { EngineError } from '../../domain/errors.ts';
-import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FetchedFile } from '../../domain/ports.ts';
-import type { RunRecord } from '../../domain/session.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
-import type { PassedTool } from '../../engine/session/passed-tools.ts';
-import type { PendingContent } from '../../engine/session/session-admission.ts';
-import { fetchContent } from '../../policies/fetched-content.ts';
-import { admitMessage, decodeText } from '../../policies/message-content.ts';
-import type { MessagePart, UnfetchedContent } from '../../policies/message-content.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
-import { messageParts } from '../content-parts.ts';
 import { idempotencyKey } from '../headers.ts';
 import { withChunks } from '../original/chunks.ts';
-import { accepts, sessionOperation, readHeader } from '../openapi/describe.ts';
-import type { BodyPlace } from '../large-bodies.ts';
-import { readMessage } from '../message-body.ts';
+import { accepts, sessionOperation } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
+import { admitted, postMessage } from '../post-message.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
 import * as callsAnswers from '../responses/calls.ts';
@@ -30,22 +16,10 @@ import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
 import { approvalBody, callBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
-import { grantOf, requireScope, SCOPES_HEADER } from '../session-env.ts';
-import type { SessionAppOptions, SessionEnv } from '../session-env.ts';
+import { grantOf, requireScope } from '../session-env.ts';
+import type { SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
-
-/** Applies the rate limit to requests that start work, once the session's owner is known. */
-export async function admitted({ admit }: SessionAppOptions): Promise<void> {
-  const refusal = (await admit?.()) ?? null;
-  if (refusal !== null) throw refusal;
-}
-
-/** @throws EngineError `body_too_large` */
-export function checkMessage(content: string): void {
-  if (new TextEncoder().encode(content).length <= limits.messageBytes) return;
-  throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
-}
 
 sessionOperation(
   sessionActions,
@@ -66,32 +40,6 @@ sessionOperation(
   },
 );
 
-/** @throws EngineError `not_configured` */
-function pendingContent(
-  c: Context<SessionEnv>,
-  content: UnfetchedContent,
-  tools: readonly PassedTool[],
-  place: BodyPlace,
-): PendingContent {
-  const { clock, fetchFile } = c.env;
-  if (fetchFile === undefined) throw new EngineError('not_configured', 'This system fetches no files');
-  // The operator's exceptions are for the tools of manifests and for servers, not for browsers.
-  const operatorHosts = c.req.header(SCOPES_HEADER) === undefined;
-  const fetch = (url: string, signal: AbortSignal): Promise<FetchedFile> => fetchFile(url, { signal, operatorHosts });
-  const received = (bytes: number): Promise<void> => place.received(bytes);
-  return {
-    sent: bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([content.parts, tools])))),
-    files: content.files,
-    fetch: (signal) => fetchContent(content, { fetch, clock, received }, signal),
-  };
-}
-
-/** The text of a message, without its files. */
-function textOf(written: string | readonly MessagePart[]): string {
-  if (typeof written === 'string') return written;
-  return written.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
-}
-
 sessionOperation(
   sessionActions,
   'POST /agent/session/:id/message',
@@ -110,57 +58,6 @@ sessionOperation(
     return await runResponse(c, run, Math.min(after, run.firstSeq - 1), stream, withChunks);
   },
 );
-
-/** A list that is too long is refused before each of its items is validated. */
-function checkLengths(raw: unknown): void {
-  if (!isJsonObject(raw)) return;
-  for (const [name, most] of [
-    ['content', limits.messageParts],
-    ['tools', limits.clientTools],
-  ] as const) {
-    const list = raw[name];
-    if (!Array.isArray(list) || list.length <= most) continue;
-    const code = name === 'tools' ? 'invalid_client_tools' : 'invalid_request';
-    throw new EngineError(code, `"${name}" has ${list.length} entries (allowed: ${most})`);
-  }
-}
-
-interface Posted {
-  readonly run: RunRecord;
-  /** The last event before it. */
-  readonly after: number;
-  readonly stream: boolean;
-}
-
-async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<Posted> {
-  const { session } = c.env;
-  const { json: raw, data } = await readMessage(c.req.raw, place);
-  checkLengths(raw);
-  // A union hides what is wrong with a part, so the parts are validated first.
-  if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
-  const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
-  const written = given ?? message;
-  checkMessage(textOf(written));
-  if (tools.length > 0) requireScope(c, 'tools');
-  const key = readHeader(c, idempotencyKey);
-  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
-  await admitted(c.env);
-  const content =
-    typeof written === 'string'
-      ? { content: written }
-      : await admitMessage(
-          written,
-          (id) => session.read().artifact(id),
-          (mark) => data.get(mark) ?? decodeText(mark),
-        );
-  const after = session.lastSeq;
-  const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
-  const run =
-    'content' in content
-      ? await session.message({ ...content, ...request })
-      : await session.pendingMessage(request, pendingContent(c, content, tools, place), c.req.raw.signal);
-  return { run, after, stream: body.stream };
-}
 
 sessionOperation(
   sessionActions,

@@ -1,0 +1,113 @@
+/** Reads a message from its request and gives it to the session (H1, C2, C3). */
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import type { Context } from 'hono';
+import { EngineError } from '../domain/errors.ts';
+import { isJsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { FetchedFile } from '../domain/ports.ts';
+import type { RunRecord } from '../domain/session.ts';
+import type { PassedTool } from '../engine/session/passed-tools.ts';
+import type { PendingContent } from '../engine/session/session-admission.ts';
+import { fetchContent } from '../policies/fetched-content.ts';
+import { admitMessage, decodeText } from '../policies/message-content.ts';
+import type { MessagePart, UnfetchedContent } from '../policies/message-content.ts';
+import { messageParts } from './content-parts.ts';
+import { idempotencyKey } from './headers.ts';
+import type { BodyPlace } from './large-bodies.ts';
+import { readMessage } from './message-body.ts';
+import { readHeader } from './openapi/describe.ts';
+import { messageQuery, readQuery } from './query.ts';
+import { messageBody, validate } from './schemas.ts';
+import { requireScope, SCOPES_HEADER } from './session-env.ts';
+import type { SessionAppOptions, SessionEnv } from './session-env.ts';
+
+/** Applies the rate limit to requests that start work, once the session's owner is known. */
+export async function admitted({ admit }: SessionAppOptions): Promise<void> {
+  const refusal = (await admit?.()) ?? null;
+  if (refusal !== null) throw refusal;
+}
+
+/** @throws EngineError `body_too_large` */
+export function checkMessage(content: string): void {
+  if (new TextEncoder().encode(content).length <= limits.messageBytes) return;
+  throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
+}
+
+export interface PostedMessage {
+  readonly run: RunRecord;
+  /** The last event before it. */
+  readonly after: number;
+  readonly stream: boolean;
+}
+
+/** @param place of its body among those that are being read */
+export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<PostedMessage> {
+  const { session } = c.env;
+  const { json: raw, data } = await readMessage(c.req.raw, place);
+  checkLengths(raw);
+  // A union hides what is wrong with a part, so the parts are validated first.
+  if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
+  const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
+  const written = given ?? message;
+  checkMessage(textOf(written));
+  if (tools.length > 0) requireScope(c, 'tools');
+  const key = readHeader(c, idempotencyKey);
+  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
+  await admitted(c.env);
+  const content =
+    typeof written === 'string'
+      ? { content: written }
+      : await admitMessage(
+          written,
+          (id) => session.read().artifact(id),
+          (mark) => data.get(mark) ?? decodeText(mark),
+        );
+  const after = session.lastSeq;
+  const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
+  const run =
+    'content' in content
+      ? await session.message({ ...content, ...request })
+      : await session.pendingMessage(request, pendingContent(c, content, tools, place), c.req.raw.signal);
+  return { run, after, stream: body.stream };
+}
+
+/** A list that is too long is refused before each of its items is validated. */
+function checkLengths(raw: unknown): void {
+  if (!isJsonObject(raw)) return;
+  for (const [name, most] of [
+    ['content', limits.messageParts],
+    ['tools', limits.clientTools],
+  ] as const) {
+    const list = raw[name];
+    if (!Array.isArray(list) || list.length <= most) continue;
+    const code = name === 'tools' ? 'invalid_client_tools' : 'invalid_request';
+    throw new EngineError(code, `"${name}" has ${list.length} entries (allowed: ${most})`);
+  }
+}
+
+/** @throws EngineError `not_configured` */
+function pendingContent(
+  c: Context<SessionEnv>,
+  content: UnfetchedContent,
+  tools: readonly PassedTool[],
+  place: BodyPlace,
+): PendingContent {
+  const { clock, fetchFile } = c.env;
+  if (fetchFile === undefined) throw new EngineError('not_configured', 'This system fetches no files');
+  // The operator's exceptions are for the tools of manifests and for servers, not for browsers.
+  const operatorHosts = c.req.header(SCOPES_HEADER) === undefined;
+  const fetch = (url: string, signal: AbortSignal): Promise<FetchedFile> => fetchFile(url, { signal, operatorHosts });
+  const received = (bytes: number): Promise<void> => place.received(bytes);
+  return {
+    sent: bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([content.parts, tools])))),
+    files: content.files,
+    fetch: (signal) => fetchContent(content, { fetch, clock, received }, signal),
+  };
+}
+
+/** The text of a message, without its files. */
+function textOf(written: string | readonly MessagePart[]): string {
+  if (typeof written === 'string') return written;
+  return written.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
+}
