@@ -225,13 +225,16 @@ class World {
   async #createAgain(): Promise<void> {
     if (!this.#isDeleted) return;
     this.#isDeleted = false;
+    const { time, history } = this.#stage;
+    // What is planned for later reaches the new session anyway, also if its creation takes long.
+    const { now } = time;
     await this.#clients.create();
-    const { time, history, incarnation } = this.#stage;
+    const { incarnation } = this.#stage;
     for (const [index, request] of history.requests.entries()) {
-      if (request.type === 'reader' && request.at <= time.now) this.#carryOut(index, request);
+      if (request.type === 'reader' && request.at <= now) this.#carryOut(index, request);
     }
     for (const [index, script] of history.messages.entries()) {
-      if (script.at > time.now) continue;
+      if (script.at > now) continue;
       time.after(index, () => {
         // It may have been deleted again.
         if (this.#stage.incarnation === incarnation) void this.#clients.again(index, script);
