@@ -22,6 +22,7 @@ for (const { history, seed: own, invariant, what, command, observed } of report.
 }
 console.log(
   `${report.histories} histories, ${report.kills} kills, ${report.runs} runs, ${report.recovered} of them recovered, ` +
-    `${report.outcomesUnknown} actions with an unknown outcome, ${report.findings.length} violations`,
+    `${report.outcomesUnknown} actions with an unknown outcome, ${report.results} results of clients, ` +
+    `${report.files} files, ${report.findings.length} violations`,
 );
 process.exit(report.findings.length === 0 ? 0 : 1);

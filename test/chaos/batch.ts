@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { violationsOf } from '../simulation/invariants/all.ts';
+import { factsOf } from '../simulation/invariants/invariant.ts';
 import type { Observation, Replacement } from '../simulation/observation.ts';
 import type { Kill } from './kills.ts';
 import { observe, shownBy } from './observe.ts';
@@ -37,6 +38,10 @@ export interface SessionReport {
   readonly runs: number;
   readonly recovered: number;
   readonly outcomesUnknown: number;
+  /** Calls whose client's result was accepted. */
+  readonly results: number;
+  /** Files that were downloaded at the end. */
+  readonly files: number;
   readonly violations: readonly { readonly invariant: string; readonly what: string }[];
   readonly observed: readonly string[];
 }
@@ -64,6 +69,7 @@ export async function runBatch(options: BatchOptions): Promise<BatchReport> {
   await system.kill('both');
   await system.start();
   const after = await Promise.all(kept.map(async ({ session }) => await shownBy(session)));
+  await Promise.all(kept.map(async ({ session }) => await session.postAgain(true)));
   const replaced = (session: PlayedSession): Replacement[] => {
     const at = kept.findIndex((other) => other.session === session);
     return at < 0 ? [] : [{ when: 'after a kill at rest', before: before[at], after: after[at] }];
@@ -114,7 +120,11 @@ async function killRepeatedly(
     done += 1;
     if (victim !== 'runner') for (const play of plays) play.noteAll({ type: 'host_ended', life: done, why: 'killed' });
     await system.start();
-    if (victim !== 'runner') for (const play of plays) play.noteAll({ type: 'host_started', life: done + 1 });
+    if (victim === 'runner') continue;
+    for (const play of plays) {
+      play.noteAll({ type: 'host_started', life: done + 1 });
+      for (const session of play.sessions) session.postAgainSoon();
+    }
   }
   return done;
 }
@@ -127,6 +137,9 @@ function reportOf(play: Play, seen: Observation): SessionReport {
     outcomesUnknown: seen.events.filter(
       (event) => event.type === 'action_failed' && event.data.error.code === 'outcome_unknown',
     ).length,
+    results: new Set(factsOf(seen, 'call_answered').flatMap(({ call, code }) => (code === 'accepted' ? [call] : [])))
+      .size,
+    files: factsOf(seen, 'files_stored').reduce((sum, { files }) => sum + files.length, 0),
     violations: violationsOf(seen),
     observed: observedLines(seen),
   };

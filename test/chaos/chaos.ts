@@ -40,6 +40,10 @@ export interface ChaosReport {
   readonly runs: number;
   readonly recovered: number;
   readonly outcomesUnknown: number;
+  /** Calls whose client's result was accepted. */
+  readonly results: number;
+  /** Files that were downloaded at the end. */
+  readonly files: number;
   readonly findings: readonly Finding[];
 }
 
@@ -59,8 +63,8 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     seed: seed + at,
     history: shortened(historyOf(seed + at)),
   }));
-  const agents = new Map(scripts.map(({ name, history }) => [name, history.agent]));
-  using copy = await stage(manifestsOf(agents, tools.host));
+  const byName = new Map(scripts.map(({ name, history }) => [name, history]));
+  using copy = await stage(manifestsOf(byName, tools.host));
   await using system = await RealSystem.open({
     stage: copy,
     toolHost: tools.host,
@@ -108,6 +112,8 @@ function summaryOf(
     runs: sum(({ runs }) => runs),
     recovered: sum(({ recovered }) => recovered),
     outcomesUnknown: sum(({ outcomesUnknown }) => outcomesUnknown),
+    results: sum(({ results }) => results),
+    files: sum(({ files }) => files),
     findings: sessions.flatMap(({ play, violations, observed }) =>
       violations.map((violation) => ({
         ...violation,
@@ -128,6 +134,8 @@ function total(reports: readonly ChaosReport[]): ChaosReport {
     runs: sum(({ runs }) => runs),
     recovered: sum(({ recovered }) => recovered),
     outcomesUnknown: sum(({ outcomesUnknown }) => outcomesUnknown),
+    results: sum(({ results }) => results),
+    files: sum(({ files }) => files),
     findings: reports.flatMap(({ findings }) => findings),
   };
 }

@@ -9,7 +9,7 @@ export interface Answer {
   /** The error's code, or `accepted`. */
   readonly code: string;
   readonly headers: Headers;
-  /** Null for an event stream, which is not read. */
+  /** Null for an event stream, whose events are ignored. */
   readonly body: unknown;
 }
 
@@ -20,6 +20,8 @@ const MOST_MS = 90_000;
 export interface Wanted extends RequestInit {
   /** Send it again until an answer arrives. Default: true. */
   readonly mayRepeat?: boolean;
+  /** Read an event stream to its end: to leave it would cut the body that is being sent. Default: false. */
+  readonly staysConnected?: boolean;
 }
 
 /**
@@ -35,12 +37,12 @@ export async function request(url: string, { mayRepeat = true, ...init }: Wanted
   }
 }
 
-async function once(url: string, init: RequestInit): Promise<Answer | typeof LOST> {
+async function once(url: string, { staysConnected = false, ...init }: Wanted): Promise<Answer | typeof LOST> {
   try {
     const response = await fetch(url, init);
     const { status, headers } = response;
     if (headers.get('content-type')?.startsWith('text/event-stream') === true) {
-      void response.body?.cancel().catch(() => undefined);
+      void (staysConnected ? response.text() : response.body?.cancel())?.catch(() => undefined);
       return { status, code: 'accepted', headers, body: null };
     }
     const body = bodyOf(await response.text());
@@ -51,6 +53,13 @@ async function once(url: string, init: RequestInit): Promise<Answer | typeof LOS
   } catch {
     return LOST;
   }
+}
+
+/** @returns the bytes; null without them */
+export async function download(url: string): Promise<Uint8Array | null> {
+  const response = await fetch(url);
+  const bytes = await response.arrayBuffer();
+  return response.ok ? new Uint8Array(bytes) : null;
 }
 
 /** JSON, or else the text. */

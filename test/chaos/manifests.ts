@@ -3,7 +3,8 @@
  * know a history by the name of its model, or by a header of its tools.
  */
 import { IDEMPOTENT_CONCURRENCY } from '../simulation/history.ts';
-import type { AgentSettings } from '../simulation/history.ts';
+import type { History } from '../simulation/history.ts';
+import { CLIENT_TOOL, CLIENT_TOOL_MS, clientToolOf } from './call-client.ts';
 
 const HELPER = '_helper';
 export const helperOf = (name: string): string => `${name}${HELPER}`;
@@ -42,6 +43,16 @@ parameters:
 `;
 }
 
+const CLIENT = `kind: Tool
+version: "1.0"
+name: ${CLIENT_TOOL}
+summary: Does what its history says.
+implementation: { type: client }
+effects: unsafe
+timeout: ${CLIENT_TOOL_MS}ms
+parameters: { type: object }
+`;
+
 function agentManifest(name: string, more: string): string {
   return `kind: Agent
 version: "1.0"
@@ -53,27 +64,31 @@ capabilities: [python]
 ${more}`;
 }
 
-function withSettings(name: string, settings: AgentSettings): string {
-  const { maxParallelActions, maxIterations, maxActions, modelCalls, seconds, failFast, supervised, feed } = settings;
+function withSettings(name: string, history: History): string {
+  const { maxParallelActions, maxIterations, maxActions, modelCalls, seconds, failFast, supervised, feed } =
+    history.agent;
   const mode = supervised ? 'supervised' : 'autonomous';
+  const clientTool = clientToolOf(history);
+  const tools = clientTool === 'declared' ? [...TOOLS, CLIENT_TOOL] : TOOLS;
   return agentManifest(
     name,
-    `import: { tools: [${TOOLS.join(', ')}], agents: [${helperOf(name)}] }
+    `import: { tools: [${tools.join(', ')}], agents: [${helperOf(name)}] }
 loop: { mode: ${mode}, max_iterations: ${maxIterations}, max_parallel_actions: ${maxParallelActions}, fail_fast: ${failFast} }
 budgets: { seconds: ${seconds}, model_calls: ${modelCalls}, actions: ${maxActions} }
-${feed ? FEED : ''}`,
+${clientTool === 'passed' ? 'client_tools: allow\n' : ''}${feed ? FEED : ''}`,
   );
 }
 
-/** Texts by path. @param agents the settings of each history's agent */
+/** Texts by path. @param histories by name */
 export function manifestsOf(
-  agents: ReadonlyMap<string, AgentSettings>,
+  histories: ReadonlyMap<string, History>,
   toolHost: string,
 ): Readonly<Record<string, string>> {
   return Object.fromEntries([
     ...TOOLS.map((name) => [`tools/${name}.yaml`, toolManifest(name, toolHost)]),
-    ...[...agents].flatMap(([name, settings]) => [
-      [`agents/${name}.yaml`, withSettings(name, settings)],
+    [`tools/${CLIENT_TOOL}.yaml`, CLIENT],
+    ...[...histories].flatMap(([name, history]) => [
+      [`agents/${name}.yaml`, withSettings(name, history)],
       [`agents/${helperOf(name)}.yaml`, agentManifest(helperOf(name), 'import: { tools: [unsafe] }\n')],
     ]),
   ]) as Record<string, string>;

@@ -8,7 +8,7 @@ import type { AttemptEnd, GenerationScript } from '../simulation/history.ts';
 import { textOf } from '../simulation/script.ts';
 import { marksIn } from '../simulation/seeded.ts';
 import type { Forms } from '../simulation/script.ts';
-import { LAST, markedIn } from '../simulation/world/model.ts';
+import { clientResultsIn, LAST, markedIn } from '../simulation/world/model.ts';
 import { bodyOf, closed, serve } from './loopback.ts';
 import type { LoopbackServer } from './loopback.ts';
 import { historyOfAgent, SILENT_MODEL_MS } from './manifests.ts';
@@ -34,14 +34,26 @@ export async function serveModel(
     if (name !== model) return await answerChild(play, told, response);
     const message = markedIn(told) ?? 0;
     const call = play.callOf(message);
+    const results = clientResultsIn(textsOf(messages as readonly ToldMessage[]));
     // Posted text has a session of its own, without the history.
     const isChat = play.history.messages[message]?.type === 'message';
-    play.note(message, { type: 'model_called', message, call, ...(isChat ? { marks: marksIn(told) } : {}) });
+    play.note(message, { type: 'model_called', message, call, ...(isChat ? { marks: marksIn(told) } : {}), results });
     const script = play.history.messages[message]?.generations[call] ?? LAST;
     await write(script, textOf(message, call, script, formsOf(play)), response, (finish) =>
       play.note(message, { type: 'generation_delivered', message, call, finish }),
     );
   });
+}
+
+interface ToldMessage {
+  /** Parts, if files are attached. */
+  readonly content: string | readonly { readonly text?: string }[] | null;
+}
+
+function textsOf(messages: readonly ToldMessage[]): string {
+  return messages
+    .flatMap(({ content }) => (typeof content === 'string' ? [content] : (content ?? []).map(({ text = '' }) => text)))
+    .join('\n');
 }
 
 /** @param delivered called when everything was sent */

@@ -12,6 +12,7 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import type { Fact, Observation, Replacement, RunEnd } from '../simulation/observation.ts';
 import { markedIn } from '../simulation/world/model.ts';
 import { LOST, request } from './client.ts';
+import { downloadFiles } from './message-files.ts';
 import type { Play } from './play.ts';
 import type { PlayedSession } from './played-session.ts';
 
@@ -22,6 +23,8 @@ interface Exported {
   readonly events: readonly SessionEvent[];
   readonly runs: readonly RunEnd[];
   readonly messageOf: ReadonlyMap<number, number>;
+  /** Hashes of files in the inputs of runs. */
+  readonly references: readonly string[];
 }
 
 /** @param stuck why it has not ended; null if it has */
@@ -31,7 +34,13 @@ export async function observe(
   replacements: readonly Replacement[],
   stuck: string | null,
 ): Promise<Observation> {
-  const { events, runs, messageOf } = await journalOf(session);
+  const { events, runs, messageOf, references } = await journalOf(session);
+  if (!session.isDeleted) {
+    session.note({
+      type: 'files_stored',
+      ...(await downloadFiles(session.url, [...references, ...session.sentFiles])),
+    });
+  }
   return {
     history: play.history,
     earlier: [],
@@ -64,7 +73,7 @@ async function journalOf(session: PlayedSession): Promise<Exported> {
   if (session.isDeleted) {
     const frames = session.readers[0]?.frames ?? [];
     const events = frames.flatMap(({ event }) => (event.seq === null ? [] : [event]));
-    return { events, runs: [], messageOf: new Map() };
+    return { events, runs: [], messageOf: new Map(), references: [] };
   }
   const answer = await request(`${session.url}/export`);
   if (answer === LOST || answer.status !== 200) throw new Error(`no export: ${JSON.stringify(answer)}`);
@@ -75,6 +84,9 @@ async function journalOf(session: PlayedSession): Promise<Exported> {
   return {
     events: lines.filter((line) => typeof line['seq'] === 'number') as unknown as SessionEvent[],
     runs: runs.map((run) => ({ run: numberOf(run), status: run.status, isOpen: OPEN.has(run.status) })),
+    references: runs.flatMap(({ input }) =>
+      Array.from(JSON.stringify(input).matchAll(/"sha256":"([0-9a-f]{64})"/g), ([, hash = '']) => hash),
+    ),
     messageOf: new Map(runs.map((run) => [numberOf(run), session.text ?? markedIn(JSON.stringify(run.input)) ?? -1])),
   };
 }

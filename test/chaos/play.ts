@@ -9,9 +9,13 @@ import type { AttemptScript, History, MessageScript } from '../simulation/histor
 import type { Fact } from '../simulation/observation.ts';
 import { placeOf, scriptOf, textOf } from '../simulation/script.ts';
 import { markOf } from '../simulation/world/model.ts';
+import type { FactWithoutTime } from '../simulation/world/stage.ts';
+import { clientToolOf, PASSED_TOOL } from './call-client.ts';
 import { LOST, request } from './client.ts';
+import type { Wanted } from './client.ts';
+import { contentOf, hashesOf } from './message-files.ts';
 import { PlayedSession } from './played-session.ts';
-import type { FactWithoutTime, Surroundings } from './played-session.ts';
+import type { Surroundings } from './played-session.ts';
 
 const AT_ONCE: AttemptScript = { ms: 0, end: 'ok' };
 
@@ -21,6 +25,7 @@ export class Play {
   readonly history: History;
   readonly sessions: readonly PlayedSession[];
   readonly #around: Surroundings;
+  readonly #toolsPassed: boolean;
   readonly #counts = new Map<string, number>();
 
   constructor(name: string, seed: number, history: History, around: Surroundings) {
@@ -28,6 +33,7 @@ export class Play {
     this.seed = seed;
     this.history = history;
     this.#around = around;
+    this.#toolsPassed = clientToolOf(history) === 'passed';
     const texts = history.messages.flatMap(({ type }, at) => (type === 'text' ? [at] : []));
     const hasChat = texts.length < history.messages.length;
     const open = (text: number | null): PlayedSession => new PlayedSession(text, history, around);
@@ -111,14 +117,16 @@ export class Play {
 
   async #message(index: number, script: MessageScript): Promise<void> {
     const session = this.#sessionOf(index);
+    const content = contentOf(index, script);
+    const tools = this.#toolsPassed ? { tools: [PASSED_TOOL] } : {};
     for (let time = 0; time < (script.repeats ? 2 : 1); time += 1) {
       const answer = await request(`${session.url}/message?if_busy=${script.ifBusy}`, {
         method: 'POST',
         headers: { 'idempotency-key': `key-${index}` },
-        body: JSON.stringify({ content: `${markOf(index)} please` }),
+        body: JSON.stringify({ content, ...tools }),
       });
       if (answer === LOST) return;
-      session.answered(index, answer);
+      session.answered(index, answer, hashesOf(content));
     }
   }
 
@@ -131,10 +139,11 @@ export class Play {
     const answer = await request(`${this.#around.url}/execute/streaming_protocol?agent=${this.name}`, {
       method: 'POST',
       mayRepeat: false,
+      staysConnected: true,
       headers: { 'content-type': 'text/plain' },
       body: upload(text, generation.pieceChars, generation.gapMs),
       duplex: 'half',
-    } as RequestInit);
+    } as Wanted);
     if (answer === LOST) return;
     const id = answer.headers.get('x-session-id');
     if (id !== null) session.open(`${this.#around.url}/agent/session/${id}`);

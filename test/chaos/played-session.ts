@@ -5,6 +5,8 @@ import { seededOf } from '../simulation/seeded.ts';
 import type { DecisionScript, History, Request } from '../simulation/history.ts';
 import type { Fact } from '../simulation/observation.ts';
 import type { Forms } from '../simulation/script.ts';
+import type { FactWithoutTime } from '../simulation/world/stage.ts';
+import { CallClient } from './call-client.ts';
 import { LOST, request } from './client.ts';
 import type { Answer } from './client.ts';
 import { PATIENT, SseReader } from './reader.ts';
@@ -18,8 +20,6 @@ export interface Surroundings {
   readonly onEvent: () => void;
   readonly forms: Forms;
 }
-
-export type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
 
 const APPROVE: DecisionScript = { afterMs: 50, approved: true, times: 1 };
 const ENDS: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
@@ -36,11 +36,14 @@ export class PlayedSession {
   readonly text: number | null;
   readonly facts: Fact[] = [];
   readonly readers: SseReader[] = [];
+  /** Hashes of the files of messages that were accepted. */
+  readonly sentFiles = new Set<string>();
   isDeleted = false;
   #url: string | null = null;
   readonly #opened = Promise.withResolvers<void>();
   readonly #history: History;
   readonly #around: Surroundings;
+  readonly #calls: CallClient;
   readonly #work = new Set<Promise<void>>();
   #approvals = 0;
 
@@ -48,6 +51,12 @@ export class PlayedSession {
     this.text = text;
     this.#history = history;
     this.#around = around;
+    this.#calls = new CallClient({
+      history,
+      url: () => this.url,
+      isDeleted: () => this.isDeleted,
+      note: (fact) => this.note(fact),
+    });
   }
 
   /** Whether it exists, as far as its client knows. */
@@ -80,7 +89,9 @@ export class PlayedSession {
     this.#opened.resolve();
   }
 
-  answered(message: number, { code, headers }: Answer): void {
+  /** @param files hashes of the files that were sent */
+  answered(message: number, { code, headers }: Answer, files: readonly string[] = []): void {
+    if (code === 'accepted') for (const hash of files) this.sentFiles.add(hash);
     const run = /_(\d+)$/.exec(headers.get('x-run-id') ?? '')?.[1];
     this.note({ type: 'message_answered', message, run: run === undefined ? null : Number(run), code });
   }
@@ -105,8 +116,14 @@ export class PlayedSession {
     if (open.length > 0) return open.map(({ run_id: id, status }) => `${id} is ${status}`).join(', ');
     const answer = await request(this.url);
     if (answer === LOST) return 'the session does not answer';
-    const { status } = (answer.body ?? {}) as { readonly status?: string };
-    return status === 'running' ? 'an action of an ended run is running' : null;
+    const { status, last_seq: last = 0 } = (answer.body ?? {}) as {
+      readonly status?: string;
+      readonly last_seq?: number;
+    };
+    if (status === 'running') return 'an action of an ended run is running';
+    // It sees the calls, also those of ended runs.
+    if ((this.readers[0]?.cursor ?? last) < last) return 'the first reader has not read all events';
+    return this.#calls.open === null ? null : `${this.#calls.open} is open`;
   }
 
   /** Runs that have not ended. */
@@ -114,6 +131,16 @@ export class PlayedSession {
     const answer = await request(`${this.url}/runs?limit=100`);
     if (answer === LOST || answer.status !== 200) return [];
     return (answer.body as { readonly runs: ListedRun[] }).runs.filter(({ status }) => !ENDS.has(status));
+  }
+
+  /** After a kill, the client does not know whether its results are kept. @param others also posts other results */
+  async postAgain(others: boolean): Promise<void> {
+    if (!this.isDeleted) await this.#calls.postAgain(others);
+  }
+
+  /** The same, while the history continues. */
+  postAgainSoon(): void {
+    this.#track(this.postAgain(false));
   }
 
   /** Ends the readers and waits for what is under way. */
@@ -136,6 +163,8 @@ export class PlayedSession {
     if (event.seq === null) return;
     this.note({ type: 'published', event, isDurable: true });
     this.#around.onEvent();
+    if (event.type === 'client_tool_called') this.#track(this.#calls.execute(event));
+    if (event.type === 'client_tool_settled') this.#calls.settled(event);
     if (event.type === 'approval_requested') this.#track(this.#approve(event.data.approval_id));
   }
 

@@ -32,6 +32,11 @@ export class SseReader implements ReaderLog {
     this.#onEvent = onEvent;
   }
 
+  /** The last journaled event that it got. */
+  get cursor(): number {
+    return this.#cursor;
+  }
+
   leave(): void {
     this.#leave.abort();
   }

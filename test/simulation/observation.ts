@@ -46,13 +46,13 @@ export type Fact = { readonly at: number } & (
       readonly code: string;
       readonly isRecorded?: boolean;
     }
-  /** A client posted a result. `isRecorded`: on disk. */
+  /** A client posted a result. `isRecorded`: it was on disk; absent if that is unknown. */
   | {
       readonly type: 'call_answered';
       readonly call: string;
       readonly result: string;
       readonly code: string;
-      readonly isRecorded: boolean;
+      readonly isRecorded?: boolean;
     }
   /** A client posted a result for a call that does not exist, or that it has not seen. */
   | { readonly type: 'wrong_call'; readonly call: string; readonly code: string }

@@ -9,7 +9,7 @@ const POSSIBLE: ReadonlySet<string> = new Set(['accepted', 'call_settled', 'run_
 export const settledOnce: Invariant = {
   name: 'settled once',
   holds:
-    'A call of a client is settled once, before its action ends; a result that was accepted is on disk, and is that of the action.',
+    'A call of a client is settled once, before its action ends; a result that was accepted is on disk, is that of the action, and is accepted again.',
   *check(seen) {
     const open = new Map<string, string>();
     const settled = new Set<string>();
@@ -45,8 +45,12 @@ export const settledOnce: Invariant = {
     for (const [call, facts] of accepted) {
       const results = new Set(facts.map(({ result }) => result));
       if (results.size > 1) yield `${results.size} results of ${call} were accepted`;
+      for (const { code, result } of answers.filter((answer) => answer.call === call && results.has(answer.result))) {
+        if (code === 'call_settled')
+          yield `the result ${result} of ${call} was accepted, and posted again it was refused`;
+      }
       // The storage of a deleted session is empty.
-      if (!seen.isDeleted && facts.some(({ isRecorded }) => !isRecorded)) {
+      if (!seen.isDeleted && facts.some(({ isRecorded }) => isRecorded === false)) {
         yield `a result of ${call} was accepted before it was on disk`;
       }
       const end = ends.get(actions.get(call) ?? '');

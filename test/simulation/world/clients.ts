@@ -3,7 +3,8 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import type { DecisionScript, MessageScript } from '../history.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { CallResult } from '../../../src/engine/session/session-calls.ts';
-import { scriptOf, textOf } from '../script.ts';
+import { mistaken, postsOf } from '../call-posts.ts';
+import { textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import type { Fact } from '../observation.ts';
 import { DiskFailure, HostGone } from './life.ts';
@@ -18,6 +19,8 @@ import type { Stage } from './stage.ts';
 const REPEAT_MS = 25;
 /** A client that gets no answer this often gives up. */
 const MOST_REPEATS = 20;
+/** A client whose answers are lost posts its result again. */
+const AGAIN_MS = [0, 0, 20, 60_000];
 const APPROVE: DecisionScript = { afterMs: 50, approved: true, times: 1 };
 
 /** The host was lost during the request. */
@@ -171,34 +174,12 @@ export class Clients {
     if (this.#seen.has(call)) return;
     this.#seen.add(call);
     const { incarnation } = this.#stage;
-    const { ms, end } = scriptOf(this.#stage.history.messages, token)?.attempts[0] ?? { ms: 0, end: 'ok' };
-    const output: CallResult = { output: { token, value: `value of ${token}` } };
-    const error: CallResult = { error: { message: `the client ${end}` } };
-    const post = (afterMs: number, result: CallResult): void =>
-      void this.#stage.time.after(afterMs, () => void this.#settle(call, result, incarnation));
-    switch (end) {
-      case 'silent':
-        return;
-      case 'ok':
-        return post(ms, output);
-      case 'unreached':
-        return post(ms + limits.clientToolMs + 10, output);
-      case 'lost':
-        for (const laterMs of [0, 0, 20, 60_000]) post(ms + laterMs, output);
-        return;
-      case 'deaf':
-        post(ms, output);
-        post(ms, { output: 'another one' });
-        return post(ms + 50, error);
-      case 'refuses':
-        // The number of the action is at the end.
-        void this.#stage.time.after(
-          ms,
-          () => void this.#settleWrong(`${call.slice(0, -1)}${call.endsWith('A') ? 'Q' : 'A'}`, output),
-        );
-        return post(ms, error);
-      default:
-        return post(ms, error);
+    const posts = postsOf(this.#stage.history.messages, token, { expiryMs: limits.clientToolMs, againMs: AGAIN_MS });
+    for (const { afterMs, result, isMistaken } of posts) {
+      this.#stage.time.after(
+        afterMs,
+        () => void (isMistaken ? this.#settleWrong(mistaken(call), result) : this.#settle(call, result, incarnation)),
+      );
     }
   }
 

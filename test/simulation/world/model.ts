@@ -3,7 +3,7 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
 import type { GenerationScript } from '../history.ts';
-import type { Fact, ShownMarker } from '../observation.ts';
+import type { Fact, ShownMarker, ShownResult } from '../observation.ts';
 import { textOf } from '../script.ts';
 import { marksIn } from '../seeded.ts';
 import { bytesOf, hashOf } from './files.ts';
@@ -32,6 +32,15 @@ const MARKER = /\[(image|file) "([^"]*)", ([\w/]+), (\d+) bytes(?:, artifact (\w
 const CLIENT_RESULT = /<action_result id="(\w+)" name="client" status="(\w+)"[^>]*>\n([^<]*)\n<\/action_result>/g;
 const FILE_TEXT = /<attached_file name="([^"]*)" type="text\/plain">\n([^<]*)\n<\/attached_file>/g;
 
+/** The results of clients in a request. */
+export function clientResultsIn(text: string): ShownResult[] {
+  return Array.from(text.matchAll(CLIENT_RESULT), ([, token = '', status = '', result = '']) => ({
+    token,
+    status,
+    text: result,
+  }));
+}
+
 export class ScriptedModel {
   readonly #stage: Stage;
   /** Calls so far, by session and message. */
@@ -56,11 +65,7 @@ export class ScriptedModel {
     this.#calls.set(key, call + 1);
     const shown = messages.map(({ content }) => content).join('\n');
     const marks = marksIn(shown);
-    const results = Array.from(shown.matchAll(CLIENT_RESULT), ([, token = '', status = '', text = '']) => ({
-      token,
-      status,
-      text,
-    }));
+    const results = clientResultsIn(shown);
     const note = (fact: FactWithoutTime): void => this.#stage.note(fact, incarnation);
     note({ type: 'model_called', message, call, marks, results });
     const files = await this.#filesOf(messages);
