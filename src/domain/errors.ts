@@ -124,3 +124,8 @@ export class EngineError extends Error {
 export function messageOf(fault: unknown): string {
   return fault instanceof Error ? fault.message : String(fault);
 }
+
+/** The same for a session that never existed, was deleted, or belongs to others: an answer does not say which (T5). */
+export function unknownSession(): EngineError {
+  return new EngineError('unknown_session', 'This session does not exist');
+}

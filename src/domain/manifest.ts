@@ -55,7 +55,7 @@ export interface ScriptLaunch {
 }
 
 export type ToolImplementation =
-  /** The caller executes it (C3). `passed`: it came with a message, and is no part of the agent. */
+  /** The caller executes it (C3). `passed`: a message brought it; the agent does not have it. */
   | { readonly type: 'client'; readonly passed?: true }
   | { readonly type: 'builtin'; readonly entrypoint: BuiltinName }
   | ({

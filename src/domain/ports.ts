@@ -61,9 +61,9 @@ export interface BlobStore {
 export interface ObjectStore {
   /** @param sha256 of the bytes: others are refused */
   put(key: string, bytes: Uint8Array, sha256: string): Promise<void>;
-  /** Null if there is no such object. */
+  /** Null if the object does not exist. */
   get(key: string): Promise<Uint8Array | null>;
-  /** Does nothing if there is no such object. */
+  /** Also succeeds if the object does not exist. */
   delete(key: string): Promise<void>;
   /** Deletes up to `limits.objectsPerDeletion` objects whose keys begin with the prefix. @returns whether none remains */
   deleteSome(prefix: string): Promise<boolean>;

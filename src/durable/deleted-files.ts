@@ -42,7 +42,7 @@ export class DeletedFiles {
     return this.#entries.size === 0;
   }
 
-  /** When `collect` has something to do, epoch milliseconds; null if there are no entries. */
+  /** When `collect` has something to do, epoch milliseconds; null without entries. */
   get dueAt(): number | null {
     return this.isEmpty ? null : Math.min(...Array.from(this.#entries.values(), ({ dueAt }) => dueAt));
   }

@@ -1,5 +1,5 @@
 /** Whether a caller may call an operation, by the table of operations alone (T1, T2, T3). */
-import { EngineError } from '../domain/errors.ts';
+import { EngineError, unknownSession } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Principal } from './auth.ts';
 import { findOperation, OPERATIONS, SESSION_PATH } from './operations.ts';
@@ -40,7 +40,7 @@ export function allow({ role, token }: Caller, { method, path }: Asked, debugPro
     if (!path.startsWith('/agent/session/')) {
       throw new EngineError('forbidden', 'A session token is valid for its session only');
     }
-    if (id !== token.sessionId) throw new EngineError('unknown_session', 'There is no session with this id');
+    if (id !== token.sessionId) throw unknownSession();
   } else requireSurface(token, 'http');
   const scopes = name?.includes(` ${SESSION_PATH}`) === true || token.type === 'user' ? (operation?.scopes ?? []) : [];
   if (scopes.some((scope) => token.scopes.includes(scope))) return;

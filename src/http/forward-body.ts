@@ -1,4 +1,5 @@
 /** Forwards the body of a request to a session's object, without decoding it and without holding a large one. */
+import { joinedBytes } from '../domain/bytes.ts';
 import { limits } from '../domain/limits.ts';
 import { bodyCut, bodyTooLarge } from './body.ts';
 
@@ -56,13 +57,7 @@ class BodySource {
   async first(bytes: number): Promise<Uint8Array<ArrayBuffer>> {
     const chunks: Uint8Array[] = [];
     while (!this.hasEnded && this.#bytes <= bytes) chunks.push(await this.#next());
-    const all = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const chunk of chunks) {
-      all.set(chunk, at);
-      at += chunk.length;
-    }
-    return all;
+    return joinedBytes(chunks);
   }
 
   /** Sends the rest until the object has answered; then it is only read. Never throws: the object's answer counts. */

@@ -3,7 +3,7 @@
  *
  * Owns which headers of a request an object sees. Does not own the behaviour of a session.
  */
-import { EngineError } from '../domain/errors.ts';
+import { EngineError, unknownSession } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent } from '../domain/manifest.ts';
@@ -83,7 +83,7 @@ export class Gateway {
   /** @returns the id. @throws EngineError `unknown_session` for an id that no session can have */
   async requireId(id: string): Promise<string> {
     if (/^ses_[0-9a-f]{32}$/.test(id) && (await this.#ports.mayBeSession(id))) return id;
-    throw new EngineError('unknown_session', 'There is no session with this id');
+    throw unknownSession();
   }
 
   /** The session of an execution, by either id. @throws EngineError `unknown_execution` */

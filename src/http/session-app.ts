@@ -3,7 +3,7 @@
  * unchanged, so that bodies and responses are streamed (H1, H2).
  */
 import { Hono } from 'hono';
-import { EngineError } from '../domain/errors.ts';
+import { EngineError, unknownSession } from '../domain/errors.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Session } from '../engine/session/session.ts';
@@ -39,7 +39,7 @@ sessionRoutes.use(async (c, next) => {
     const principal = c.req.header(PRINCIPAL_HEADER) ?? null;
     const grant = grantOf(c);
     if (session.record.owner !== principal || !isFor(session.record, grant)) {
-      throw new EngineError('unknown_session', 'There is no session with this id');
+      throw unknownSession();
     }
     const { agent } = session.record;
     if (grant.agents !== null && !grant.agents.includes(agent)) {

@@ -9,6 +9,7 @@
  *  2. The row of an object exists before the object, and as long as it: `pending` until a message has it, `collecting`
  *     while it is deleted because no message came. Then the bytes may be stored in rows, with a second row of the file.
  */
+import { joinedBytes } from '../domain/bytes.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
 import type { JournalDatabase } from './journal-database.ts';
@@ -84,13 +85,7 @@ export class Blobs {
     // The platform returns an ArrayBuffer, and node:sqlite an array.
     const pieces = rows.map(({ bytes }) => new Uint8Array(bytes as Uint8Array));
     if (pieces.length === 0) return null;
-    const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      all.set(piece, at);
-      at += piece.length;
-    }
-    return all;
+    return joinedBytes(pieces);
   }
 
   // --- objects ---

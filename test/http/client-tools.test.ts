@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { checkedSession } from '../support/response-check.ts';
+import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
@@ -18,12 +17,7 @@ interface Api {
 async function api(): Promise<Api> {
   const kit = await sessionKit({ script: [PICK, '<response final="true">$c</response>'] });
   kit.sql.onSync = settle;
-  const fetch = checkedSession({
-    session: kit.session,
-    clock: new FakeClock(),
-    destroy: async () => undefined,
-    log: () => undefined,
-  });
+  const fetch = checkedKit(kit);
   const post: Api['post'] = async (path, body, scopes) =>
     await fetch(
       new Request(`http://session${path}`, {

@@ -7,8 +7,7 @@ import * as declarations from '../../src/http/headers.ts';
 import { accepts, onlyDeclared, operation, readHeader } from '../../src/http/openapi/describe.ts';
 import { problemResponse } from '../../src/http/problem.ts';
 import { runResult } from '../../src/http/responses/runs.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { checkedFetch, checkedSession } from '../support/response-check.ts';
+import { checkedFetch, checkedKit } from '../support/response-check.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
 
@@ -110,12 +109,7 @@ describe('[H4] sending a response', () => {
 
   test('runs, streams, artifacts and problems have the declared headers and no other', async () => {
     const kit = await sessionKit();
-    const fetch = checkedSession({
-      session: kit.session,
-      clock: new FakeClock(),
-      destroy: async () => undefined,
-      log: () => undefined,
-    });
+    const fetch = checkedKit(kit);
     const ask = async (path: string, init: RequestInit = {}): Promise<Response> => {
       const response = await fetch(new Request(`http://session${path}`, init));
       await response.body?.cancel();

@@ -1,7 +1,6 @@
 /** A session for hostile input, and what must hold after a refusal. */
 import { expect } from 'vitest';
-import { FakeClock } from '../support/fake-clock.ts';
-import { checkedSession } from '../support/response-check.ts';
+import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { Script, SessionKit } from '../support/session-kit.ts';
 
@@ -17,12 +16,7 @@ export interface Api {
 export async function api(script: Script = [ANSWER, ANSWER]): Promise<Api> {
   const kit = await sessionKit({ script });
   kit.sql.onSync = settle;
-  const fetch = checkedSession({
-    session: kit.session,
-    clock: new FakeClock(),
-    destroy: async () => undefined,
-    log: () => undefined,
-  });
+  const fetch = checkedKit(kit);
   return {
     kit,
     post: async (path, body) => {

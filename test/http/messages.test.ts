@@ -7,7 +7,7 @@ import { EXPIRY_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
-import { checkedSession } from '../support/response-check.ts';
+import { checkedKit } from '../support/response-check.ts';
 
 interface Talk {
   readonly kit: SessionKit;
@@ -28,12 +28,7 @@ async function talk(): Promise<Talk> {
     },
   });
   kit.sql.onSync = settle;
-  const fetch = checkedSession({
-    session: kit.session,
-    clock: new FakeClock(),
-    destroy: async () => undefined,
-    log: () => undefined,
-  });
+  const fetch = checkedKit(kit);
   return {
     kit,
     speak: () => mute.resolve(),

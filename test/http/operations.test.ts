@@ -35,7 +35,7 @@ const GONE_SESSION = {
   exists: false,
   recover: async () => undefined,
   get record(): SessionRecord {
-    throw new EngineError('unknown_session', 'There is no session with this id');
+    throw new EngineError('unknown_session', 'This session does not exist');
   },
 };
 

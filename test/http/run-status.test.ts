@@ -6,8 +6,7 @@ import { EngineError, ERROR_TABLE, runErrorStatus } from '../../src/domain/error
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import type { ModelDelta } from '../../src/domain/ports.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { checkedSession } from '../support/response-check.ts';
+import { checkedKit } from '../support/response-check.ts';
 import { failedStream, sessionKit } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
@@ -19,12 +18,7 @@ interface Client {
 
 async function client(options: KitOptions): Promise<Client> {
   const kit = await sessionKit(options);
-  const fetch = checkedSession({
-    session: kit.session,
-    clock: new FakeClock(),
-    destroy: async () => undefined,
-    log: () => undefined,
-  });
+  const fetch = checkedKit(kit);
   return {
     kit,
     post: async (path, body) =>

@@ -8,7 +8,7 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { checkedFetch, checkedSession } from '../support/response-check.ts';
+import { checkedFetch, checkedSession, checkedKit } from '../support/response-check.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
@@ -313,12 +313,7 @@ describe('[C1] GET /history', () => {
 test('[C1] the number of messages counts it', async () => {
   const kit = await sessionKit({ history: [{ role: 'user', content: 'a' }], script: ['yes'] });
   await say(kit, 'b');
-  const fetch = checkedSession({
-    session: kit.session,
-    clock: new FakeClock(),
-    destroy: async () => undefined,
-    log: () => undefined,
-  });
+  const fetch = checkedKit(kit);
   const document = (await (await fetch(new Request('http://session/'))).json()) as Record<string, unknown>;
   expect(document).toMatchObject({ message_count: 3, runs: 1 });
 });

@@ -5,7 +5,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import { PRINCIPAL_HEADER } from '../../src/http/session-env.ts';
 import { SCHEMA_VERSION } from '../../src/journal/schema.ts';
-import { call, events, newSession, post } from './client.ts';
+import { chatRecord, call, events, newSession, post } from './client.ts';
 import { here, SESSIONS } from './bindings.ts';
 
 const alarmOf = (session: string): Promise<number | null> =>
@@ -60,15 +60,7 @@ test('[J9] a session written by newer code answers 503, stays unchanged, and kee
 test('[H5] sessions of a removed API key do no work, but still expire', async () => {
   const session = await newSessionId(here);
   const stub = SESSIONS.getByName(session);
-  const record = {
-    session_id: session,
-    agent: 'assistant',
-    user_id: null,
-    owner: 'gone',
-    kind: 'chat',
-    metadata: {},
-    created_at: Date.now(),
-  } as const;
+  const record = { ...chatRecord(session), owner: 'gone' };
   await stub.create(record, {});
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
     stub.fetch(new Request(`http://session${path}`, { ...init, headers: { [PRINCIPAL_HEADER]: 'gone' } }));

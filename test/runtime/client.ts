@@ -2,6 +2,7 @@
 import { exports } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { SessionRecord } from '../../src/domain/session.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const HOST = 'http://127.0.0.1:8787';
@@ -30,6 +31,12 @@ export async function newSession(agent = 'assistant', body: Record<string, unkno
   const response = await post(`/agent/${agent}/session`, body);
   const { session_id: id } = await response.json<{ session_id: string }>();
   return id;
+}
+
+/** The record of a conversation with the assistant, for a session that a test creates in its object. */
+export function chatRecord(id: string): SessionRecord {
+  const names = { session_id: id, agent: 'assistant', user_id: null, owner: null } as const;
+  return { ...names, kind: 'chat', metadata: {}, created_at: Date.now() };
 }
 
 /** All events of a streaming answer; stops early when `until` returns true. */

@@ -7,7 +7,7 @@ import { objectStoreOf } from '../../src/durable/object-store.ts';
 import { platformClock } from '../../src/durable/platform.ts';
 import { sessionIdOf } from '../../src/durable/session-ids.ts';
 import { FILES, here, SESSIONS } from './bindings.ts';
-import { call, newSession, post } from './client.ts';
+import { chatRecord, call, newSession, post } from './client.ts';
 import { storedKey } from './stored-key.ts';
 
 /** All buckets of the isolate, also those of objects. */
@@ -233,21 +233,14 @@ describe('C2: deletion of a session with objects', () => {
 
   test('a session that is made again under the same id neither sees nor loses objects', async () => {
     const id = await sessionIdOf(here, 'a session with files');
-    const record = {
-      session_id: id,
-      agent: 'assistant',
-      user_id: null,
-      owner: null,
-      kind: 'chat',
-      metadata: {},
-    } as const;
-    await SESSIONS.getByName(id).create({ ...record, created_at: Date.now() }, {});
+    const record = chatRecord(id);
+    await SESSIONS.getByName(id).create(record, {});
     await sent(id, bytesOf(12));
     const sha256 = await hashOf(bytesOf(12));
     vi.spyOn(R2, 'list').mockRejectedValue(new Error('away'));
     await call(`/agent/session/${id}`, { method: 'DELETE' });
     vi.restoreAllMocks();
-    await SESSIONS.getByName(id).create({ ...record, created_at: Date.now() }, {});
+    await SESSIONS.getByName(id).create(record, {});
     expect((await call(`/agent/session/${id}/content/${sha256}`)).status).toBe(404);
     await sent(id, bytesOf(12));
     const [first, second] = (await keysOf(id)).toSorted();

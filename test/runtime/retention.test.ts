@@ -1,7 +1,7 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { call, execute, newSession, post } from './client.ts';
+import { chatRecord, call, execute, newSession, post } from './client.ts';
 import type { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { SESSIONS } from './bindings.ts';
 
@@ -48,17 +48,10 @@ test('[H1] a session without any message expires too', async () => {
 
 test('[H1] a session whose initial state is too large is not created', async () => {
   const id = `ses_${'d'.repeat(32)}`;
-  const record = {
-    session_id: id,
-    agent: 'assistant',
-    user_id: null,
-    owner: null,
-    kind: 'chat',
-    metadata: {},
-  } as const;
+  const record = chatRecord(id);
   const state = { small: 1, large: 'x'.repeat(limits.variableBytes) };
   const refused = runInDurableObject(SESSIONS.getByName(id), async (object) => {
-    await object.create({ ...record, created_at: Date.now() }, state);
+    await object.create(record, state);
   });
   await expect(refused).rejects.toThrow('"large"');
   // Directly, because the Worker knows that no session has this id.

@@ -5,7 +5,7 @@ import { base64Of } from '../../src/domain/base64.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { SESSIONS } from './bindings.ts';
-import { call, newSession, post } from './client.ts';
+import { chatRecord, call, newSession, post } from './client.ts';
 
 const TURNS = 1_000;
 const history = Array.from({ length: TURNS }, (_, at): SeededMessage[] => [
@@ -76,15 +76,7 @@ test('[C1] [C2] files of a history go to the object with it: shown, durable, del
 
 test('[C1] an object that fails while it writes the history has no session, no alarm and no history', async () => {
   const id = `ses_${'e'.repeat(32)}`;
-  const record = {
-    session_id: id,
-    agent: 'assistant',
-    user_id: null,
-    owner: null,
-    kind: 'chat',
-    metadata: {},
-    created_at: Date.now(),
-  } as const;
+  const record = chatRecord(id);
   // An abort breaks the stubs that exist.
   const stub = (): ReturnType<typeof SESSIONS.getByName> => SESSIONS.getByName(id);
   // Directly, because the Worker knows that no session has this id.

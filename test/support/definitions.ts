@@ -6,25 +6,17 @@ import type {
   ToolDefinition,
   ToolImplementation,
 } from '../../src/domain/manifest.ts';
+import { TOOL_DEFAULTS } from '../../src/domain/tool-defaults.ts';
 
 const BASE = { version: '1.0', summary: '', description: '', tags: [], metadata: {} } as const;
 
 export function toolOf(implementation: ToolImplementation, changes: Partial<ToolDefinition> = {}): ToolDefinition {
   return {
-    ...BASE,
-    kind: 'Tool',
+    ...TOOL_DEFAULTS,
     name: 'thing',
+    summary: '',
     implementation,
     parameters: { type: 'object' },
-    returns: null,
-    effects: 'unsafe',
-    approval: 'never',
-    dispatch: 'eager',
-    concurrency: null,
-    timeoutMs: null,
-    retry: null,
-    cacheTtlMs: null,
-    examples: [],
     ...changes,
   };
 }

@@ -8,6 +8,8 @@ import type { SessionAppOptions } from '../../src/http/session-env.ts';
 import { describedRoutes } from './described-routes.ts';
 import type { DescribedRoute } from './described-routes.ts';
 import { schemaIssue } from './event-check.ts';
+import { FakeClock } from './fake-clock.ts';
+import type { SessionKit } from './session-kit.ts';
 
 type Fetch = (request: Request) => Promise<Response>;
 
@@ -37,6 +39,11 @@ export function checkedFetch(router: Router): Fetch {
 /** The same for a session's API. */
 export function checkedSession(options: SessionAppOptions): Fetch {
   return checkedFetch({ ...createSessionApp(options), routes: sessionRoutes.routes });
+}
+
+/** That of a test's session, with a clock of its own. */
+export function checkedKit({ session }: Pick<SessionKit, 'session'>): Fetch {
+  return checkedSession({ session, clock: new FakeClock(), destroy: async () => undefined, log: () => undefined });
 }
 
 function responseIssue(

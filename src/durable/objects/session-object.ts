@@ -3,7 +3,7 @@
  * Contains the platform code only. engine/session/session-alarm.ts decides when the object is woken and what follows.
  */
 import { DurableObject } from 'cloudflare:workers';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogEvent, LogFields } from '../../domain/log.ts';
@@ -356,8 +356,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     // A workflow's inputs are not variables, so they are not limited by the variables quota; an agent's context is.
     if (!this.#session.exists) await this.create(record, request.type === 'agent' ? request.inputs : {});
     // Its id is derived, and a derived id authorises nothing (T5).
-    else if (!isSameStart(this.#session.record, record))
-      throw new EngineError('unknown_session', 'There is no session with this id');
+    else if (!isSameStart(this.#session.record, record)) throw unknownSession();
     const { runId } = await this.#session.child(request);
     return runId;
   }

@@ -152,7 +152,7 @@ export class ClientCalls {
   /**
    * The client's result. Its output is staged until the action settles.
    *
-   * @returns the outcome that counts; null if the call is no longer open
+   * @returns the outcome that counts; null if the call was closed before
    */
   answered({ key, outcome, sha256, onDecided }: Extract<RunInput, { type: 'client_answered' }>): ActionOutcome | null {
     const { context, log, results } = this.#scope;

@@ -27,7 +27,7 @@ export function attachmentOf(part: FilePart, blobs: Blobs | null): Attachment {
     sha256,
     read: async () => {
       const bytes = (await blobs?.get(sha256)) ?? null;
-      if (bytes === null) throw new Error(`The file with the hash ${sha256.slice(0, 12)} is no longer stored`);
+      if (bytes === null) throw new Error(`The file with the hash ${sha256.slice(0, 12)} is missing`);
       return bytes;
     },
   };

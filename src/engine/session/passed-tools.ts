@@ -7,6 +7,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../domain/manifest.ts';
+import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { textBytes } from '../../domain/tokens.ts';
 import { WorkMeter } from '../../domain/work.ts';
 import { schemaIssue, UNCHECKED, validateParameters } from '../../executors/validate-parameters.ts';
@@ -106,23 +107,10 @@ export function withPassedTools(resolved: ResolvedAgent, stored: Json | undefine
 
 function definitionOf({ name, description, parameters }: PassedTool): ToolDefinition {
   return {
-    kind: 'Tool',
+    ...TOOL_DEFAULTS,
     name,
-    version: '1.0.0',
     summary: description,
-    description: '',
-    tags: [],
-    metadata: {},
     implementation: { type: 'client', passed: true },
     parameters,
-    returns: null,
-    effects: 'unsafe',
-    approval: 'never',
-    dispatch: 'eager',
-    concurrency: null,
-    timeoutMs: null,
-    retry: null,
-    cacheTtlMs: null,
-    examples: [],
   };
 }

@@ -1,6 +1,6 @@
 /** Sets up a run of the session: its agent, the source of its text, and its policy. */
 import { readContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
@@ -19,7 +19,7 @@ type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow' | 'blobs'>;
 /** The session's record. @throws EngineError `unknown_session` if there is none */
 export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRecord {
   const { record } = journal;
-  if (record === null) throw new EngineError('unknown_session', 'There is no session with this id');
+  if (record === null) throw unknownSession();
   return record;
 }
 

@@ -11,7 +11,7 @@
  *  3. Nothing is accepted after `close`.
  */
 import type { MessageContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports.ts';
@@ -291,10 +291,6 @@ export class SessionAdmission {
     await this.#journal.sync();
     return record;
   }
-}
-
-function unknownSession(): EngineError {
-  return new EngineError('unknown_session', 'There is no session with this id');
 }
 
 /** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */

@@ -31,7 +31,7 @@ export class SessionDeletion {
     this.#ports = ports;
   }
 
-  /** Resolves when the session is deleted; at once if it is no longer there. */
+  /** Resolves when the session is deleted; immediately if it was deleted before. */
   async delete(session: DeletedSession): Promise<void> {
     if (session !== this.#ports.current()) return;
     this.#running ??= this.#run(session).finally(() => (this.#running = null));

@@ -16,7 +16,7 @@
  */
 import type { MessageContent } from '../../domain/content.ts';
 import { filesOfContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { BlobStore, Clock, ObjectStore } from '../../domain/ports.ts';
 import type { SessionIdentity } from '../../domain/session.ts';
@@ -200,7 +200,7 @@ export class SessionFiles implements BlobStore {
 
   #keyOf(sha256: string): string {
     const { record } = this.#journal;
-    if (record === null) throw new EngineError('unknown_session', 'There is no session with this id');
+    if (record === null) throw unknownSession();
     return `${objectPrefix(record)}${sha256}`;
   }
 }

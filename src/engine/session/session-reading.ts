@@ -10,10 +10,9 @@
  *  3. Sent data is not kept: neither outputs of actions nor more than one event of an export.
  */
 import type { Artifact, ArtifactEntry, Download } from '../../domain/artifact.ts';
-import { EngineError } from '../../domain/errors.ts';
-import { encodeEvent } from '../../domain/event.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { BlobStore } from '../../domain/ports.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
@@ -30,18 +29,10 @@ import { readTranscript } from '../generation/conversation.ts';
 import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
-import { exportedFiles } from './exported-files.ts';
 import { SeededCalls } from './seeded-calls.ts';
+import { exportLines, variablesJson } from './session-export.ts';
+import type { ExportOptions } from './session-export.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
-
-export interface ExportOptions {
-  /** The part of each event that the reader may have; default: all of it. A view has no files of messages. */
-  readonly view?: EventView | null;
-  /** The same for messages of the seeded history. */
-  readonly seededView?: SeededView | null;
-  /** Bytes of files in it; further files have only the path of their download. */
-  readonly bytesOfFiles?: number;
-}
 
 export class SessionReading {
   readonly slices: Slices;
@@ -267,82 +258,26 @@ export class SessionReading {
    * messages, all events in order, its variables.
    */
   export(variables: VariablesSnapshot, options: ExportOptions = {}): AsyncGenerator<string> {
-    const { view = null, bytesOfFiles = limits.exportFileBytes } = options;
-    // All other runs have ended.
-    const going = new Map(this.#journal.runs.open().map((run) => [run.run, run]));
-    const files =
-      view !== null
-        ? []
-        : exportedFiles(this.#journal, this.#record, bytesOfFiles, {
-            bytesOf: (sha256) => this.#files.get(sha256),
-            took: (chars) => this.#took(chars),
-          });
-    return this.#export(variables, options, { going, runCount: this.#journal.runs.count, files });
-  }
-
-  async *#export(
-    variables: VariablesSnapshot,
-    { view = null, seededView = null }: ExportOptions,
-    {
-      going,
-      runCount,
-      files,
-    }: {
-      readonly going: ReadonlyMap<number, RunRecord>;
-      readonly runCount: number;
-      readonly files: AsyncIterable<string> | Iterable<string>;
-    },
-  ): AsyncGenerator<string> {
-    const { owner: _owner, incarnation: _incarnation, ...session } = this.#record;
-    yield `${JSON.stringify({ session })}\n`;
-    const { count } = this.#journal.seeded;
-    const calls = new SeededCalls(this.#journal.seeded);
-    for (let id = 1; id <= count; id += 1) {
-      const { message, chars } = this.#journal.seeded.get(id);
-      yield `${JSON.stringify({ seeded: seededView?.(message, calls.nameOf(id, message)) ?? message })}\n`;
-      await this.#took(chars + limits.eventChars);
-    }
-    for (let number = 1; number <= runCount; number += 1) {
-      const { runId, status, startedAt, endedAt, input } = going.get(number) ?? this.#journal.runs.require(number);
-      const shown = view === null ? input : withoutProgram(input);
-      const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: shown };
-      const line = JSON.stringify({ run });
-      yield `${line}\n`;
-      await this.#took(line.length + limits.eventChars);
-    }
-    yield* files;
-    for (let after = 0; after < this.#until;) {
-      const page = this.#journal.page(after, this.#until);
-      for (const event of page) {
-        const shown = view === null ? event : view(event);
-        const line = shown === null ? '' : `${encodeEvent(shown)}\n`;
-        if (line !== '') yield line;
-        this.slices.count(line.length + limits.eventChars);
-      }
-      after = page.at(-1)?.seq ?? Infinity;
-      await this.#took(0);
-    }
-    yield '{"variables":';
-    yield* this.#variables(variables);
-    yield '}\n';
+    return exportLines(
+      {
+        journal: this.#journal,
+        record: this.#record,
+        files: this.#files,
+        until: this.#until,
+        count: (chars) => this.slices.count(chars),
+        took: (chars) => this.#took(chars),
+      },
+      variables,
+      options,
+    );
   }
 
   /** `GET …/state`, in pieces: the variables under both of their names. */
   async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield `${open({ session_id: this.#record.session_id })},"variables":`;
-    yield* this.#variables(variables);
+    yield* variablesJson(variables, (chars) => this.#took(chars));
     yield ',"state":';
-    yield* this.#variables(variables);
-    yield '}';
-  }
-
-  async *#variables(variables: VariablesSnapshot): AsyncGenerator<string> {
-    yield '{';
-    for (const [index, [key, json]] of variables.entries()) {
-      const text = `${index === 0 ? '' : ','}${JSON.stringify(key)}:${json()}`;
-      yield text;
-      await this.#took(text.length);
-    }
+    yield* variablesJson(variables, (chars) => this.#took(chars));
     yield '}';
   }
 
@@ -469,7 +404,7 @@ export class SessionReading {
     this.slices.count(chars);
     if (!this.slices.full) return;
     await this.slices.pause();
-    if (this.#isGone()) throw new EngineError('unknown_session', 'There is no session with this id');
+    if (this.#isGone()) throw unknownSession();
   }
 }
 
@@ -481,11 +416,4 @@ function endOf({ status, lastSeq }: RunRecord): number | null {
 /** An object without its closing brace: more members follow. */
 function open(members: object): string {
   return JSON.stringify(members).slice(0, -1);
-}
-
-/** The input of a run without posted protocol text, which may contain thoughts (T1). */
-function withoutProgram(input: JsonObject): JsonObject {
-  if (input['type'] !== 'text') return input;
-  const { text: _text, ...rest } = input;
-  return rest;
 }

@@ -46,7 +46,7 @@ import { NOTHING_STAGED, objectPrefix, SessionFiles } from './session-files.ts';
 import { SessionMemory } from './session-memory.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import { SessionReading } from './session-reading.ts';
-import type { ExportOptions } from './session-reading.ts';
+import type { ExportOptions } from './session-export.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';

@@ -2,28 +2,17 @@
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
 import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../domain/manifest.ts';
+import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { ASK, COLLECT, REFUSE, VALUE } from '../../domain/workflow-actions.ts';
 
 /** Returns its parameters: used for groups and outputs. */
 const COLLECTOR: ToolDefinition = {
-  kind: 'Tool',
+  ...TOOL_DEFAULTS,
   name: COLLECT,
-  version: '1.0',
   summary: 'Returns its parameters.',
-  description: '',
-  tags: [],
-  metadata: {},
   implementation: { type: 'builtin', entrypoint: 'collect' },
   parameters: { type: 'object', additionalProperties: true },
-  returns: null,
   effects: 'pure',
-  approval: 'never',
-  dispatch: 'eager',
-  concurrency: null,
-  timeoutMs: null,
-  retry: null,
-  cacheTtlMs: null,
-  examples: [],
 };
 
 const REFUSER: ToolDefinition = {

@@ -8,6 +8,7 @@ import { eventsOf } from '../../support/events.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { withStatements } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
+import { callsOf, documentOf } from '../../support/client-calls.ts';
 import { resultOf, runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -31,16 +32,6 @@ async function restarted(kit: SessionKit, options: KitOptions = {}): Promise<Ses
   await next.session.recover();
   await settle();
   return next;
-}
-
-const callsOf = (kit: SessionKit): string[] =>
-  eventsOf(kit.events, 'client_tool_called').map(({ data }) => data.call_id);
-
-async function documentOf(kit: SessionKit): Promise<RunResult> {
-  await settle();
-  const [run] = kit.session.runs(1);
-  if (run === undefined) throw new Error('there is no run');
-  return await resultOf(kit.session, run);
 }
 
 describe('[C3] a call', () => {

@@ -2,11 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { AutomaticTrigger } from '../../../src/domain/ports.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { toolOf } from '../../support/definitions.ts';
-import { eventsOf } from '../../support/events.ts';
-import { resultOf, say, sessionKit, settle } from '../../support/session-kit.ts';
+import { callsOf, documentOf } from '../../support/client-calls.ts';
+import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { call, finish } from '../generation/deltas.ts';
 import { definition } from '../workflow/steps.ts';
@@ -17,14 +16,6 @@ const lamp = (id: string, fields = '', mode = 'async'): string =>
 const answer = (text: string): string => `<response final="true">${text}</response>`;
 
 const kitOf = (options: KitOptions = {}): Promise<SessionKit> => sessionKit({ tools: [LAMP], ...options });
-const callsOf = (kit: SessionKit): string[] =>
-  eventsOf(kit.events, 'client_tool_called').map(({ data }) => data.call_id);
-async function documentOf(kit: SessionKit): Promise<RunResult> {
-  await settle();
-  const [run] = kit.session.runs(1);
-  if (run === undefined) throw new Error('there is no run');
-  return await resultOf(kit.session, run);
-}
 
 describe('[C3] an open call is in the document', () => {
   test('while another action of the run is running', async () => {

@@ -112,7 +112,7 @@ describe('[M4] the definitions of a run', () => {
   });
 
   test('a session without a record is unknown', () => {
-    const fault = { code: 'unknown_session', message: 'There is no session with this id' };
+    const fault = { code: 'unknown_session', message: 'This session does not exist' };
     expect(() => recordOf({ journal: new Journal(openNodeSql()) })).toThrow(expect.objectContaining(fault) as Error);
   });
 });

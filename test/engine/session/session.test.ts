@@ -720,7 +720,7 @@ describe('[H1] expiry and alarms of a session', () => {
     expect([session.exists, session.nextWake()]).toEqual([false, null]);
     await session.recover();
     await session.wake();
-    expect(() => session.record).toThrow('There is no session with this id');
+    expect(() => session.record).toThrow('This session does not exist');
   });
 
   test('it expires after its last use: its creation, or the start or end of a run', async () => {

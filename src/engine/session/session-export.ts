@@ -1,0 +1,119 @@
+/** Everything of a session that is durable, as JSON Lines. */
+import { encodeEvent } from '../../domain/event.ts';
+import type { EventView } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { BlobStore } from '../../domain/ports.ts';
+import type { SeededView } from '../../domain/seeded.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { exportedFiles } from './exported-files.ts';
+import { SeededCalls } from './seeded-calls.ts';
+import type { VariablesSnapshot } from './session-variables.ts';
+
+export interface ExportOptions {
+  /** The part of each event that the reader may have; default: all of it. A view has no files of messages. */
+  readonly view?: EventView | null;
+  /** The same for messages of the seeded history. */
+  readonly seededView?: SeededView | null;
+  /** Bytes of files in it; further files have only the path of their download. */
+  readonly bytesOfFiles?: number;
+}
+
+/** Counts characters that were read or sent; waits for other work when the turn is full. */
+type Took = (chars: number) => Promise<void>;
+
+/** What an export reads. */
+interface ExportSource {
+  readonly journal: Journal;
+  readonly record: SessionRecord;
+  /** The bytes of messages' files. */
+  readonly files: BlobStore;
+  /** Later events are left out. */
+  readonly until: number;
+  /** Like `took`, without waiting. */
+  readonly count: (chars: number) => void;
+  readonly took: Took;
+}
+
+/** What changes while an export is read; its state at the beginning counts. */
+interface Beginning {
+  readonly going: ReadonlyMap<number, RunRecord>;
+  readonly runCount: number;
+  readonly files: AsyncIterable<string> | Iterable<string>;
+}
+
+/** The record, the seeded history, the runs, the files of messages, all events in order, and the variables. */
+export function exportLines(
+  source: ExportSource,
+  variables: VariablesSnapshot,
+  options: ExportOptions,
+): AsyncGenerator<string> {
+  const { journal, record, files: stored, took } = source;
+  const { view = null, bytesOfFiles = limits.exportFileBytes } = options;
+  // All other runs have ended.
+  const going = new Map(journal.runs.open().map((run) => [run.run, run]));
+  const files =
+    view !== null
+      ? []
+      : exportedFiles(journal, record, bytesOfFiles, { bytesOf: (sha256) => stored.get(sha256), took });
+  return lines(source, variables, options, { going, runCount: journal.runs.count, files });
+}
+
+async function* lines(
+  { journal, record, until, count, took }: ExportSource,
+  variables: VariablesSnapshot,
+  { view = null, seededView = null }: ExportOptions,
+  { going, runCount, files }: Beginning,
+): AsyncGenerator<string> {
+  const { owner: _owner, incarnation: _incarnation, ...session } = record;
+  yield `${JSON.stringify({ session })}\n`;
+  const { count: messages } = journal.seeded;
+  const calls = new SeededCalls(journal.seeded);
+  for (let id = 1; id <= messages; id += 1) {
+    const { message, chars } = journal.seeded.get(id);
+    yield `${JSON.stringify({ seeded: seededView?.(message, calls.nameOf(id, message)) ?? message })}\n`;
+    await took(chars + limits.eventChars);
+  }
+  for (let number = 1; number <= runCount; number += 1) {
+    const { runId, status, startedAt, endedAt, input } = going.get(number) ?? journal.runs.require(number);
+    const shown = view === null ? input : withoutProgram(input);
+    const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: shown };
+    const line = JSON.stringify({ run });
+    yield `${line}\n`;
+    await took(line.length + limits.eventChars);
+  }
+  yield* files;
+  for (let after = 0; after < until;) {
+    const page = journal.page(after, until);
+    for (const event of page) {
+      const shown = view === null ? event : view(event);
+      const line = shown === null ? '' : `${encodeEvent(shown)}\n`;
+      if (line !== '') yield line;
+      count(line.length + limits.eventChars);
+    }
+    after = page.at(-1)?.seq ?? Infinity;
+    await took(0);
+  }
+  yield '{"variables":';
+  yield* variablesJson(variables, took);
+  yield '}\n';
+}
+
+/** The variables as one JSON object, in pieces. */
+export async function* variablesJson(variables: VariablesSnapshot, took: Took): AsyncGenerator<string> {
+  yield '{';
+  for (const [index, [key, json]] of variables.entries()) {
+    const text = `${index === 0 ? '' : ','}${JSON.stringify(key)}:${json()}`;
+    yield text;
+    await took(text.length);
+  }
+  yield '}';
+}
+
+/** The input of a run without posted protocol text, which may contain thoughts (T1). */
+function withoutProgram(input: JsonObject): JsonObject {
+  if (input['type'] !== 'text') return input;
+  const { text: _text, ...rest } = input;
+  return rest;
+}
