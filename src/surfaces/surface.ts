@@ -1,0 +1,166 @@
+/**
+ * The contract of protocol adapters: unchanged clients of other systems use our sessions (E1 to E3).
+ *
+ * An adapter translates in both directions and decides nothing: `read` turns a request into a command, `fold` turns the
+ * events of a run into the frames of its protocol. It does no I/O, and knows neither HTTP nor the engine. The routes are
+ * in http/surfaces/.
+ *
+ * Invariants:
+ *  1. A fold depends only on its run and on the events that it was given. Folding a run again from its first event gives
+ *     the same folded message, however its patches were cut.
+ *  2. A stream always ends with a frame that says how. Only a run that has completed ends as a success.
+ */
+import type { EngineError } from '../domain/errors.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+
+/** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
+export const SURFACE_NAMES = ['ai-sdk', 'openai', 'ag-ui'] as const;
+export type SurfaceName = (typeof SURFACE_NAMES)[number];
+
+// --- requests ---
+
+/** A request, with its body parsed. */
+export interface SurfaceInput {
+  readonly body: Json;
+  /** Parameters of the path, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** The value of a header, or null. */
+  readonly header: (name: string) => string | null;
+  /** Whether the caller has an API key. Others may neither give instructions nor a history. */
+  readonly isKey: boolean;
+}
+
+/** The session that a request is for. */
+export type Thread =
+  /** The session of the client's own name for a conversation; created if there is none. An id of a session names itself. */
+  | { readonly type: 'named'; readonly name: string }
+  /** An existing session. */
+  | { readonly type: 'session'; readonly sessionId: string }
+  /** A new session. */
+  | {
+      readonly type: 'new';
+      /** Messages as of `POST /agent/{name}/session`, also in OpenAI's spelling (C1). */
+      readonly history: readonly Json[];
+      /** Whether it is deleted soon after its end. */
+      readonly isEphemeral: boolean;
+      /** The same key gives the same session; null: always another one. */
+      readonly key: string | null;
+    };
+
+/** A tool that the client executes (C3). */
+export interface SurfaceTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonObject;
+}
+
+/** The result of a call of a client tool. */
+export type SurfaceAnswer =
+  | { readonly callId: string; readonly output: Json }
+  | { readonly callId: string; readonly error: { readonly message: string } };
+
+export interface SurfaceDecision {
+  readonly approvalId: string;
+  readonly approved: boolean;
+  readonly note: string | null;
+}
+
+export interface SurfaceMessage {
+  /** A text, or parts as in `POST …/message` (C2). */
+  readonly content: string | readonly JsonObject[];
+  readonly tools: readonly SurfaceTool[];
+  /** What the `system` messages of the request say; only from API keys. */
+  readonly instructions: string | null;
+  /** Idempotency key; null: every request is another message. */
+  readonly key: string | null;
+  readonly metadata: JsonObject | null;
+}
+
+export type SurfaceCommand =
+  /** Settles calls and approvals, or sends a message; answers with the run that follows. */
+  | {
+      readonly type: 'run';
+      readonly answers: readonly SurfaceAnswer[];
+      readonly decisions: readonly SurfaceDecision[];
+      /** If there are answers or decisions too, these come first. */
+      readonly message: SurfaceMessage | null;
+      /**
+       * For a continued run: seq of the last event that the client has, if it says so. Default: the last time that the run
+       * waited before the answers.
+       */
+      readonly after: number | null;
+      readonly stream: boolean;
+      readonly options: JsonObject;
+    }
+  /** Answers with a run from its first event: this one, or the one that is running or waits. */
+  | { readonly type: 'follow'; readonly runId: string | null; readonly stream: boolean; readonly options: JsonObject }
+  /** Cancels this run, or all that is running. Answers with its document if the adapter has one. */
+  | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject }
+  /** Answers with the conversation, if the adapter has a form for it. */
+  | { readonly type: 'conversation'; readonly options: JsonObject };
+
+/** A request in terms of the system. */
+export interface SurfaceRequest {
+  readonly agent: string;
+  readonly thread: Thread;
+  /** The user of a session that is created by an API key; a token always has its own. */
+  readonly userId: string | null;
+  readonly command: SurfaceCommand;
+}
+
+// --- answers ---
+
+/** A run that is folded. */
+export interface FoldedRun {
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly agent: string;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
+  /**
+   * The client has the frames of the events up to this seq: `add` gets these events too and returns '' for them; 0: it has
+   * none. The first frame of a continued stream says what it continues.
+   */
+  readonly after: number;
+  /** `options` of the command. */
+  readonly options: JsonObject;
+}
+
+/** Why a stream ends: the run has ended or waits (its events say which); or, while the run continues, another reason. */
+export type StreamEnd = 'stopped' | 'token_expired' | 'session_deleted' | 'connection_lost';
+
+/** Folds the events of one run into the text of the response's body. */
+export interface Fold {
+  /** @param event the run's events in order, live or replayed. @returns frames; '' for none */
+  add(event: SessionEvent): string;
+  /** The last frames. Called once. */
+  end(how: StreamEnd): string;
+}
+
+/** A response that is not a stream. */
+export interface SurfaceDocument {
+  readonly status: number;
+  readonly body: Json;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Surface {
+  readonly name: SurfaceName;
+  /** Headers of a stream besides those of every event stream. */
+  readonly streamHeaders: Readonly<Record<string, string>>;
+  readonly fold: (run: FoldedRun) => Fold;
+  /** The run as one document, once it has ended or waits. Of other types of events the adapter gets none. */
+  readonly document?: {
+    readonly events: readonly EventType[];
+    readonly of: (run: FoldedRun, events: AsyncIterable<SessionEvent>) => Promise<SurfaceDocument>;
+  };
+  /** An error before the first frame, in the protocol's own form. The status is that of the error unless given. */
+  readonly error: (fault: EngineError) => {
+    readonly body: string;
+    readonly contentType: string;
+    readonly status?: number;
+    readonly headers?: Readonly<Record<string, string>>;
+  };
+}
