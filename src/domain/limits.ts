@@ -164,6 +164,8 @@ export const limits = {
   /** Tools that a client passes with a message, and their JSON together: each generation shows them to the model. */
   clientTools: 32,
   clientToolBytes: 65_536,
+  /** Instructions that come with a message: each generation of its run shows them to the model. */
+  instructionChars: 65_536,
   callIdChars: 40,
 
   // --- earlier outcomes and durations (P6, S5) ---

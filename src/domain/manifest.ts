@@ -437,6 +437,8 @@ export interface ImportedDefinitions {
 /** Everything that one run may look up: its agent and the imported definitions. */
 export interface ResolvedAgent extends ImportedDefinitions {
   readonly agent: AgentDefinition;
+  /** Instructions that came with the message of the run, of a caller with an API key. */
+  readonly instructions?: string;
 }
 
 /** Everything that one run of a workflow may look up. */

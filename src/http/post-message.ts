@@ -19,7 +19,7 @@ import { readMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
 import { messageQuery, readQuery } from './query.ts';
 import { messageBody, validate } from './schemas.ts';
-import { requireScope, SCOPES_HEADER } from './session-env.ts';
+import { requireKey, requireScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 
 /** Applies the rate limit to requests that start work, once the session's owner is known. */
@@ -48,10 +48,11 @@ export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Pro
   checkLengths(raw);
   // A union hides what is wrong with a part, so the parts are validated first.
   if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
-  const { content: given, message = '', metadata, tools = [], ...body } = validate(messageBody, raw);
+  const { content: given, message = '', metadata, tools = [], instructions, ...body } = validate(messageBody, raw);
   const written = given ?? message;
   checkMessage(textOf(written));
   if (tools.length > 0) requireScope(c, 'tools');
+  if (instructions !== undefined) requireKey(c, 'Instructions');
   const key = readHeader(c, idempotencyKey);
   const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
   await admitted(c.env);
@@ -64,11 +65,22 @@ export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Pro
           (mark) => data.get(mark) ?? decodeText(mark),
         );
   const after = session.lastSeq;
-  const request = { tools, metadata, tokens: body.llm_tokens, ifBusy, idempotencyKey: key };
+  const request = {
+    tools,
+    ...(instructions === undefined ? {} : { instructions }),
+    metadata,
+    tokens: body.llm_tokens,
+    ifBusy,
+    idempotencyKey: key,
+  };
   const run =
     'content' in content
       ? await session.message({ ...content, ...request })
-      : await session.pendingMessage(request, pendingContent(c, content, tools, place), c.req.raw.signal);
+      : await session.pendingMessage(
+          request,
+          pendingContent(c, content, { tools, instructions }, place),
+          c.req.raw.signal,
+        );
   return { run, after, stream: body.stream };
 }
 
@@ -90,7 +102,7 @@ function checkLengths(raw: unknown): void {
 function pendingContent(
   c: Context<SessionEnv>,
   content: UnfetchedContent,
-  tools: readonly PassedTool[],
+  { tools, instructions }: { readonly tools: readonly PassedTool[]; readonly instructions: string | undefined },
   place: BodyPlace,
 ): PendingContent {
   const { clock, fetchFile } = c.env;
@@ -100,7 +112,13 @@ function pendingContent(
   const fetch = (url: string, signal: AbortSignal): Promise<FetchedFile> => fetchFile(url, { signal, operatorHosts });
   const received = (bytes: number): Promise<void> => place.received(bytes);
   return {
-    sent: bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([content.parts, tools])))),
+    sent: bytesToHex(
+      sha256(
+        new TextEncoder().encode(
+          JSON.stringify([content.parts, tools, ...(instructions === undefined ? [] : [instructions])]),
+        ),
+      ),
+    ),
     files: content.files,
     fetch: (signal) => fetchContent(content, { fetch, clock, received }, signal),
   };

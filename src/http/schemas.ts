@@ -75,6 +75,12 @@ export const messageBody = z
       .meta({
         description: `Client tools of this message, up to ${limits.clientTools} and ${limits.clientToolBytes} bytes; the agent must allow them, and a token needs the scope \`tools\``,
       }),
+    instructions: z
+      .string()
+      .min(1)
+      .max(limits.instructionChars)
+      .optional()
+      .meta({ description: 'Instructions of the application for this message; require an API key' }),
     metadata: metadata.optional().meta({
       description: 'Stored with the message and returned by `…/history`, not shown to the model',
     }),

@@ -88,3 +88,14 @@ export function requireScope(c: Context<SessionEnv>, scope: Scope): void {
   if (hasScope(c, scope)) return;
   throw new EngineError('forbidden', `This request requires an API key, or a token with the scope "${scope}"`);
 }
+
+/**
+ * For members of a body that only an API key may give.
+ *
+ * @param what the member, as the subject of a sentence
+ * @throws EngineError `forbidden` for a token
+ */
+export function requireKey(c: Context<SessionEnv>, what: string): void {
+  if (c.req.header(SCOPES_HEADER) === undefined) return;
+  throw new EngineError('forbidden', `${what} require an API key`);
+}

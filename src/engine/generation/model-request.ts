@@ -8,7 +8,7 @@ import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
-import { buildSystemPrompt, passedTools } from '../../protocol/prompt/prompt.ts';
+import { buildSystemPrompt, passedInstructions, passedTools } from '../../protocol/prompt/prompt.ts';
 import { withoutCalls } from '../../protocol/prompt/transcript.ts';
 import { agentSummary } from './agent-summary.ts';
 import { withoutCleared } from './conversation.ts';
@@ -44,7 +44,12 @@ export function modelRequest(given: {
     history: turns.slice(0, -1),
     memory: agent.memory,
     // Functions are declared in a field of their own (P17).
-    current: { ...(turns.at(-1) ?? turn), last, feeds, tools: dialect === 'tool_calls' ? '' : passedTools(resolved) },
+    current: {
+      ...(turns.at(-1) ?? turn),
+      last,
+      feeds,
+      passed: [passedInstructions(resolved), dialect === 'tool_calls' ? '' : passedTools(resolved)],
+    },
     ...(files === undefined ? {} : { files }),
   });
   // Declaring functions costs tokens, so it is done only if the manifest requests it, or if the conversation already

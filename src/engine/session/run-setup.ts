@@ -59,7 +59,10 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
     record.workflow === undefined
       ? ports.resolve(record.agent, pinOf(input))
       : agentOfWorkflow(requireWorkflow(ports, input));
-  return resolved === null ? null : withPassedTools(resolveAgentVariables(resolved, record), input['tools']);
+  if (resolved === null) return null;
+  const { tools, instructions } = input;
+  const own = withPassedTools(resolveAgentVariables(resolved, record), tools);
+  return typeof instructions === 'string' ? { ...own, instructions } : own;
 }
 
 /** The session's agent in its latest run; null for a workflow, and if it is no longer in the catalogue. */

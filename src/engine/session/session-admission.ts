@@ -49,6 +49,8 @@ export interface MessageRequest {
   readonly files?: FileBytes;
   /** Client tools of this message (C3). */
   readonly tools?: readonly PassedTool[];
+  /** For this run; only from callers with an API key. Default: none. */
+  readonly instructions?: string;
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
   readonly ifBusy: 'queue' | 'reject';
@@ -112,7 +114,7 @@ export class SessionAdmission {
    *   `invalid_request` in a workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, files = NO_FILES, sent, tools = [], metadata, tokens, idempotencyKey } = request;
+    const { content, files = NO_FILES, sent, tools = [], instructions, metadata, tokens, idempotencyKey } = request;
     await this.#recover();
     this.#requireConversation();
     const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
@@ -130,6 +132,7 @@ export class SessionAdmission {
       if (earlier !== null) return earlier;
       const run = { type: 'message', content: content as Json, ...passed() };
       const stored = {
+        ...(instructions === undefined ? {} : { instructions }),
         ...(metadata === undefined ? {} : { metadata }),
         ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
       };
@@ -294,7 +297,8 @@ export class SessionAdmission {
 }
 
 /** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */
-function isSame(input: JsonObject, { content, sent, tools = [] }: MessageRequest): boolean {
+function isSame(input: JsonObject, { content, sent, tools = [], instructions }: MessageRequest): boolean {
+  if (input['instructions'] !== instructions) return false;
   const before = input['sent_sha256'];
   if (before !== undefined || sent !== undefined) return before === sent;
   const text = JSON.stringify([input['content'], input['tools'] ?? []]);

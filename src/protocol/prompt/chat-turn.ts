@@ -84,8 +84,8 @@ export interface FeedReport {
 
 /** The turn in progress: its generations so far. */
 export interface CurrentTurn extends ChatTurn {
-  /** The tools of its message, as the model is shown them (C3). */
-  readonly tools?: string;
+  /** Instructions and tools that came with its message, as the model is shown them (C3). Empty texts are left out. */
+  readonly passed?: readonly string[];
   /** The next generation may only answer (S11). */
   readonly last?: boolean;
   readonly feeds?: readonly FeedReport[];

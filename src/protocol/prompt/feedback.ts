@@ -58,7 +58,7 @@ export function buildMessages(conversation: {
   addTurn(messages, current, {
     ...shared,
     ahead: current.last === true ? LAST_CHANCE : GO_ON,
-    tools: current.tools ?? '',
+    passed: current.passed ?? [],
   });
   if (current.feeds !== undefined && current.feeds.length > 0) {
     messages.user(renderFeeds(current.feeds, limits.feedsPromptChars));
@@ -104,12 +104,20 @@ function addHistory(messages: MessageList, history: readonly ChatTurn[], shared:
 
 /**
  * @param ahead the notice before the next generation; null when the turn is over
- * @param tools the tools of the message, for the turn in progress (C3)
+ * @param passed instructions and tools of the message, for the turn in progress (C3)
  */
 function addTurn(
   messages: MessageList,
   turn: ChatTurn,
-  { budget, files, ahead, tools = '' }: SharedByTurns & { readonly ahead: string | null; readonly tools?: string },
+  {
+    budget,
+    files,
+    ahead,
+    passed = [],
+  }: SharedByTurns & {
+    readonly ahead: string | null;
+    readonly passed?: readonly string[];
+  },
 ): void {
   const attached = (given: readonly Attachment[] = []): Attachment[] =>
     given.flatMap((file) => files.attached.get(file) ?? []);
@@ -119,7 +127,7 @@ function addTurn(
     const text = files.texts.get(file);
     if (text !== undefined) messages.user(fileBlock(file, text));
   }
-  if (tools !== '') messages.user(tools);
+  for (const text of passed) if (text !== '') messages.user(text);
   for (const [index, generation] of turn.generations.entries()) {
     const { text, calls = [], results, cut: broke = null, missing = [], rejected = false } = generation;
     const called = calledResults(generation);

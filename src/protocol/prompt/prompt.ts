@@ -199,6 +199,16 @@ export function passedTools({ tools: known }: ResolvedAgent): string {
   return `<system>${escapeReservedTags(sanitizeText([title, ...blocks].join('\n')), 'reserved')}</system>`;
 }
 
+/**
+ * The instructions of a message, as shown in its turn; empty if there are none. They are behind the system prompt, which
+ * stays the same for all messages.
+ */
+export function passedInstructions({ instructions }: ResolvedAgent): string {
+  if (instructions === undefined) return '';
+  const title = 'Instructions of the application for this message:';
+  return `<system>${title}\n${escapeReservedTags(sanitizeText(instructions), 'reserved')}</system>`;
+}
+
 /** One line per parameter; the properties of an object are indented below it. */
 function parameterLines(schema: JsonObject, indent: string): string[] {
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
