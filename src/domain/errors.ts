@@ -57,6 +57,7 @@ export const ERROR_TABLE = {
   queue_full: { status: 429, retry: 'later', title: 'Too many messages are queued' },
   large_bodies_busy: { status: 503, retry: 'later', title: 'Other large messages are being received' },
   session_full: { status: 507, retry: 'no', title: 'The session is full' },
+  not_supported: { status: 400, retry: 'no', title: 'This is not supported' },
   not_configured: { status: 501, retry: 'no', title: 'A required setting is missing' },
   internal: { status: 500, retry: 'later', title: 'Internal error' },
   storage_unavailable: { status: 503, retry: 'later', title: 'The file storage could not be reached' },

@@ -164,6 +164,10 @@ export const limits = {
   /** Tools that a client passes with a message, and their JSON together: each generation shows them to the model. */
   clientTools: 32,
   clientToolBytes: 65_536,
+  /** A client's own name of a conversation. */
+  threadNameChars: 512,
+  /** Parts of a message that another protocol's client sends: also those of the actions of a whole run. */
+  surfaceParts: 16_384,
   /** Instructions that come with a message: each generation of its run shows them to the model. */
   instructionChars: 65_536,
   callIdChars: 40,

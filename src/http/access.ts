@@ -41,7 +41,7 @@ export function allow({ role, token }: Caller, { method, path }: Asked, debugPro
       throw new EngineError('forbidden', 'A session token is valid for its session only');
     }
     if (id !== token.sessionId) throw unknownSession();
-  } else requireSurface(token, 'http');
+  } else requireSurface(token, operation?.surface ?? 'http');
   const scopes = name?.includes(` ${SESSION_PATH}`) === true || token.type === 'user' ? (operation?.scopes ?? []) : [];
   if (scopes.some((scope) => token.scopes.includes(scope))) return;
   const named = scopes.map((scope) => `"${scope}"`).join(' or ');

@@ -30,6 +30,7 @@ import type { SystemRoutesOptions } from './routes/system.ts';
 import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
+import { surfaceProblem, surfaceRoutes } from './surfaces/edge-surface.ts';
 import { presentedToken } from './tokens.ts';
 import { unknownRoute } from './unknown-route.ts';
 import type { Tokens } from './tokens.ts';
@@ -91,7 +92,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
 
   app.onError((fault, c) => {
     logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
-    return problemResponse(fault);
+    return surfaceProblem(c.req, fault) ?? problemResponse(fault);
   });
   app.notFound((c) => unknownRoute(app, c.req.raw));
 
@@ -156,6 +157,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', executeRoutes(gateway, workflows, manifests));
   app.route('/', registryRoutes(manifests));
   app.route('/', agentRoutes(gateway));
+  app.route('/', surfaceRoutes({ ...options, gateway, sessionIdOf: (start) => workflows.sessionIdOf(start) }));
 
   return app;
 }

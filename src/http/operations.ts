@@ -6,6 +6,7 @@
  * described with the handlers, in routes/ and original/.
  */
 import { TrieRouter } from 'hono/router/trie-router';
+import type { SurfaceName } from '../surfaces/surface.ts';
 
 /** What a token may allow. `branch`: fork and retry. `tools`: pass client tools and answer their calls. */
 export const SCOPES = ['read', 'message', 'approve', 'tools', 'files', 'branch', 'view'] as const;
@@ -20,6 +21,8 @@ export interface Operation {
   readonly scopes?: readonly Scope[];
   /** `admin`: only keys with this role. `prompts`: the same, unless `DEBUG_PROMPTS` is set. */
   readonly role?: 'admin' | 'prompts';
+  /** The protocol, if it is not our own: user tokens must be for it. */
+  readonly surface?: SurfaceName;
   /** Without a key: by `anyone`, or with a `signature` that the handler checks. */
   readonly open?: 'anyone' | 'signature';
 }
@@ -83,6 +86,23 @@ export const OPERATIONS = {
   },
   'GET /agent/session/:id/transcript': {
     summary: 'Export completed runs as training examples in the chat format, one run per line',
+  },
+
+  // Other protocols
+  'POST /ai/:name/chat': {
+    scopes: ['message'],
+    surface: 'ai-sdk',
+    summary: 'Send a message, results or decisions with the AI SDK; the response is a UI message stream',
+  },
+  'GET /ai/:name/chat/:chat/stream': {
+    scopes: ['read'],
+    surface: 'ai-sdk',
+    summary: 'Stream the run that is active, or waits, from its beginning with the AI SDK; 204 if there is none',
+  },
+  'POST /ai/:name/chat/:chat/stop': {
+    scopes: ['message'],
+    surface: 'ai-sdk',
+    summary: 'Cancel running and queued runs of the chat',
   },
 
   // Tokens

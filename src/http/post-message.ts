@@ -16,6 +16,7 @@ import { messageParts } from './content-parts.ts';
 import { idempotencyKey } from './headers.ts';
 import type { BodyPlace } from './large-bodies.ts';
 import { readMessage } from './message-body.ts';
+import type { ReadMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
 import { messageQuery, readQuery } from './query.ts';
 import { messageBody, validate } from './schemas.ts';
@@ -43,8 +44,28 @@ export interface PostedMessage {
 
 /** @param place of its body among those that are being read */
 export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<PostedMessage> {
+  const { json, data } = await readMessage(c.req.raw, place);
+  const key = readHeader(c, idempotencyKey);
+  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
+  return await acceptMessage(c, place, { raw: json, data, key, ifBusy });
+}
+
+/** The parts of a request that are a message. */
+interface ReceivedMessage {
+  /** Its body, not yet validated. */
+  readonly raw: unknown;
+  readonly data: ReadMessage['data'];
+  readonly key: string | null;
+  readonly ifBusy: 'queue' | 'reject';
+}
+
+/** Validates a message and gives it to the session. */
+export async function acceptMessage(
+  c: Context<SessionEnv>,
+  place: BodyPlace,
+  { raw, data, key, ifBusy }: ReceivedMessage,
+): Promise<PostedMessage> {
   const { session } = c.env;
-  const { json: raw, data } = await readMessage(c.req.raw, place);
   checkLengths(raw);
   // A union hides what is wrong with a part, so the parts are validated first.
   if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
@@ -53,8 +74,6 @@ export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Pro
   checkMessage(textOf(written));
   if (tools.length > 0) requireScope(c, 'tools');
   if (instructions !== undefined) requireKey(c, 'Instructions');
-  const key = readHeader(c, idempotencyKey);
-  const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
   await admitted(c.env);
   const content =
     typeof written === 'string'

@@ -18,6 +18,7 @@ import { sessionReading } from './routes/session-reading.ts';
 import { grantOf, PRINCIPAL_HEADER } from './session-env.ts';
 import type { Grant, SessionAppOptions, SessionEnv } from './session-env.ts';
 import type { EventSource } from './sse.ts';
+import { surfaceCommands } from './surfaces/session-surface.ts';
 import { unknownRoute } from './unknown-route.ts';
 
 /** The session routes, shared by all sessions of the isolate. */
@@ -56,6 +57,7 @@ sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(
 sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionActions);
 sessionRoutes.route('/', originalSessionRoutes);
+sessionRoutes.route('/', surfaceCommands);
 
 function isFor({ incarnation = '', user_id: id }: SessionRecord, grant: Grant): boolean {
   if (grant.incarnation !== null && grant.incarnation !== incarnation) return false;

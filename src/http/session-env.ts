@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { Logger } from '../domain/log.ts';
 import type { Clock, FileFetch } from '../domain/ports.ts';
+import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -38,6 +39,8 @@ export const INCARNATION_PATH = '/-/incarnation';
 export interface SessionAppOptions {
   readonly session: Session;
   readonly clock: Clock;
+  /** Creates the session of a conversation that another protocol names. Default: such requests are refused. */
+  readonly create?: (record: SessionRecord) => Promise<void>;
   /** Deletes everything in the object. */
   readonly destroy: () => Promise<void>;
   /** The error if the caller's rate limit for this agent is exceeded, or null. */

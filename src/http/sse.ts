@@ -30,6 +30,7 @@ import type { Clock } from '../domain/ports.ts';
 import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
+import type { Fold, StreamEnd } from '../surfaces/surface.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
 /** The source of a reader's events. */
@@ -97,21 +98,22 @@ interface Wire<Chunk> {
   readonly encode: (batch: EventBatch) => Chunk;
   readonly sizeBytes: (chunk: Chunk) => number;
   readonly heartbeat: Chunk | null;
-  readonly expired: Chunk | null;
+  /** What precedes the end of the stream; null for nothing. */
+  readonly last: (how: StreamEnd) => Chunk | null;
 }
 
 const SSE: Wire<Uint8Array> = {
   encode: encodeBatch,
   sizeBytes: (chunk) => chunk.byteLength,
   heartbeat: HEARTBEAT,
-  expired: EXPIRED,
+  last: (how) => (how === 'token_expired' ? EXPIRED : null),
 };
 
 const VALUES: Wire<EventBatch> = {
   encode: (batch) => batch,
   sizeBytes: (batch) => encodeBatch(batch).byteLength,
   heartbeat: null,
-  expired: null,
+  last: () => null,
 };
 
 /** One reader's state: reading the journal, or at its end and live. */
@@ -148,7 +150,7 @@ class Reader<Chunk> {
 
   start(controller: ReadableStreamDefaultController<Chunk>, heartbeat: Heartbeat | null): void {
     const stopListening = this.#source.listen((batch) => {
-      if (batch === null) return this.#finish(controller);
+      if (batch === null) return this.#finish(controller, 'session_deleted');
       if (!this.#live) return;
       if ((controller.desiredSize ?? 0) > 0) return void this.#send(controller, batch);
       this.#live = false;
@@ -237,8 +239,9 @@ class Reader<Chunk> {
     if (end !== -1) chosen = chosen.slice(0, end + 1);
     if (chosen.length > 0) {
       const chunk = this.#wire.encode(chosen);
-      this.#sentBytes += this.#wire.sizeBytes(chunk);
-      controller.enqueue(chunk);
+      const bytes = this.#wire.sizeBytes(chunk);
+      this.#sentBytes += bytes;
+      if (bytes > 0) controller.enqueue(chunk);
     }
     this.#cursor = chosen.findLast(({ seq }) => seq !== null)?.seq ?? this.#cursor;
     if (end === -1) return false;
@@ -267,12 +270,13 @@ class Reader<Chunk> {
 
   /** The chunks in the reader's queue were sent in time; nothing more is sent. */
   #expire(controller: ReadableStreamDefaultController<Chunk>): void {
-    if (this.#wire.expired !== null) controller.enqueue(this.#wire.expired);
-    this.#finish(controller);
+    this.#finish(controller, 'token_expired');
   }
 
-  #finish(controller: ReadableStreamDefaultController<Chunk>): void {
+  #finish(controller: ReadableStreamDefaultController<Chunk>, how: StreamEnd = 'stopped'): void {
     this.#leave();
+    const last = this.#wire.last(how);
+    if (last !== null) controller.enqueue(last);
     controller.close();
   }
 }
@@ -284,6 +288,22 @@ export function eventStream(
   options: StreamOptions,
 ): ReadableStream<Uint8Array> {
   return streamOf(SSE, source, heartbeat, options);
+}
+
+/** A run's stream in another protocol (E1 to E3). `options.after` is before the first event of the run. */
+export function foldedStream(
+  source: EventSource,
+  heartbeat: Heartbeat,
+  fold: Fold,
+  options: StreamOptions,
+): ReadableStream<Uint8Array> {
+  const wire: Wire<Uint8Array> = {
+    encode: (batch) => encoder.encode(batch.map((event) => fold.add(event)).join('')),
+    sizeBytes: (chunk) => chunk.byteLength,
+    heartbeat: HEARTBEAT,
+    last: (how) => encoder.encode(fold.end(how)),
+  };
+  return streamOf(wire, source, heartbeat, options);
 }
 
 /** The same as values, for a reader in another object. */

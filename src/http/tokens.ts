@@ -6,11 +6,12 @@ import { sign, verify } from 'hono/jwt';
 import { EngineError } from '../domain/errors.ts';
 import * as z from 'zod';
 import { limits } from '../domain/limits.ts';
+import { SURFACE_NAMES } from '../surfaces/surface.ts';
 import { SCOPES } from './operations.ts';
 import type { Scope } from './operations.ts';
 
 /** The surfaces that a user token may be for. */
-export const SURFACES = ['http'] as const;
+export const SURFACES = ['http', ...SURFACE_NAMES] as const;
 export type Surface = (typeof SURFACES)[number];
 
 interface Granted {

@@ -11,11 +11,11 @@
  *  2. A stream always ends with a frame that says how. Only a run that has completed ends as a success.
  */
 import type { EngineError } from '../domain/errors.ts';
-import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 
 /** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
-export const SURFACE_NAMES = ['ai-sdk', 'openai', 'ag-ui'] as const;
+export const SURFACE_NAMES = ['ai-sdk'] as const;
 export type SurfaceName = (typeof SURFACE_NAMES)[number];
 
 // --- requests ---
@@ -25,29 +25,12 @@ export interface SurfaceInput {
   readonly body: Json;
   /** Parameters of the path, decoded. */
   readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  /** The value of a header, or null. */
-  readonly header: (name: string) => string | null;
-  /** Whether the caller has an API key. Others may neither give instructions nor a history. */
-  readonly isKey: boolean;
 }
 
 /** The session that a request is for. */
 export type Thread =
   /** The session of the client's own name for a conversation; created if there is none. An id of a session names itself. */
-  | { readonly type: 'named'; readonly name: string }
-  /** An existing session. */
-  | { readonly type: 'session'; readonly sessionId: string }
-  /** A new session. */
-  | {
-      readonly type: 'new';
-      /** Messages as of `POST /agent/{name}/session`, also in OpenAI's spelling (C1). */
-      readonly history: readonly Json[];
-      /** Whether it is deleted soon after its end. */
-      readonly isEphemeral: boolean;
-      /** The same key gives the same session; null: always another one. */
-      readonly key: string | null;
-    };
+  { readonly type: 'named'; readonly name: string };
 
 /** A tool that the client executes (C3). */
 export interface SurfaceTool {
@@ -91,15 +74,12 @@ export type SurfaceCommand =
        * waited before the answers.
        */
       readonly after: number | null;
-      readonly stream: boolean;
       readonly options: JsonObject;
     }
   /** Answers with a run from its first event: this one, or the one that is running or waits. */
-  | { readonly type: 'follow'; readonly runId: string | null; readonly stream: boolean; readonly options: JsonObject }
-  /** Cancels this run, or all that is running. Answers with its document if the adapter has one. */
-  | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject }
-  /** Answers with the conversation, if the adapter has a form for it. */
-  | { readonly type: 'conversation'; readonly options: JsonObject };
+  | { readonly type: 'follow'; readonly runId: string | null; readonly options: JsonObject }
+  /** Cancels this run if it is active, or all that is running. */
+  | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject };
 
 /** A request in terms of the system. */
 export interface SurfaceRequest {
@@ -124,6 +104,8 @@ export interface FoldedRun {
    * none. The first frame of a continued stream says what it continues.
    */
   readonly after: number;
+  /** Names of the run's client tools: the client executes their calls (C3). */
+  readonly clientTools: readonly string[];
   /** `options` of the command. */
   readonly options: JsonObject;
 }
@@ -139,28 +121,13 @@ export interface Fold {
   end(how: StreamEnd): string;
 }
 
-/** A response that is not a stream. */
-export interface SurfaceDocument {
-  readonly status: number;
-  readonly body: Json;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 export interface Surface {
   readonly name: SurfaceName;
   /** Headers of a stream besides those of every event stream. */
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly fold: (run: FoldedRun) => Fold;
-  /** The run as one document, once it has ended or waits. Of other types of events the adapter gets none. */
-  readonly document?: {
-    readonly events: readonly EventType[];
-    readonly of: (run: FoldedRun, events: AsyncIterable<SessionEvent>) => Promise<SurfaceDocument>;
-  };
-  /** An error before the first frame, in the protocol's own form. The status is that of the error unless given. */
-  readonly error: (fault: EngineError) => {
-    readonly body: string;
-    readonly contentType: string;
-    readonly status?: number;
-    readonly headers?: Readonly<Record<string, string>>;
-  };
+  /** The last frames of a stream that broke off outside of the session. */
+  readonly lost: string;
+  /** An error before the first frame, in the protocol's own form. Its status is that of the error. */
+  readonly error: (fault: EngineError) => { readonly body: string; readonly contentType: string };
 }

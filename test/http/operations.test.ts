@@ -8,7 +8,7 @@ import { descriptionOf } from '../../src/http/openapi/describe.ts';
 import { findOperation, OPERATIONS, SCOPES, SESSION_PATH } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
-import { Tokens } from '../../src/http/tokens.ts';
+import { SURFACES, Tokens } from '../../src/http/tokens.ts';
 import type { SessionToken, UserToken } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { edgeApp } from './edge-app.ts';
@@ -77,7 +77,8 @@ async function outcomeOf(name: OperationName, authorization: string | null, id =
   const response = await edge.fetch(new Request(`http://127.0.0.1${filled}`, { ...init, headers }));
   const text =
     response.headers.get('content-type')?.startsWith('text/event-stream') === true ? '' : await response.text();
-  const code = /"code":"(unauthorized|forbidden|unknown_session)"/.exec(text)?.[1] ?? 'reached';
+  const codes = /("code":"|\()(unauthorized|forbidden|unknown_session)("|\)$)/.exec(text);
+  const code = codes?.[2] ?? 'reached';
   return code as Outcome;
 }
 
@@ -96,7 +97,7 @@ const user = (change: Partial<UserToken> = {}): Promise<string> =>
     type: 'user',
     userId: 'Zoë',
     agents: null,
-    surfaces: ['http'],
+    surfaces: [...SURFACES],
     owner: 'ann',
     scopes: SCOPES,
     expiresAt: NOW + 60_000,

@@ -66,7 +66,7 @@ describe('T3: a user token', () => {
       token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
       user_id: 'zoë',
       agents: ['assistant'],
-      surfaces: ['http'],
+      surfaces: ['http', 'ai-sdk'],
       scopes: ['read', 'message', 'tools'],
       expires_at: NOW + 60_000,
     });

@@ -203,6 +203,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       clock: platformClock,
       admit: () => this.#admit(),
       childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
+      create: (record) => this.create(record, {}),
       destroy: () => this.#destroy(session),
       fetchFile: fileFetchOf(settings, egress),
       bodies: platformBodies,

@@ -35,7 +35,7 @@ import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
 import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
-import { currentAgent, recordOf } from './run-setup.ts';
+import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
 import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
 import { SessionApprovals } from './session-approvals.ts';
@@ -266,6 +266,20 @@ export class Session {
       lastSeq: { value: null },
       endedAt: { value: null },
     }) as RunRecord;
+  }
+
+  /** The run that is being answered, else the newest that waits; null if all have ended. */
+  openRun(): RunRecord | null {
+    const open = this.#journal.runs.open().map((record) => this.#current(record));
+    return (
+      open.find(({ status }) => status === 'running') ?? open.findLast(({ status }) => status === 'waiting') ?? null
+    );
+  }
+
+  /** Names of the client tools that a run may call (C3). */
+  clientTools(run: RunRecord): string[] {
+    const tools = agentOfRun(this.#scope, run)?.tools ?? new Map();
+    return [...tools.values()].filter(({ implementation }) => implementation.type === 'client').map(({ name }) => name);
   }
 
   /** Number of messages of the seeded history (C1). */

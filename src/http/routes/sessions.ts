@@ -150,7 +150,7 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
 }
 
 /** @throws EngineError `forbidden` if the token is not for this agent */
-function requireAgentOf(token: Token, name: string): void {
+export function requireAgentOf(token: Token, name: string): void {
   if (token.type === 'user' && (token.agents === null || token.agents.includes(name))) return;
   throw new EngineError('forbidden', `This token is not for the agent "${name.slice(0, limits.excerptChars)}"`);
 }

@@ -1,0 +1,157 @@
+/**
+ * Commands of other protocols in the session's object (E1 to E3). The Worker has translated the request (edge-surface.ts);
+ * the response is the run's events as the protocol's frames.
+ *
+ * Invariants:
+ *  1. Answers and decisions are settled together, and before the message. Each needs its own scope (T1).
+ *  2. The same command again changes nothing and gives the same run.
+ */
+import { Hono } from 'hono';
+import type { Context } from 'hono';
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
+import { readJson } from '../body.ts';
+import { acceptMessage, admitted } from '../post-message.ts';
+import { expiryOf, viewFor } from '../run-response.ts';
+import { requireScope } from '../session-env.ts';
+import type { SessionEnv } from '../session-env.ts';
+import { foldedStream, SSE_HEADERS } from '../sse.ts';
+import { SURFACES } from './surfaces.ts';
+
+/** Where the Worker sends commands. */
+export const SURFACE_PATH = '/-/surface';
+
+/** What the Worker sends. */
+export interface SurfaceCall {
+  readonly surface: SurfaceName;
+  readonly agent: string;
+  /** The session to create if there is none; null: it must exist. */
+  readonly open: SessionRecord | null;
+  readonly command: SurfaceCommand;
+}
+
+export const surfaceCommands = new Hono<SessionEnv>();
+
+surfaceCommands.post(SURFACE_PATH, async (c) => {
+  const { session, create } = c.env;
+  const call = (await readJson(c.req.raw, limits.messageBodyBytes)) as SurfaceCall;
+  const { agent, open, command } = call;
+  if (!session.exists && open !== null && command.type === 'run') await create?.(open);
+  const { record } = session;
+  if (record.agent !== agent) {
+    throw new EngineError('invalid_request', `This conversation is with the agent "${record.agent}"`);
+  }
+  switch (command.type) {
+    case 'cancel':
+      if (command.runId === null || session.openRun()?.runId === command.runId) {
+        await session.cancel('cancelled by the client');
+      }
+      return c.body(null, 204);
+    case 'follow': {
+      const run = command.runId === null ? session.openRun() : session.run(command.runId);
+      return run === null ? c.body(null, 204) : streamed(c, call, run, 0);
+    }
+    case 'run': {
+      const { run, after } = await runOf(c, command);
+      return streamed(c, call, run, after);
+    }
+  }
+});
+
+type RunCommand = Extract<SurfaceCommand, { type: 'run' }>;
+
+/** `after`: the client has the events up to this one; 0: none. */
+interface Followed {
+  readonly run: RunRecord;
+  readonly after: number;
+}
+
+async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Followed> {
+  const { session, bodies } = c.env;
+  const { answers, decisions, message } = command;
+  const settled = answers.length + decisions.length > 0 ? await settle(c, command) : null;
+  if (message !== null) {
+    requireScope(c, 'message');
+    const { content, tools, instructions, key, metadata } = message;
+    const raw = {
+      content,
+      ...(tools.length === 0 ? {} : { tools }),
+      ...(instructions === null ? {} : { instructions }),
+      ...(metadata === null ? {} : { metadata }),
+    };
+    const { session_id: id, owner } = session.record;
+    const { run } = await bodies.hold({ session: id, owner }, (place) =>
+      acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue' }),
+    );
+    return { run, after: 0 };
+  }
+  if (settled === null) throw new EngineError('invalid_request', 'The request has neither a message nor answers');
+  return settled;
+}
+
+/** Settles calls and approvals in one turn, so that the run does not stop in between. */
+async function settle(c: Context<SessionEnv>, { answers, decisions, after }: RunCommand): Promise<Followed> {
+  const { session } = c.env;
+  if (answers.length > 0) requireScope(c, 'tools');
+  if (decisions.length > 0) requireScope(c, 'approve');
+  await admitted(c.env);
+  const before = session.lastSeq;
+  const runIds = await Promise.all([
+    ...answers.map(async ({ callId, ...result }) => (await session.settleCall(callId, result)).run_id),
+    ...decisions.map(async ({ approvalId, approved, note }) => {
+      const { run_id: runId, status } = session.approval(approvalId);
+      // The same decision again is accepted.
+      if (status !== (approved ? 'approved' : 'denied')) await session.resolveApproval(approvalId, approved, note);
+      return runId;
+    }),
+  ]);
+  const [first = '', ...others] = new Set(runIds);
+  if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
+  const run = session.run(first);
+  return { run, after: after ?? (await lastWait(c, run, before)) };
+}
+
+/**
+ * The last time that the run waited before the latest answer: the client has the frames up to then.
+ *
+ * @param before last event of the session before this request; if the request is a repeated one, its effect is older
+ */
+async function lastWait(c: Context<SessionEnv>, run: RunRecord, before: number): Promise<number> {
+  let wait = 0;
+  let answered = 0;
+  const types = ['agent_waiting', 'client_tool_settled', 'approval_resolved'] as const;
+  for await (const event of c.env.session.read().events(run, types)) {
+    const seq = event.seq ?? 0;
+    if (event.type !== 'agent_waiting') answered = wait;
+    else if (seq <= before) wait = seq;
+  }
+  return answered;
+}
+
+function streamed(
+  c: Context<SessionEnv>,
+  { surface, agent, command }: SurfaceCall,
+  run: RunRecord,
+  after: number,
+): Response {
+  const { session, heartbeat, events } = c.env;
+  const { session_id: sessionId } = session.record;
+  const { runId, startedAt, firstSeq } = run;
+  const { fold, streamHeaders } = SURFACES[surface];
+  const clientTools = session.clientTools(run);
+  const folded = fold({ sessionId, runId, agent, startedAt, after, clientTools, options: command.options });
+  const { slices } = session.read();
+  const body = foldedStream(events, heartbeat, folded, {
+    after: firstSeq - 1,
+    runId,
+    endsWaiting: true,
+    expiry: expiryOf(c),
+    view: viewFor(c),
+    slices,
+  });
+  return new Response(body, {
+    headers: { ...SSE_HEADERS, ...streamHeaders, 'x-session-id': sessionId, 'x-run-id': runId },
+  });
+}

@@ -1,0 +1,5 @@
+/** The protocols that have routes. */
+import { aiSdk } from '../../surfaces/ai-sdk/index.ts';
+import type { Surface, SurfaceName } from '../../surfaces/surface.ts';
+
+export const SURFACES: Readonly<Record<SurfaceName, Surface>> = { 'ai-sdk': aiSdk };

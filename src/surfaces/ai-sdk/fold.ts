@@ -1,0 +1,280 @@
+/**
+ * The events of a run as the AI SDK's UI message stream, version 1 (E1).
+ *
+ * An iteration is a step, a thought is a reasoning part, a response or bare text is a text part. An action is a dynamic
+ * tool that the server has executed; a call of a client tool is one that the client executes. An action is shown when it
+ * starts, because its references have values then.
+ *
+ * Invariants:
+ *  1. Only chunk types and members that versions 5 to 7 of the client know are sent: older ones reject others.
+ *  2. Every part that was opened is closed before the step, and the step before the message.
+ *  3. What follows a wait is in a new step: a client that answers by itself looks at the last step, and would send its
+ *     answers again and again.
+ *  4. Parts are in the order in which their blocks and actions began, although a replay has the text of a block only at
+ *     its end.
+ *  5. Events up to `run.after` change the state and give no frames. A continued stream begins with the same message id.
+ */
+import type { EventOf, SessionEvent } from '../../domain/event.ts';
+import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
+
+type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+/** An open block of text. */
+interface Block {
+  readonly part: 'text' | 'reasoning';
+  /** UTF-16 code units of its text that were seen. */
+  seen: number;
+  /** White space at its beginning: a blank block is not shown. */
+  blank: string;
+  isShown: boolean;
+}
+
+interface Tool {
+  readonly id: string;
+  readonly isClient: boolean;
+}
+
+/** How the run has ended, or that it waits. */
+type Outcome = EventOf<'agent_completed' | 'agent_failed' | 'agent_cancelled' | 'agent_waiting'>;
+
+const LOST: Readonly<Record<StreamEnd, string>> = {
+  stopped: 'The connection to the session was lost; the run continues',
+  token_expired: 'The token has expired; the run continues',
+  session_deleted: 'The session was deleted',
+  connection_lost: 'The connection to the session was lost; the run continues',
+};
+
+const DONE = 'data: [DONE]\n\n';
+
+const frame = (chunk: Chunk): string => `data: ${JSON.stringify(chunk)}\n\n`;
+
+/** Ends a stream that the session did not end. */
+export const LOST_FRAMES = frame({ type: 'error', errorText: LOST.connection_lost }) + DONE;
+
+export class AiSdkFold implements Fold {
+  readonly #run: FoldedRun;
+  readonly #blocks = new Map<number, Block>();
+  /** What was queued and has not started, by iteration and id. */
+  readonly #queued = new Map<string, JsonObject>();
+  readonly #tools = new Map<string, Tool>();
+  #seq = 0;
+  #isStarted = false;
+  #isInStep = false;
+  /** The run has waited, and nothing was shown since then. */
+  #hasWaited = false;
+  #outcome: Outcome | null = null;
+
+  constructor(run: FoldedRun) {
+    this.#run = run;
+  }
+
+  add(event: SessionEvent): string {
+    this.#seq = event.seq ?? this.#seq;
+    const chunks = this.#chunksOf(event);
+    const isKnown =
+      this.#run.after > 0 && (event.seq === null ? this.#seq < this.#run.after : event.seq <= this.#run.after);
+    if (isKnown) {
+      // What was open then was closed by the end of that stream.
+      this.#isInStep = false;
+      return '';
+    }
+    return this.#framesOf(chunks);
+  }
+
+  end(how: StreamEnd): string {
+    const resumed = this.#outcome?.type === 'agent_waiting' ? [] : this.#resumed();
+    const chunks = [...resumed, ...this.#closing(), this.#last(how)];
+    return this.#framesOf(chunks) + DONE;
+  }
+
+  #framesOf(chunks: readonly Chunk[]): string {
+    if (chunks.length === 0) return '';
+    const start: readonly Chunk[] = this.#isStarted ? [] : [{ type: 'start', messageId: this.#run.runId }];
+    this.#isStarted = true;
+    return [...start, ...chunks].map(frame).join('');
+  }
+
+  #last(how: StreamEnd): Chunk {
+    const outcome = how === 'stopped' ? this.#outcome : null;
+    switch (outcome?.type) {
+      case 'agent_completed':
+        return { type: 'finish', finishReason: 'stop' };
+      case 'agent_waiting':
+        return { type: 'finish', finishReason: 'tool-calls' };
+      case 'agent_cancelled':
+        return { type: 'abort' };
+      case 'agent_failed':
+        return { type: 'error', errorText: `${outcome.data.error.message} (${outcome.data.error.code})` };
+      default:
+        return { type: 'error', errorText: LOST[how] };
+    }
+  }
+
+  /** Ends open parts and the step. */
+  #closing(): Chunk[] {
+    const ends = [...this.#blocks].flatMap(([segment, { part, isShown }]) =>
+      isShown ? [{ type: `${part}-end`, id: String(segment) }] : [],
+    );
+    this.#blocks.clear();
+    const step = this.#isInStep ? [{ type: 'finish-step' }] : [];
+    this.#isInStep = false;
+    return [...ends, ...step];
+  }
+
+  #nextStep(): Chunk[] {
+    const closing = this.#closing();
+    this.#isInStep = true;
+    this.#hasWaited = false;
+    return [...closing, { type: 'start-step' }];
+  }
+
+  /** Begins a step before the first part after a wait. */
+  #resumed(): Chunk[] {
+    return this.#hasWaited ? this.#nextStep() : [];
+  }
+
+  /** What precedes a new part: the parts of open blocks that have no text yet. @param segment only blocks before it */
+  #begun(segment = Infinity): Chunk[] {
+    const chunks = this.#resumed();
+    for (const [id, block] of this.#blocks) {
+      if (block.isShown || id >= segment) continue;
+      block.isShown = true;
+      chunks.push({ type: `${block.part}-start`, id: String(id) });
+      if (block.blank !== '') chunks.push({ type: `${block.part}-delta`, id: String(id), delta: block.blank });
+    }
+    return chunks;
+  }
+
+  #chunksOf(event: SessionEvent): Chunk[] {
+    if (isTextPatch(event)) return this.#text(event.data.segment, event.data.offset, event.data.delta);
+    if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
+    // What follows after a wait shows that the run went on.
+    if (event.seq !== null) this.#outcome = null;
+    switch (event.type) {
+      case 'iteration_started': {
+        return this.#nextStep();
+      }
+      case 'thought_started':
+      case 'text_started':
+      case 'response_started': {
+        const part = event.type === 'thought_started' ? 'reasoning' : 'text';
+        this.#blocks.set(event.seq, { part, seen: 0, blank: '', isShown: false });
+        return [];
+      }
+      case 'plan_generated': {
+        const { total, waves, edges } = event.data;
+        const id = `plan-${event.iteration}`;
+        return total === 0 ? [] : [...this.#begun(), { type: 'data-plan', id, data: { total, waves, edges } }];
+      }
+      case 'context_feed_updated':
+        return [{ type: 'data-feed', data: event.data, transient: true }];
+      case 'agent_waiting':
+        this.#hasWaited = true;
+        this.#outcome = event;
+        return [];
+      case 'agent_completed':
+      case 'agent_failed':
+      case 'agent_cancelled':
+        this.#outcome = event;
+        return [];
+      default:
+        return this.#action(event);
+    }
+  }
+
+  #text(segment: number, offset: number, delta: string): Chunk[] {
+    const block = this.#blocks.get(segment);
+    if (block === undefined) return [];
+    const added = delta.slice(Math.max(0, block.seen - offset));
+    block.seen = Math.max(block.seen, offset + delta.length);
+    if (added === '') return [];
+    const { part, blank, isShown } = block;
+    const id = String(segment);
+    if (isShown) return [{ type: `${part}-delta`, id, delta: added }];
+    const text = blank + added;
+    if (!/\S/.test(text)) {
+      block.blank = text;
+      return [];
+    }
+    const begun = this.#begun(segment);
+    block.isShown = true;
+    return [...begun, { type: `${part}-start`, id }, { type: `${part}-delta`, id, delta: text }];
+  }
+
+  #blockEnd(segment: number, content: string): Chunk[] {
+    const seen = this.#blocks.get(segment)?.seen ?? 0;
+    const rest = this.#text(segment, seen, content.slice(seen));
+    const block = this.#blocks.get(segment);
+    this.#blocks.delete(segment);
+    return block?.isShown === true ? [...rest, { type: `${block.part}-end`, id: String(segment) }] : rest;
+  }
+
+  #action(event: SessionEvent): Chunk[] {
+    if (event.action_id === undefined) return [];
+    const key = `${event.iteration}/${event.action_id}`;
+    const name = event.action_name ?? event.action_id;
+    switch (event.type) {
+      case 'action_queued':
+        this.#queued.set(key, event.data.parameters);
+        return [];
+      case 'action_started':
+        if (event.data.attempt > 1 || this.#run.clientTools.includes(name)) return [];
+        return this.#shown(key, name, event.data.parameters);
+      case 'client_tool_called': {
+        const { call_id: id, parameters: input } = event.data;
+        this.#queued.delete(key);
+        this.#tools.set(key, { id, isClient: true });
+        return [
+          ...this.#begun(),
+          { type: 'tool-input-available', toolCallId: id, toolName: name, input, dynamic: true },
+        ];
+      }
+      case 'approval_requested': {
+        const shown = this.#shown(key, name, event.data.parameters);
+        const toolCallId = this.#tools.get(key)?.id ?? key;
+        return [...shown, { type: 'tool-approval-request', approvalId: event.data.approval_id, toolCallId }];
+      }
+      case 'approval_resolved': {
+        const toolCallId = this.#tools.get(key)?.id ?? key;
+        return event.data.approved ? [] : [{ type: 'tool-output-denied', toolCallId }];
+      }
+      case 'progress':
+        return [{ type: 'data-progress', data: { action: event.action_id, ...event.data }, transient: true }];
+      case 'action_completed':
+        return this.#settled(key, name, { output: event.data.output });
+      case 'action_failed':
+        return this.#settled(key, name, { errorText: event.data.error.message });
+      case 'action_rejected':
+        this.#queued.set(key, event.data.parameters ?? {});
+        return this.#settled(key, name, { errorText: event.data.message });
+      case 'action_skipped':
+        return this.#settled(key, name, { errorText: `skipped: ${event.data.because ?? event.data.reason}` });
+      case 'action_cancelled':
+        return this.#settled(key, name, { errorText: `cancelled: ${event.data.reason}` });
+      default:
+        return [];
+    }
+  }
+
+  /** The tool with its input, unless it was shown already. */
+  #shown(key: string, toolName: string, resolved: JsonObject | undefined): Chunk[] {
+    if (this.#tools.has(key)) return [];
+    const input = resolved ?? this.#queued.get(key) ?? {};
+    this.#queued.delete(key);
+    this.#tools.set(key, { id: key, isClient: false });
+    return [
+      ...this.#begun(),
+      { type: 'tool-input-available', toolCallId: key, toolName, input, dynamic: true, providerExecuted: true },
+    ];
+  }
+
+  #settled(key: string, name: string, result: { readonly output: Json } | { readonly errorText: string }): Chunk[] {
+    const shown = this.#shown(key, name, undefined);
+    const { id = key, isClient = false } = this.#tools.get(key) ?? {};
+    const type = 'output' in result ? 'tool-output-available' : 'tool-output-error';
+    const executed = isClient ? {} : { providerExecuted: true };
+    return [...shown, { type, toolCallId: id, ...result, dynamic: true, ...executed }];
+  }
+}

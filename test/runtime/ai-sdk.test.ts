@@ -1,0 +1,145 @@
+/** The unchanged client of the AI SDK against the Worker (E1). */
+import { abortAllDurableObjects } from 'cloudflare:test';
+import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
+import type { UIMessage } from 'ai';
+import { expect, test } from 'vitest';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { PlainChat, textOf, transportOf } from '../support/ai-chat.ts';
+import { call, post } from './client.ts';
+
+const API = 'http://127.0.0.1:8787/ai/assistant/chat';
+const TOOL = { name: 'pick_color', description: 'Asks for a color.', parameters: { type: 'object', properties: {} } };
+
+/** Responses of the chat's requests, for their headers. */
+type Seen = { readonly path: string; readonly run: string; readonly session: string };
+
+function chatOf(
+  id: string,
+  options: { readonly body?: object; readonly messages?: UIMessage[]; readonly answers?: boolean } = {},
+): { readonly chat: PlainChat; readonly seen: Seen[] } {
+  const seen: Seen[] = [];
+  const transport = transportOf(
+    async (url, init) => {
+      const { pathname } = new URL(String(url));
+      if (seen.length > 5) throw new Error('the chat sends its answers again and again');
+      const response = await call(pathname, init);
+      const header = (name: string): string => response.headers.get(name) ?? '';
+      seen.push({ path: pathname, run: header('x-run-id'), session: header('x-session-id') });
+      return response;
+    },
+    API,
+    options.body,
+  );
+  const chat: PlainChat = new PlainChat({
+    id,
+    transport,
+    messages: options.messages ?? [],
+    ...(options.answers === true
+      ? {
+          sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+          onToolCall: ({ toolCall: { toolCallId, toolName } }) => {
+            void chat.addToolOutput({ tool: toolName, toolCallId, output: 'teal' });
+          },
+        }
+      : {}),
+  });
+  return { chat, seen };
+}
+
+const stored = async ({ session, run }: Seen): Promise<RunResult> =>
+  await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
+
+const first = (seen: readonly Seen[]): Seen => seen[0] ?? { path: '', run: '', session: '' };
+
+test('[E1] a message streams its thoughts, actions and answer; the folded text is the stored one', async () => {
+  const { chat, seen } = chatOf('plain');
+  await chat.sendMessage({ text: 'What is 6 * 7?' });
+  expect([chat.status, chat.error]).toEqual(['ready', undefined]);
+  const run = await stored(first(seen));
+  expect(run.response).toContain('42');
+  expect(textOf(chat.lastMessage)).toBe(run.responses.map(({ content }) => content).join('\n\n'));
+  expect(chat.lastMessage?.id).toBe(run.run_id);
+  const tools = chat.lastMessage?.parts.filter((part) => part.type === 'dynamic-tool');
+  expect(tools?.map(({ state }) => state)).toEqual(run.actions.map(() => 'output-available'));
+});
+
+test('[E1] a conversation goes on in its session, and another name is another session', async () => {
+  const { chat, seen } = chatOf('two');
+  await chat.sendMessage({ text: 'Hello' });
+  await chat.sendMessage({ text: 'Hello again' });
+  const other = chatOf('three');
+  await other.chat.sendMessage({ text: 'Hello' });
+  expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+  expect(first(other.seen).session).not.toBe(first(seen).session);
+});
+
+test('[E1] a repeated request gives the same run', async () => {
+  const message = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] };
+  const body = { id: 'again', messages: [message], trigger: 'submit-message', futureMember: 1 };
+  const [one, two] = await Promise.all([post('/ai/assistant/chat', body), post('/ai/assistant/chat', body)]);
+  expect(one.headers.get('x-run-id')).toBe(two.headers.get('x-run-id'));
+  const last = (text: string): string[] => text.trim().split('\n\n').slice(-2);
+  for (const response of [one, two]) {
+    expect(last(await response.text())).toEqual(['data: {"type":"finish","finishReason":"stop"}', 'data: [DONE]']);
+  }
+});
+
+test('[E1] the client executes its tools, and the answer uses the result; a full replay gives the same message', async () => {
+  const { chat, seen } = chatOf('tools', { body: { tools: [TOOL] }, answers: true });
+  await chat.sendMessage({ text: 'use pick_color' });
+  await expect.poll(() => [chat.status, seen.length]).toEqual(['ready', 2]);
+  const run = await stored(first(seen));
+  expect([run.status, run.actions[0]?.output]).toEqual(['completed', 'teal']);
+  expect(new Set(seen.map(({ run: id }) => id)).size).toBe(1);
+  expect(textOf(chat.lastMessage)).toContain('teal');
+  const [user] = chat.messages;
+  const replay = await post('/ai/assistant/chat', {
+    id: 'tools',
+    tools: [TOOL],
+    messages: [user],
+  });
+  const again = new PlainChat({ id: 'tools', transport: transportOf(async () => replay, API), messages: [] });
+  await again.sendMessage({ text: 'any' });
+  expect(again.lastMessage?.parts).toEqual(chat.lastMessage?.parts);
+});
+
+test('[E1] a chat that is idle has nothing to resume or to stop', async () => {
+  expect((await call('/ai/assistant/chat/new/stream')).status).toBe(204);
+  expect((await post('/ai/assistant/chat/new/stop', {})).status).toBe(204);
+  const { chat } = chatOf('idle');
+  await chat.sendMessage({ text: 'Hello' });
+  expect((await call('/ai/assistant/chat/idle/stream')).status).toBe(204);
+});
+
+test('[E1] a page that is loaded again resumes a run that waits, also after the loss of its object', async () => {
+  const { chat, seen } = chatOf('reload', { body: { tools: [TOOL] } });
+  await chat.sendMessage({ text: 'use pick_color' });
+  const { parts } = chat.lastMessage ?? {};
+  expect(parts?.some((part) => part.type === 'dynamic-tool' && part.state === 'input-available')).toBe(true);
+  await abortAllDurableObjects();
+  const page = chatOf('reload', { messages: chat.messages.slice(0, 1), answers: true });
+  await page.chat.resumeStream();
+  await expect.poll(async () => (await stored(first(seen))).status).toBe('completed');
+  await expect.poll(() => [page.chat.status, textOf(page.chat.lastMessage).includes('teal')]).toEqual(['ready', true]);
+});
+
+test.each([
+  ['an unknown agent', '/ai/asistant/chat', {}, 404, 'unknown_agent'],
+  ['a message that is made again', '/ai/assistant/chat', { trigger: 'regenerate-message' }, 400, 'not_supported'],
+  ['an edited message', '/ai/assistant/chat', { messageId: 'm' }, 400, 'not_supported'],
+  ['no message', '/ai/assistant/chat', { messages: [] }, 400, 'invalid_request'],
+  [
+    'an empty message',
+    '/ai/assistant/chat',
+    { messages: [{ id: 'm', role: 'user', parts: [] }] },
+    400,
+    'invalid_request',
+  ],
+])('[E1] %s is an error whose text is a sentence with its code', async (_, path, change, status, code) => {
+  const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }];
+  const response = await post(path, { id: 'errors', messages, ...change });
+  expect(response.status).toBe(status);
+  expect(response.headers.get('content-type')).toContain('text/plain');
+  expect(await response.text()).toMatch(new RegExp(`^[A-Z"].* \\(${code}\\)$`, 's'));
+});
