@@ -59,6 +59,8 @@ export class AiSdkFold implements Fold {
   /** What was queued and has not started, by iteration and id. */
   readonly #queued = new Map<string, JsonObject>();
   readonly #tools = new Map<string, Tool>();
+  /** Actions that a person has denied: their end says nothing more. */
+  readonly #denied = new Set<string>();
   #seq = 0;
   #isStarted = false;
   #isInStep = false;
@@ -238,7 +240,9 @@ export class AiSdkFold implements Fold {
       }
       case 'approval_resolved': {
         const toolCallId = this.#tools.get(key)?.id ?? key;
-        return event.data.approved ? [] : [{ type: 'tool-output-denied', toolCallId }];
+        if (event.data.approved) return [];
+        this.#denied.add(key);
+        return [{ type: 'tool-output-denied', toolCallId }];
       }
       case 'progress':
         return [{ type: 'data-progress', data: { action: event.action_id, ...event.data }, transient: true }];
@@ -271,6 +275,7 @@ export class AiSdkFold implements Fold {
   }
 
   #settled(key: string, name: string, result: { readonly output: Json } | { readonly errorText: string }): Chunk[] {
+    if (this.#denied.has(key)) return [];
     const shown = this.#shown(key, name, undefined);
     const { id = key, isClient = false } = this.#tools.get(key) ?? {};
     const type = 'output' in result ? 'tool-output-available' : 'tool-output-error';

@@ -1,0 +1,100 @@
+/** The AI SDK's frames of a run, read by its own parser (E1). */
+import { readUIMessageStream } from 'ai';
+import type { UIMessage, UIMessageChunk } from 'ai';
+import { describe, expect, test } from 'vitest';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { withWholeTexts } from '../../../src/domain/event.ts';
+import { aiSdk } from '../../../src/surfaces/ai-sdk/index.ts';
+import type { Fold, StreamEnd } from '../../../src/surfaces/surface.ts';
+import { toolOf } from '../../support/definitions.ts';
+import { sessionKit, settle } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+const PAY = toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', effects: 'idempotent', approval: 'always' });
+const ASK =
+  '<thought>I ask first.</thought><action type="tool" mode="async" id="a">{"name": "pay", "parameters": {"to": "Ann"}}</action>';
+
+/** A run that waits for a decision, and goes on after it. */
+async function asked(decision: boolean): Promise<SessionKit> {
+  const kit = await sessionKit({
+    script: [ASK, '<response final="true">Over.</response>'],
+    tools: [PAY],
+    approvalIds: () => `apr_${'1'.padStart(32, '0')}`,
+    executors: { tool: async () => ({ ok: true, output: 'paid' }) },
+  });
+  kit.sql.onSync = settle;
+  await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: null });
+  await settle();
+  const [open = ''] = kit.session.openApprovalIds;
+  await kit.session.resolveApproval(open, decision, null);
+  await kit.session.ended(1);
+  await settle();
+  return kit;
+}
+
+function foldOf(after = 0): Fold {
+  const run = { sessionId: 's', runId: 'run_1', agent: 'assistant', startedAt: 0, after, clientTools: [], options: {} };
+  return aiSdk.fold(run);
+}
+
+const framesOf = (events: readonly SessionEvent[], how: StreamEnd = 'stopped', after = 0): string => {
+  const fold = foldOf(after);
+  return events.map((event) => fold.add(event)).join('') + fold.end(how);
+};
+
+const chunksOf = (frames: string): UIMessageChunk[] =>
+  frames
+    .split('\n\n')
+    .filter((frame) => frame !== '' && frame !== 'data: [DONE]')
+    .map((frame) => JSON.parse(frame.replace(/^data: /, '')) as UIMessageChunk);
+
+/** The message that the client makes of them. */
+async function messageOf(frames: string, message?: UIMessage): Promise<UIMessage | undefined> {
+  const stream = new ReadableStream<UIMessageChunk>({
+    start: (controller) => {
+      for (const chunk of chunksOf(frames)) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  let last = message;
+  for await (const next of readUIMessageStream({ stream, ...(message === undefined ? {} : { message }) })) last = next;
+  return last;
+}
+
+const journaled = ({ events }: SessionKit): SessionEvent[] =>
+  withWholeTexts(events.filter(({ seq }) => seq !== null)) as SessionEvent[];
+
+describe.each([
+  ['approves', true],
+  ['denies', false],
+])('[E1] a person %s an action', (_, decision) => {
+  test('the message is the same live and replayed', async () => {
+    const kit = await asked(decision);
+    const live = await messageOf(framesOf(kit.events));
+    expect(live?.parts).toEqual((await messageOf(framesOf(journaled(kit))))?.parts);
+    const tool = live?.parts.find((part) => part.type === 'dynamic-tool');
+    expect(tool?.state).toBe(decision ? 'output-available' : 'output-denied');
+  });
+
+  test('the continued stream completes the message that waited', async () => {
+    const kit = await asked(decision);
+    const wait = kit.events.find(({ type }) => type === 'agent_waiting')?.seq ?? 0;
+    const until = kit.events.findIndex(({ type }) => type === 'agent_waiting') + 1;
+    const waiting = await messageOf(framesOf(kit.events.slice(0, until)));
+    expect(waiting?.parts.find((part) => part.type === 'dynamic-tool')?.state).toBe('approval-requested');
+    const continued = await messageOf(framesOf(journaled(kit), 'stopped', wait), waiting);
+    expect(continued?.parts).toEqual((await messageOf(framesOf(journaled(kit))))?.parts);
+  });
+});
+
+test('[E1] every cut of the events ends with an error, unless the run has ended or waits', async () => {
+  const { events } = await asked(true);
+  for (let cut = 0; cut <= events.length; cut += 1) {
+    const type = events[cut - 1]?.type;
+    const last = chunksOf(framesOf(events.slice(0, cut))).at(-1)?.type;
+    expect(last).toBe(type === 'agent_completed' || type === 'agent_waiting' ? 'finish' : 'error');
+  }
+  for (const how of ['token_expired', 'session_deleted', 'connection_lost'] as const) {
+    expect(chunksOf(framesOf(events, how)).at(-1)?.type).toBe('error');
+  }
+});
