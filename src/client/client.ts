@@ -1,0 +1,74 @@
+/** The client of one system: its address and its credentials. */
+import type { JsonObject } from '../domain/json.ts';
+import { Connection } from './connection.ts';
+import type { ConnectionOptions, TokenSource } from './connection.ts';
+import { newKey } from './key.ts';
+import { systemClock } from './pause.ts';
+import type { Clock } from './pause.ts';
+import { Session } from './session.ts';
+
+export interface ClientOptions {
+  /** For example `https://cortex.example`. */
+  readonly url: string;
+  /** An API key: for servers only. */
+  readonly key?: string;
+  /** A user or session token, or a function that gets one: it is called before each request. */
+  readonly token?: TokenSource;
+  /** Default: the `fetch` of the platform. */
+  readonly fetch?: ConnectionOptions['fetch'];
+  /** Further attempts of a request, and failed connections in a row of a stream. Default 5. */
+  readonly retries?: number;
+  /** Milliseconds until a request must be answered. Default 120,000. */
+  readonly timeoutMs?: number;
+  /** Milliseconds without a byte after which a stream counts as cut. Default 15,000: three heartbeats. */
+  readonly silenceMs?: number;
+  /** For tests. */
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export interface CreateSessionOptions {
+  /** With a user token: its own user only. */
+  readonly userId?: string;
+  /** Stored with the session, not shown to the model. */
+  readonly metadata?: JsonObject;
+  /** Session variables, readable as `$name`. */
+  readonly variables?: JsonObject;
+  /** The conversation before the session; requires an API key. */
+  readonly history?: readonly JsonObject[];
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+export class Client {
+  readonly #connection: Connection;
+
+  constructor(options: ClientOptions) {
+    const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
+    const { clock = systemClock, random = Math.random } = options;
+    // A method of an object: `fetch` must be called without one.
+    const fetch = options.fetch ?? ((...args: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...args));
+    const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs };
+    this.#connection = new Connection({ ...shared, token: key ?? token });
+  }
+
+  /** Creates a session with an agent. @throws CortexError, for example `unknown_agent` */
+  async createSession(agent: string, options: CreateSessionOptions = {}): Promise<Session> {
+    const { userId, metadata, variables, history, idempotencyKey, signal } = options;
+    const { session_id: id } = await this.#connection.json<{ session_id: string }>(
+      `/agent/${encodeURIComponent(agent)}/session`,
+      {
+        method: 'POST',
+        body: { user_id: userId, metadata, initial_state: variables, history },
+        headers: { 'idempotency-key': idempotencyKey ?? newKey() },
+        signal,
+      },
+    );
+    return this.session(id);
+  }
+
+  /** A session that exists. Sends nothing. */
+  session(id: string): Session {
+    return new Session(this.#connection, id);
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Requests to one system, with credentials, time-outs and retries.
+ *
+ * Invariants:
+ *  1. A request is sent again only after a lost connection, a time-out, or a status that may pass (429, 500, 502, 503,
+ *     504), at most `retries` times, not before `Retry-After`, and with the same idempotency key.
+ *  2. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
+ */
+import { connectionLost, CortexError, errorOf, invalidResponse } from './error.ts';
+import { backoffMs, LinkedSignal, pause } from './pause.ts';
+import type { Clock } from './pause.ts';
+
+/** A token, or what gets one: called before each request, so that it can renew a token that expires. */
+export type TokenSource = string | (() => string | Promise<string>);
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly token: TokenSource | null;
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Further attempts after the first one. */
+  readonly retries: number;
+  /** Milliseconds until the server must have answered, and until the next byte of a stream. */
+  readonly timeoutMs: number;
+  readonly silenceMs: number;
+}
+
+export interface RequestOptions {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds until the answer begins. Default: that of the client. */
+  readonly timeoutMs?: number;
+  /** Whether an error of a repeated request means that the first one has succeeded, and only its answer was lost. */
+  readonly isDone?: (fault: CortexError) => boolean;
+  /** The request is sent again. */
+  readonly onRetry?: () => void;
+}
+
+/** Longest `Retry-After` that is waited for. */
+const MOST_WAIT_MS = 60_000;
+
+export class Connection {
+  readonly options: ConnectionOptions;
+  readonly #root: string;
+
+  constructor(options: ConnectionOptions) {
+    this.options = options;
+    this.#root = options.url.replace(/\/+$/, '');
+  }
+
+  /** The parsed answer; null for an empty one. @throws CortexError */
+  async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
+    // The body belongs to the attempt: its connection may be lost as well.
+    return await this.#retry(options, async () => {
+      const { response, release } = await this.#send(path, options);
+      try {
+        const text = await response.text();
+        return (text === '' ? null : JSON.parse(text)) as T;
+      } catch (fault) {
+        options.signal?.throwIfAborted();
+        if (fault instanceof SyntaxError) throw invalidResponse(`${path} did not answer with JSON`, response.status);
+        throw connectionLost(`The connection was lost in the answer of ${path}`, fault);
+      } finally {
+        release();
+      }
+    });
+  }
+
+  /** The answer, with its body unread. @throws CortexError */
+  async response(path: string, options: RequestOptions = {}): Promise<Response> {
+    return await this.#retry(options, async () => (await this.#send(path, options)).response);
+  }
+
+  /** The answer of one attempt. @throws CortexError */
+  async once(path: string, options: RequestOptions): Promise<Response> {
+    return (await this.#send(path, options)).response;
+  }
+
+  async #retry<T>(options: RequestOptions, attempt: () => Promise<T>): Promise<T> {
+    const { clock, random, retries } = this.options;
+    for (let failures = 0; ;) {
+      try {
+        return await attempt();
+      } catch (fault) {
+        options.signal?.throwIfAborted();
+        if (!(fault instanceof CortexError)) throw fault;
+        if (failures > 0 && options.isDone?.(fault) === true) return null as T;
+        failures += 1;
+        const waitMs = fault.retryAfterMs ?? backoffMs(failures, random());
+        if (!fault.isPassing || failures > retries || waitMs > MOST_WAIT_MS) throw fault;
+        await pause(waitMs, clock, options.signal ?? NEVER);
+        options.signal?.throwIfAborted();
+        options.onRetry?.();
+      }
+    }
+  }
+
+  /** One attempt, with a new token if the first one has expired. */
+  async #send(path: string, options: RequestOptions): Promise<{ response: Response; release: () => void }> {
+    const token = await this.#token();
+    const first = await this.#fetch(path, options, token);
+    if (first.response.status !== 401 || typeof this.options.token !== 'function') return await checked(first);
+    const renewed = await this.#token();
+    if (renewed === token) return await checked(first);
+    void first.response.body?.cancel().catch(() => undefined);
+    first.release();
+    return await checked(await this.#fetch(path, options, renewed));
+  }
+
+  async #token(): Promise<string | null> {
+    const { token } = this.options;
+    return typeof token === 'function' ? await token() : token;
+  }
+
+  async #fetch(path: string, options: RequestOptions, token: string | null): Promise<Answer> {
+    const { clock, fetch } = this.options;
+    const { method = 'GET', query = {}, body, headers = {}, signal, timeoutMs = this.options.timeoutMs } = options;
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+    const url = `${this.#root}${path}${search.toString() === '' ? '' : `?${search.toString()}`}`;
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    const linked = new LinkedSignal(signal);
+    const cancel = clock.schedule(timeoutMs, () => linked.abort(new Error(`No answer within ${timeoutMs} ms`)));
+    try {
+      signal?.throwIfAborted();
+      const response = await fetch(url, {
+        method,
+        headers: {
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          ...headers,
+        },
+        ...text,
+        signal: linked.signal,
+      });
+      return { response, release: () => linked.release() };
+    } catch (fault) {
+      linked.release();
+      signal?.throwIfAborted();
+      throw connectionLost(`${method} ${path} did not reach the server`, fault);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+interface Answer {
+  readonly response: Response;
+  /** The body was read: the caller's signal no longer matters. */
+  readonly release: () => void;
+}
+
+const NEVER = new AbortController().signal;
+
+/** @throws CortexError of an error status */
+async function checked(answer: Answer): Promise<Answer> {
+  const { response, release } = answer;
+  if (response.ok) return answer;
+  try {
+    throw await errorOf(response);
+  } catch (fault) {
+    throw fault instanceof CortexError ? fault : connectionLost(`The connection was lost in an error`, fault);
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * The client of Cortex Edge: for browsers, Node and Workers, without dependencies.
+ *
+ * ```ts
+ * const client = new Client({ url: 'https://cortex.example', token: () => getToken() });
+ * const session = await client.createSession('assistant');
+ * const run = await session.send('Where am I?', {
+ *   clientTools: {
+ *     get_location: { description: 'Where the user is', run: async () => ({ city: await locate() }) },
+ *   },
+ *   onApproval: ({ name, parameters }) => confirm(`Run ${name} ${JSON.stringify(parameters)}?`),
+ * });
+ * for await (const message of run.messages()) show(visibleText(message), message.actions);
+ * console.log(await run.text());
+ * ```
+ *
+ * `run.events()` gives the events themselves. Both survive lost connections; after a reload, continue with
+ * `client.session(id).run(runId, { clientTools, onApproval })`.
+ */
+export { Client } from './client.ts';
+export { CortexError } from './error.ts';
+export { emptyMessage, fold, hasEnded, visibleText } from './message.ts';
+export type { ClientOptions, CreateSessionOptions } from './client.ts';
+export type { ClientTool, ClientToolContext, ClientTools, RunClientTool } from './client-tools.ts';
+export type { Decision, OnApproval } from './approvals.ts';
+export type {
+  Approval,
+  Artifact,
+  ArtifactPage,
+  CallResult,
+  ContentPart,
+  HistoryMessage,
+  HistoryPage,
+  OpenApproval,
+  OpenCall,
+  RunDocument,
+  SessionDocument,
+  ToolDeclaration,
+} from './documents.ts';
+export type { Action, Block, Message } from './message-types.ts';
+export type { Run, RunOptions } from './run.ts';
+export type { SendOptions, Session } from './session.ts';
+export type { SessionEvent } from '../domain/event.ts';

@@ -1,0 +1,170 @@
+/**
+ * One run: what a message has started.
+ *
+ * Invariants:
+ *  1. Each reader of `events()` gets every journaled event and all text once (follow.ts), from the first event on.
+ *  2. Calls of client tools are executed, and approvals are asked for, while someone reads; once, however many read.
+ *  3. Leaving, by `break` or by a signal, never cancels the run.
+ */
+import type { EventType, SessionEvent } from '../domain/event.ts';
+import { ApprovalRequests } from './approvals.ts';
+import type { ApprovalRequestsOptions, OnApproval } from './approvals.ts';
+import { ToolCalls } from './client-tools.ts';
+import type { ClientTools, ToolCallsOptions } from './client-tools.ts';
+import type { Connection } from './connection.ts';
+import type { RunDocument } from './documents.ts';
+import { CortexError } from './error.ts';
+import { follow } from './follow.ts';
+import { emptyMessage, fold, hasEnded } from './message.ts';
+import type { Message } from './message-types.ts';
+import { LinkedSignal } from './pause.ts';
+
+export interface RunOptions {
+  /** Executes calls of these tools. */
+  readonly clientTools?: ClientTools;
+  /** Is asked about each open request for approval. */
+  readonly onApproval?: OnApproval;
+  /** Ends reading, and the tools that run. The run continues. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a run needs of its session. */
+export interface RunSession extends Pick<ApprovalRequestsOptions, 'list' | 'decide'>, Pick<ToolCallsOptions, 'settle'> {
+  readonly id: string;
+  /** Its path in the HTTP API. */
+  readonly path: string;
+}
+
+/** The stream of the message, which is read first. */
+interface OpenStream {
+  readonly response: Response;
+  /** Whether its events happen now: they are no replay of an earlier message with the same key. */
+  readonly isLive: boolean;
+}
+
+const END_EVENTS: ReadonlySet<EventType> = new Set<EventType>(['agent_completed', 'agent_failed', 'agent_cancelled']);
+
+export class Run {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly #path: string;
+  readonly #connection: Connection;
+  readonly #signal: AbortSignal | undefined;
+  readonly #tools: ToolCalls | null;
+  readonly #approvals: ApprovalRequests | null;
+  readonly #readers = new Set<LinkedSignal>();
+  #open: OpenStream | null;
+  /** The event before the run's first one; null until the first one is known. */
+  #before: number | null = null;
+  #fault: unknown = null;
+  #result: Message | null = null;
+
+  /** Use `session.send()` or `session.run()`. */
+  constructor(
+    connection: Connection,
+    session: RunSession,
+    id: string,
+    { clientTools, onApproval, signal }: RunOptions,
+    open: OpenStream | null = null,
+  ) {
+    this.#connection = connection;
+    this.sessionId = session.id;
+    this.id = id;
+    this.#path = session.path;
+    this.#signal = signal;
+    this.#open = open;
+    const fail = (fault: unknown): void => this.#fail(fault);
+    const { list, decide, settle } = session;
+    const document = (): Promise<RunDocument> => this.document();
+    this.#tools =
+      clientTools === undefined ? null : new ToolCalls({ tools: clientTools, signal, document, settle, fail });
+    this.#approvals =
+      onApproval === undefined
+        ? null
+        : new ApprovalRequests({ sessionId: session.id, runId: id, onApproval, list, decide, fail });
+  }
+
+  /**
+   * The events of the run, from its first one to `agent_completed`, `agent_failed` or `agent_cancelled`, also while it
+   * waits for approvals and results. Lost connections are resumed: every journaled event comes once, and the deltas of
+   * a block are its whole text. If a crash has cut a block off, `content` of its closing event counts.
+   *
+   * @param options.signal ends the events without an error; the run continues
+   * @throws CortexError if the server refuses, is lost for long, or accepts no result of a client tool
+   */
+  async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent, void, undefined> {
+    const reader = new LinkedSignal(this.#signal, signal);
+    this.#readers.add(reader);
+    const open = this.#open;
+    this.#open = null;
+    let isLive = open?.isLive === true;
+    try {
+      const events = follow(this.#connection, {
+        path: `${this.#path}/events`,
+        run: this.id,
+        after: this.#before ?? 0,
+        open: open?.response ?? null,
+        signal: reader.signal,
+        isLast: ({ type }) => END_EVENTS.has(type),
+        onResume: () => {
+          isLive = false;
+          this.#approvals?.check();
+        },
+      });
+      for await (const event of events) {
+        if (event.seq !== null) this.#before ??= event.seq - 1;
+        this.#tools?.take(event, isLive);
+        this.#approvals?.take(event);
+        yield event;
+      }
+      if (this.#fault !== null) throw this.#fault;
+    } finally {
+      reader.abort();
+      this.#readers.delete(reader);
+    }
+  }
+
+  /**
+   * The run as a message, after each event: for display. See `fold`.
+   *
+   * @throws like `events()`
+   */
+  async *messages(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Message, void, undefined> {
+    let message = emptyMessage(this.id);
+    for await (const event of this.events(options)) {
+      message = fold(message, event);
+      if (hasEnded(message)) this.#result = message;
+      yield message;
+    }
+  }
+
+  /**
+   * The run as a message, at its end: also if it has failed or was cancelled.
+   *
+   * @throws the signal's reason if it is aborted; CortexError like `events()`
+   */
+  async result(options: { readonly signal?: AbortSignal } = {}): Promise<Message> {
+    if (this.#result === null) for await (const _ of this.messages(options));
+    if (this.#result !== null) return this.#result;
+    throw options.signal?.reason ?? this.#signal?.reason ?? new Error('The run was left');
+  }
+
+  /** The answer. @throws CortexError with the code of a failed run, or `cancelled`; and like `result()` */
+  async text(options: { readonly signal?: AbortSignal } = {}): Promise<string> {
+    const { status, response, error } = await this.result(options);
+    if (status === 'completed') return response ?? '';
+    throw new CortexError(error ?? { code: 'cancelled', message: `The run ${this.id} was cancelled` });
+  }
+
+  /** The run so far as one document. */
+  async document(): Promise<RunDocument> {
+    return await this.#connection.json(`${this.#path}/runs/${this.id}`, { signal: this.#signal });
+  }
+
+  /** Readers end, and throw it. */
+  #fail(fault: unknown): void {
+    if (this.#signal?.aborted === true) return;
+    this.#fault ??= fault;
+    for (const reader of this.#readers) reader.abort();
+  }
+}

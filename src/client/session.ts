@@ -1,0 +1,205 @@
+/** One session: a conversation with an agent. */
+import type { SessionEvent } from '../domain/event.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { Decision } from './approvals.ts';
+import { declarationsOf } from './client-tools.ts';
+import type { Connection } from './connection.ts';
+import type {
+  Approval,
+  ArtifactPage,
+  CallResult,
+  ContentPart,
+  HistoryPage,
+  OpenApproval,
+  SessionDocument,
+  ToolDeclaration,
+} from './documents.ts';
+import { CortexError } from './error.ts';
+import { follow } from './follow.ts';
+import { newKey } from './key.ts';
+import { LinkedSignal } from './pause.ts';
+import { Run } from './run.ts';
+import type { RunOptions, RunSession } from './run.ts';
+
+export interface SendOptions extends RunOptions {
+  /** Client tools whose calls you settle yourself, with `settle`. */
+  readonly tools?: readonly ToolDeclaration[];
+  /** Stored with the message, not shown to the model. */
+  readonly metadata?: JsonObject;
+  /** Instructions of the application for this message; require an API key. */
+  readonly instructions?: string;
+  /** The same key with the same content gives the same run. Default: a new one, which repeated attempts share. */
+  readonly idempotencyKey?: string;
+  /** During another run: `queue` (default), or an error 409 `run_in_progress`. */
+  readonly ifBusy?: 'queue' | 'reject';
+}
+
+interface Page<Cursor> {
+  readonly limit?: number;
+  readonly before?: Cursor;
+}
+
+interface Download {
+  /** One range of bytes, such as `bytes=0-99`. */
+  readonly range?: string;
+  readonly signal?: AbortSignal;
+}
+
+export class Session {
+  readonly id: string;
+  readonly #path: string;
+  readonly #connection: Connection;
+
+  /** Use `client.createSession()` or `client.session()`. */
+  constructor(connection: Connection, id: string) {
+    this.#connection = connection;
+    this.id = id;
+    this.#path = `/agent/session/${encodeURIComponent(id)}`;
+  }
+
+  async document(): Promise<SessionDocument> {
+    return await this.#connection.json(this.#path);
+  }
+
+  /**
+   * Sends a message. Resolves when the server has accepted it. Then read the run: its stream stays open until you do.
+   *
+   * @param content text, or parts with images and files
+   * @throws CortexError if the message was refused, or the server cannot be reached
+   */
+  async send(content: string | readonly ContentPart[], options: SendOptions = {}): Promise<Run> {
+    const { clientTools = {}, tools = [], metadata, instructions, idempotencyKey, ifBusy, signal } = options;
+    const all = [...declarationsOf(clientTools), ...tools];
+    let isLive = idempotencyKey === undefined;
+    const response = await this.#connection.response(`${this.#path}/message`, {
+      method: 'POST',
+      query: { if_busy: ifBusy },
+      body: { content, metadata, instructions, ...(all.length === 0 ? {} : { tools: all }) },
+      headers: { 'idempotency-key': idempotencyKey ?? newKey(), accept: 'text/event-stream' },
+      signal,
+      // The first attempt may have started the run.
+      onRetry: () => (isLive = false),
+    });
+    const id = response.headers.get('x-run-id');
+    if (id === null) {
+      void response.body?.cancel().catch(() => undefined);
+      const message = 'The answer has no X-Run-Id: it is not of a Cortex Edge, or a proxy has removed it';
+      throw new CortexError({ code: 'invalid_response', message, status: response.status });
+    }
+    return new Run(this.#connection, this.#forRun, id, options, { response, isLive });
+  }
+
+  /** A run that exists, for example after a page was loaded again. Its events begin with the first one. */
+  run(id: string, options: RunOptions = {}): Run {
+    return new Run(this.#connection, this.#forRun, id, options);
+  }
+
+  /** All events of the session after `after`, then live ones, until the signal is aborted. Resumed like `run.events()`. */
+  async *events({ after = 0, signal }: { readonly after?: number; readonly signal?: AbortSignal } = {}): AsyncGenerator<
+    SessionEvent,
+    void,
+    undefined
+  > {
+    const reader = new LinkedSignal(signal);
+    try {
+      const path = `${this.#path}/events`;
+      yield* follow(this.#connection, { path, after, signal: reader.signal, isLast: () => false });
+    } finally {
+      reader.abort();
+    }
+  }
+
+  /** Messages and answers in order: the newest page, or the one before `before`. */
+  async history({ limit, before }: Page<string> = {}): Promise<HistoryPage> {
+    return await this.#connection.json(`${this.#path}/history`, { query: { limit, before } });
+  }
+
+  /** Cancels running and queued runs. @returns whether anything was running */
+  async cancel({ reason }: { readonly reason?: string } = {}): Promise<boolean> {
+    const body = { reason };
+    const { cancelled } = await this.#connection.json<{ cancelled: boolean }>(`${this.#path}/cancel`, {
+      method: 'POST',
+      body,
+    });
+    return cancelled;
+  }
+
+  /** All open requests for approval, oldest first, with those of sub-agents: decide these in `approval.session_id`. */
+  async approvals(): Promise<OpenApproval[]> {
+    const all: OpenApproval[] = [];
+    for (let after: string | undefined; ;) {
+      const page: { approvals: OpenApproval[]; next: string | null } = await this.#connection.json(
+        `${this.#path}/approvals`,
+        { query: { after } },
+      );
+      all.push(...page.approvals);
+      if (page.next === null) return all;
+      after = page.next;
+    }
+  }
+
+  /** One request for approval, with the whole call. */
+  async approval(id: string): Promise<Approval> {
+    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`);
+  }
+
+  /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
+  async decide(id: string, { approve, note }: Decision): Promise<void> {
+    const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
+    try {
+      await this.#connection.json(path, { method: 'POST', body: { approve, note } });
+    } catch (fault) {
+      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
+      // The answer to an earlier attempt was lost, or someone else has decided the same.
+      const decided = await this.approval(id);
+      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
+      if (!isSame) throw fault;
+    }
+  }
+
+  /**
+   * Gives the result of a client tool's call. The same result again is accepted.
+   *
+   * @throws CortexError `call_settled` if another result was first, or the call was cancelled or has expired
+   */
+  async settle(callId: string, result: CallResult): Promise<void> {
+    await this.#connection.json(`${this.#path}/calls/${encodeURIComponent(callId)}`, { method: 'POST', body: result });
+  }
+
+  /** Large outputs and files of actions, oldest first: one page. */
+  async artifacts({ after }: { readonly after?: number } = {}): Promise<ArtifactPage> {
+    return await this.#connection.json(`${this.#path}/artifacts`, { query: { after } });
+  }
+
+  /** Downloads an artifact: `(await session.artifact(id)).blob()`. */
+  async artifact(id: string, options: Download = {}): Promise<Response> {
+    return await this.#download(`artifacts/${encodeURIComponent(id)}`, options);
+  }
+
+  /** Downloads a file of a message, by the `sha256` in its part. */
+  async content(sha256: string, options: Download = {}): Promise<Response> {
+    return await this.#download(`content/${encodeURIComponent(sha256)}`, options);
+  }
+
+  /** Cancels all runs and deletes the session. Requires an API key. */
+  async delete(): Promise<void> {
+    await this.#connection.json(this.#path, { method: 'DELETE', isDone: ({ code }) => code === 'unknown_session' });
+  }
+
+  get #forRun(): RunSession {
+    return {
+      id: this.id,
+      path: this.#path,
+      list: () => this.approvals(),
+      settle: (call, result) => this.settle(call, result),
+      // A sub-agent has a session of its own.
+      decide: ({ session_id: id, approval_id: approval }, decision) =>
+        new Session(this.#connection, id).decide(approval, decision),
+    };
+  }
+
+  async #download(path: string, { range, signal }: Download): Promise<Response> {
+    const headers: Record<string, string> = range === undefined ? {} : { range };
+    return await this.#connection.response(`${this.#path}/${path}`, { headers, signal });
+  }
+}
