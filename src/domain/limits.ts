@@ -254,6 +254,8 @@ export const limits = {
   /** The body that creates a session: a history, its files in base64, and variables, with JSON's escapes. */
   createBodyBytes: 16_777_216,
   sessionExpiryMs: 30 * 24 * 3_600_000,
+  /** Of a session that was made for one request of a stateless client. */
+  ephemeralExpiryMs: 3_600_000,
   /** Range of the deployment's setting. */
   sessionExpiryLeastMs: 60_000,
   sessionExpiryMostMs: 3_650 * 24 * 3_600_000,

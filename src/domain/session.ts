@@ -21,6 +21,8 @@ export interface SessionRecord {
   /** For a child: the parent session, the action that started it, and its nesting depth (M7). */
   readonly parent?: { readonly session_id: string; readonly key: string; readonly depth: number };
   readonly metadata: JsonObject;
+  /** Made for one request of a stateless client: unlisted, and deleted one hour after its last run (E2). */
+  readonly ephemeral?: true;
   readonly created_at: number;
 }
 

@@ -19,6 +19,7 @@ import { readSettings } from '../settings/settings.ts';
 import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 import { loggerOf } from './log.ts';
+import { valueOf } from './reply.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
 
 type App = ReturnType<typeof createApp>;
@@ -44,6 +45,8 @@ function appFor(env: Env): App {
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
     manifests: manifestHost(env),
     createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
+    openSession: async (record, history) =>
+      void valueOf(await env.SESSIONS.getByName(record.session_id).open(record, history)),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),

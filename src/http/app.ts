@@ -30,7 +30,8 @@ import type { SystemRoutesOptions } from './routes/system.ts';
 import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
-import { surfaceProblem, surfaceRoutes } from './surfaces/edge-surface.ts';
+import { surfaceProblem } from './surfaces/edge-surface.ts';
+import { surfaceRoutes } from './surfaces/routes.ts';
 import { presentedToken } from './tokens.ts';
 import { unknownRoute } from './unknown-route.ts';
 import type { Tokens } from './tokens.ts';
@@ -101,7 +102,8 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     const origin = c.req.header('origin');
     if (origin === undefined || !auth.allowedOrigins.includes(origin)) return await next();
     const preflight = c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined;
-    if (preflight) return cors(new Response(null, { status: 204 }), origin);
+    const asked = c.req.header('access-control-request-headers');
+    if (preflight) return cors(new Response(null, { status: 204 }), origin, asked);
     await next();
     c.res = cors(c.res, origin);
     return undefined;
@@ -162,10 +164,11 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   return app;
 }
 
-function cors(response: Response, origin: string): Response {
+/** @param asked the headers that a page will send: clients of other protocols have their own */
+function cors(response: Response, origin: string, asked = 'authorization, content-type'): Response {
   const open = new Response(response.body, response);
   open.headers.set('access-control-allow-origin', origin);
-  open.headers.set('access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id');
+  open.headers.set('access-control-allow-headers', asked);
   open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
   open.headers.set('access-control-expose-headers', 'x-session-id, x-run-id, retry-after');
   open.headers.set('access-control-max-age', '600');

@@ -34,6 +34,8 @@ export interface GatewayPorts {
   readonly manifests: ManifestHost;
   /** Creates the session in its object. */
   readonly createSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<void>;
+  /** Creates the session in its object, unless there is one of the same start. @throws EngineError `unknown_session` */
+  readonly openSession: (record: SessionRecord, history: SeededHistory) => Promise<void>;
   /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
@@ -78,6 +80,15 @@ export class Gateway {
     };
     await this.#ports.createSession(record, state, history);
     return record;
+  }
+
+  /** Creates a session with this id, unless there is one of the same start. */
+  async openSession(record: SessionRecord, history: SeededHistory): Promise<void> {
+    await this.#ports.openSession(record, history);
+  }
+
+  async newSessionId(): Promise<string> {
+    return await this.#ports.newSessionId();
   }
 
   /** @returns the id. @throws EngineError `unknown_session` for an id that no session can have */

@@ -38,6 +38,14 @@ export const range: RequestHeader = {
   description: 'One range of bytes, such as `bytes=0-99`; the response is then 206',
 };
 
+export const sessionName: RequestHeader = {
+  name: 'X-Session-Id',
+  description:
+    'Keeps the conversation: the id of a session, or a name of your own for one; only the last message of the request is new then',
+  pattern: new RegExp(`^[^]{1,${limits.threadNameChars}}$`),
+  expected: `1 to ${limits.threadNameChars} characters`,
+};
+
 export const webhookSignature: RequestHeader = {
   name: 'X-Cortex-Signature',
   description: `\`t=<seconds>,v1=<hex>\`: the HMAC-SHA256 of \`<seconds>.<body>\` under the workflow's secret; at most ${limits.webhookSeconds} seconds old`,

@@ -88,7 +88,7 @@ function tokenExpired(details: JsonObject = {}): EngineError {
 }
 
 /** Waits for a run while the token is valid; the run continues after that. @throws EngineError `unauthorized` */
-async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
+export async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
   if (expiry === null) return await ended;
   const { clock, at } = expiry;
   let stop = (): void => undefined;

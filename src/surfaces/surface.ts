@@ -11,8 +11,9 @@
  *  2. A stream always ends with a frame that says how. Only a run that has completed ends as a success.
  */
 import type { EngineError } from '../domain/errors.ts';
-import type { SessionEvent } from '../domain/event.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import type { RunStatus } from '../domain/session.ts';
 
 /** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
 export const SURFACE_NAMES = ['ai-sdk'] as const;
@@ -25,12 +26,32 @@ export interface SurfaceInput {
   readonly body: Json;
   /** Parameters of the path, decoded. */
   readonly params: Readonly<Record<string, string>>;
+  /** Parameters of the query, as the route declares them. */
+  readonly query: Readonly<Record<string, unknown>>;
+  /** `Idempotency-Key`. */
+  readonly key: string | null;
+  /** `X-Session-Id`. */
+  readonly session: string | null;
+  /** Whether the caller has an API key. Others may neither give instructions nor a history. */
+  readonly isKey: boolean;
 }
 
 /** The session that a request is for. */
 export type Thread =
   /** The session of the client's own name for a conversation; created if there is none. An id of a session names itself. */
-  { readonly type: 'named'; readonly name: string };
+  | { readonly type: 'named'; readonly name: string }
+  /** A session that exists. */
+  | { readonly type: 'session'; readonly sessionId: string }
+  /** A session of its own. */
+  | {
+      readonly type: 'new';
+      /** Messages as of `POST /agent/{name}/session`, also in OpenAI's spelling (C1); from API keys only. */
+      readonly history: readonly Json[];
+      /** Whether it is unlisted, and deleted one hour after its last run. */
+      readonly isEphemeral: boolean;
+      /** The same key with the same history gives the same session; null: always another one. */
+      readonly key: string | null;
+    };
 
 /** A tool that the client executes (C3). */
 export interface SurfaceTool {
@@ -74,11 +95,21 @@ export type SurfaceCommand =
        * waited before the answers.
        */
       readonly after: number | null;
+      /** The message must follow this run directly; null: whichever is the last one. */
+      readonly follows: string | null;
+      readonly stream: boolean;
       readonly options: JsonObject;
     }
-  /** Answers with a run from its first event: this one, or the one that is running or waits. */
-  | { readonly type: 'follow'; readonly runId: string | null; readonly options: JsonObject }
-  /** Cancels this run if it is active, or all that is running. */
+  /** Answers with a run, from its first event or as its document: this one, or the one that is running or waits. */
+  | {
+      readonly type: 'follow';
+      readonly runId: string | null;
+      /** As in `run`. Default: 0. */
+      readonly after: number;
+      readonly stream: boolean;
+      readonly options: JsonObject;
+    }
+  /** Cancels this run if it is active, or all that is running. If it is one run, and there is a document, answers with it. */
   | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject };
 
 /** A request in terms of the system. */
@@ -88,6 +119,8 @@ export interface SurfaceRequest {
   /** The user of a session that is created by an API key; a token always has its own. */
   readonly userId: string | null;
   readonly command: SurfaceCommand;
+  /** What is asked instead if the session or the call that this request continues is unknown. */
+  readonly otherwise?: SurfaceRequest;
 }
 
 // --- answers ---
@@ -106,7 +139,7 @@ export interface FoldedRun {
   readonly after: number;
   /** Names of the run's client tools: the client executes their calls (C3). */
   readonly clientTools: readonly string[];
-  /** `options` of the command. */
+  /** `options` of the command: one protocol may have several forms of answers. */
   readonly options: JsonObject;
 }
 
@@ -121,13 +154,35 @@ export interface Fold {
   end(how: StreamEnd): string;
 }
 
+/** A response that is not a stream. */
+export interface SurfaceDocument {
+  readonly status: number;
+  readonly body: Json;
+}
+
+/** Folds the events of one run, or of a part of it, into a document. */
+export interface DocumentFold {
+  /** @param event in order; text comes with the events that close its blocks */
+  add(event: SessionEvent): void;
+  /** Called once. @param status of the run now */
+  end(status: RunStatus): SurfaceDocument;
+}
+
+export interface SurfaceError {
+  readonly body: string;
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export interface Surface {
   readonly name: SurfaceName;
   /** Headers of a stream besides those of every event stream. */
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly fold: (run: FoldedRun) => Fold;
+  /** The run as a document, for clients that want no stream. Only these types of events are given to it. */
+  readonly document?: { readonly events: readonly EventType[]; readonly of: (run: FoldedRun) => DocumentFold };
   /** The last frames of a stream that broke off outside of the session. */
   readonly lost: string;
   /** An error before the first frame, in the protocol's own form. Its status is that of the error. */
-  readonly error: (fault: EngineError) => { readonly body: string; readonly contentType: string };
+  readonly error: (fault: EngineError) => SurfaceError;
 }

@@ -36,6 +36,7 @@ describe('[H4] reading a request', () => {
     "'host'",
     "'cf-connecting-ip'",
     "'access-control-request-method'",
+    "'access-control-request-headers'",
     // Set by the Worker for the session's object.
     'PRINCIPAL_HEADER',
     'EXPIRY_HEADER',

@@ -49,6 +49,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     agent: async () => null,
     manifests: noManifests,
     createSession: nothing,
+    openSession: nothing,
     forward: nothing,
     workflows: noWorkflows,
     executions: nothing,

@@ -160,8 +160,8 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       hold: (work) => this.#alarm.hold(work),
       runEnded: (run) => {
         const { record } = this.#session;
-        // The runs of sub-agents belong to those of their parents.
-        if (record.kind === 'child') return;
+        // The runs of sub-agents belong to those of their parents, and those of stateless clients to nobody.
+        if (record.kind === 'child' || record.ephemeral === true) return;
         const entry = executionEntry(record, run, this.#session.read().failure(run));
         ctx.waitUntil(indexFor(env, record.owner).record(entry));
       },
@@ -291,6 +291,15 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     // together.
     const created = { ...record, incarnation: newIncarnation() };
     await Promise.all([this.#session.create(created, state, history), this.#alarm.arm()]);
+  }
+
+  async open(record: SessionRecord, history: SeededHistory): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      if (!this.#session.exists) await this.create(record, {}, history);
+      // Its id is derived, and a derived id authorises nothing (T5).
+      else if (!isSameStart(this.#session.record, record)) throw unknownSession();
+      return null;
+    });
   }
 
   async follow(

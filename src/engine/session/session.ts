@@ -276,6 +276,11 @@ export class Session {
     );
   }
 
+  /** Whether a message with this idempotency key was accepted. */
+  hasMessage(key: string): boolean {
+    return this.#journal.runs.byIdempotencyKey(key) !== null;
+  }
+
   /** Names of the client tools that a run may call (C3). */
   clientTools(run: RunRecord): string[] {
     const tools = agentOfRun(this.#scope, run)?.tools ?? new Map();
@@ -360,7 +365,8 @@ export class Session {
   /** When the session expires, unless it is used before (H1). While something is running, it is being used. */
   get expiresAt(): number {
     const usedAt = this.busy ? this.#scope.clock.now() : this.#lastUsedAt();
-    return usedAt + (this.#scope.expiryMs ?? limits.sessionExpiryMs);
+    const expiryMs = this.#scope.expiryMs ?? limits.sessionExpiryMs;
+    return usedAt + (this.record.ephemeral === true ? Math.min(expiryMs, limits.ephemeralExpiryMs) : expiryMs);
   }
 
   /**

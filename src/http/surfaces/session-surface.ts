@@ -11,10 +11,10 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
-import type { SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
+import type { FoldedRun, SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
-import { expiryOf, viewFor } from '../run-response.ts';
+import { beforeExpiry, expiryOf, viewFor } from '../run-response.ts';
 import { requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
@@ -37,28 +37,36 @@ export const surfaceCommands = new Hono<SessionEnv>();
 surfaceCommands.post(SURFACE_PATH, async (c) => {
   const { session, create } = c.env;
   const call = (await readJson(c.req.raw, limits.messageBodyBytes)) as SurfaceCall;
-  const { agent, open, command } = call;
+  const { surface, agent, open, command } = call;
   if (!session.exists && open !== null && command.type === 'run') await create?.(open);
   const { record } = session;
   if (record.agent !== agent) {
     throw new EngineError('invalid_request', `This conversation is with the agent "${record.agent}"`);
   }
   switch (command.type) {
-    case 'cancel':
-      if (command.runId === null || session.openRun()?.runId === command.runId) {
-        await session.cancel('cancelled by the client');
-      }
-      return c.body(null, 204);
+    case 'cancel': {
+      const { runId } = command;
+      if (runId === null || isOpen(session.run(runId))) await session.cancel('cancelled by the client');
+      const { document } = SURFACES[surface];
+      if (runId === null || document === undefined) return c.body(null, 204);
+      return await documented(c, call, { run: session.run(runId), after: 0 });
+    }
     case 'follow': {
       const run = command.runId === null ? session.openRun() : session.run(command.runId);
-      return run === null ? c.body(null, 204) : streamed(c, call, run, 0);
+      if (run === null) return c.body(null, 204);
+      const followed = { run, after: command.after };
+      return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
     }
     case 'run': {
-      const { run, after } = await runOf(c, command);
-      return streamed(c, call, run, after);
+      const followed = await runOf(c, command);
+      if (command.stream) return streamed(c, call, followed);
+      await beforeExpiry(session.ended(followed.run.run), expiryOf(c), followed.run.runId);
+      return await documented(c, call, followed);
     }
   }
 });
+
+const isOpen = ({ status }: RunRecord): boolean => status === 'queued' || status === 'running' || status === 'waiting';
 
 type RunCommand = Extract<SurfaceCommand, { type: 'run' }>;
 
@@ -74,6 +82,7 @@ async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Follo
   const settled = answers.length + decisions.length > 0 ? await settle(c, command) : null;
   if (message !== null) {
     requireScope(c, 'message');
+    if (command.follows !== null) requireLast(c, command.follows, message.key);
     const { content, tools, instructions, key, metadata } = message;
     const raw = {
       content,
@@ -89,6 +98,16 @@ async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Follo
   }
   if (settled === null) throw new EngineError('invalid_request', 'The request has neither a message nor answers');
   return settled;
+}
+
+/** @throws EngineError `not_supported` if the message continues an earlier run than the last one */
+function requireLast(c: Context<SessionEnv>, runId: string, key: string | null): void {
+  const { session } = c.env;
+  const [last] = session.runs(1);
+  // The same request again has its run already.
+  if (last?.runId === runId || (key !== null && session.hasMessage(key))) return;
+  session.run(runId);
+  throw new EngineError('not_supported', 'A conversation continues after its last run only; begin a new one instead');
 }
 
 /** Settles calls and approvals in one turn, so that the run does not stop in between. */
@@ -130,28 +149,45 @@ async function lastWait(c: Context<SessionEnv>, run: RunRecord, before: number):
   return answered;
 }
 
-function streamed(
-  c: Context<SessionEnv>,
-  { surface, agent, command }: SurfaceCall,
-  run: RunRecord,
-  after: number,
-): Response {
+function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Response {
   const { session, heartbeat, events } = c.env;
-  const { session_id: sessionId } = session.record;
-  const { runId, startedAt, firstSeq } = run;
-  const { fold, streamHeaders } = SURFACES[surface];
-  const clientTools = session.clientTools(run);
-  const folded = fold({ sessionId, runId, agent, startedAt, after, clientTools, options: command.options });
+  const { fold, streamHeaders } = SURFACES[call.surface];
   const { slices } = session.read();
-  const body = foldedStream(events, heartbeat, folded, {
-    after: firstSeq - 1,
-    runId,
+  const body = foldedStream(events, heartbeat, fold(foldedRun(c, call, { run, after })), {
+    after: run.firstSeq - 1,
+    runId: run.runId,
     endsWaiting: true,
     expiry: expiryOf(c),
     view: viewFor(c),
     slices,
   });
-  return new Response(body, {
-    headers: { ...SSE_HEADERS, ...streamHeaders, 'x-session-id': sessionId, 'x-run-id': runId },
-  });
+  return new Response(body, { headers: { ...SSE_HEADERS, ...streamHeaders, ...namesOf(c, run) } });
+}
+
+/** The run so far as one document. */
+async function documented(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Promise<Response> {
+  const { session } = c.env;
+  const { document } = SURFACES[call.surface];
+  if (document === undefined) throw new EngineError('not_supported', 'This protocol has streams only');
+  const current = session.run(run.runId);
+  const fold = document.of(foldedRun(c, call, { run, after }));
+  const view = viewFor(c);
+  for await (const event of session.read().events(current, document.events)) {
+    const shown = view === null ? event : view(event);
+    if (shown !== null) fold.add(shown);
+  }
+  const { status, body } = fold.end(current.status);
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...namesOf(c, run) } });
+}
+
+function foldedRun(c: Context<SessionEnv>, { agent, command }: SurfaceCall, { run, after }: Followed): FoldedRun {
+  const { session } = c.env;
+  const { runId, startedAt } = run;
+  const { session_id: sessionId } = session.record;
+  const clientTools = session.clientTools(run);
+  return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options };
+}
+
+function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<string, string> {
+  return { 'x-session-id': c.env.session.record.session_id, 'x-run-id': runId };
 }

@@ -48,7 +48,15 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
   const last = parsed(lastMessage, messages.at(-1), `messages.${messages.length - 1}.`);
   if (trigger === 'regenerate-message') throw notSupported('Answering a message again');
   if (last.role === 'user' && messageId === last.id) throw notSupported('Changing an earlier message');
-  const run = { type: 'run', answers: [], decisions: [], after: null, options: {} } as const;
+  const run = {
+    type: 'run',
+    answers: [],
+    decisions: [],
+    after: null,
+    follows: null,
+    stream: true,
+    options: {},
+  } as const;
   const command: SurfaceCommand =
     last.role === 'user'
       ? {
@@ -67,7 +75,7 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
 
 /** `GET /ai/{name}/chat/{chat}/stream` */
 export function readStream(input: SurfaceInput): SurfaceRequest {
-  return { ...chatOf(input), command: { type: 'follow', runId: null, options: {} } };
+  return { ...chatOf(input), command: { type: 'follow', runId: null, after: 0, stream: true, options: {} } };
 }
 
 /** `POST /ai/{name}/chat/{chat}/stop` */

@@ -1,0 +1,73 @@
+/** Routes of other protocols in the Worker (E1 to E3). The protocol's adapter reads each request. */
+import { Hono } from 'hono';
+import type { Context } from 'hono';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import { aiSdk, readChat, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
+import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
+import { readJson } from '../body.ts';
+import type { EdgeEnv } from '../gateway.ts';
+import { idempotencyKey, sessionName } from '../headers.ts';
+import type { RequestHeader } from '../headers.ts';
+import type { LargeBodies } from '../large-bodies.ts';
+import { operation, readHeader } from '../openapi/describe.ts';
+import type { RouteDescription } from '../openapi/document.ts';
+import type { OperationName } from '../operations.ts';
+import { noQuery, readQuery } from '../query.ts';
+import { surfaceBody, surfaceFrame } from '../responses/surfaces.ts';
+import { answer, requireSurfaceAgent } from './edge-surface.ts';
+import type { SurfaceOptions } from './edge-surface.ts';
+
+export interface SurfaceRoutesOptions extends SurfaceOptions {
+  /** Large bodies of the isolate. Default: they are not counted. */
+  readonly bodies?: LargeBodies;
+}
+
+/** Requests of one namespace with large bodies are read one after the other. */
+const READING = 'surface';
+
+export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
+  const app = new Hono<EdgeEnv>();
+
+  const serve = (
+    name: OperationName,
+    description: RouteDescription,
+    surface: Surface,
+    read: (input: SurfaceInput) => SurfaceRequest,
+  ): void => {
+    const header = (c: Context, one: RequestHeader): string | null =>
+      description.headers?.includes(one) === true ? readHeader(c, one) : null;
+    operation(app, name, description, async (c: Context<EdgeEnv>) => {
+      const caller = c.get('principal');
+      const params = c.req.param();
+      // A token for other agents is refused before anything is read.
+      if (params['name'] !== undefined) requireSurfaceAgent(caller, params['name']);
+      const input: SurfaceInput = {
+        body: description.body === undefined ? null : await bodyOf(options, c),
+        params,
+        query: readQuery(description.query ?? noQuery, c.req.url),
+        key: header(c, idempotencyKey),
+        session: header(c, sessionName),
+        isKey: caller.token === null,
+      };
+      return await answer(options, surface, c.req.raw, caller, read(input));
+    });
+  };
+
+  const stream = { response: surfaceFrame, media: 'events', run: true } as const;
+
+  serve('POST /ai/:name/chat', { ...stream, body: surfaceBody }, aiSdk, readChat);
+  serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204] }, aiSdk, readStream);
+  serve('POST /ai/:name/chat/:chat/stop', { status: 204 }, aiSdk, readStop);
+  return app;
+}
+
+async function bodyOf({ bodies }: SurfaceRoutesOptions, c: Context<EdgeEnv>): Promise<Json> {
+  if (bodies === undefined) return (await readJson(c.req.raw, limits.messageBodyBytes)) as Json;
+  const of = { session: READING, owner: c.get('principal').owner };
+  return await bodies.hold(
+    of,
+    async (place) =>
+      (await readJson(c.req.raw, limits.messageBodyBytes, async (bytes) => await place.received(bytes))) as Json,
+  );
+}
