@@ -1,5 +1,10 @@
-/** Asks the caller about open requests for approval of one run, also of its sub-agents, each once (J8). */
-import type { SessionEvent } from '../domain/event.ts';
+/**
+ * Asks the caller about open requests for approval of one run, also of its sub-agents, each once (J8).
+ *
+ * The requests of the run itself are journaled events. Those of its sub-agents are only live events of the run, which a
+ * reader can miss: while a sub-agent or workflow is running, the list is looked up whenever the stream was cut or is quiet.
+ */
+import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { OpenApproval } from './documents.ts';
 import { CortexError } from './error.ts';
 import { Repeated } from './repeated.ts';
@@ -28,6 +33,8 @@ export interface ApprovalRequestsOptions {
 export class ApprovalRequests {
   readonly #options: ApprovalRequestsOptions;
   readonly #known = new Set<string>();
+  /** Running actions that have a session of their own. */
+  readonly #children = new Set<string>();
   readonly #check: Repeated;
 
   constructor(options: ApprovalRequestsOptions) {
@@ -36,12 +43,20 @@ export class ApprovalRequests {
   }
 
   take(event: SessionEvent): void {
-    if (asks(event)) this.check();
+    this.#note(event);
+    if (asks(event)) this.#check.run();
   }
 
-  /** Asks about what is open and was not asked yet: requests may be in events that were missed. */
-  check(): void {
-    this.#check.run();
+  /** Live events may have been missed. */
+  missed(): void {
+    if (this.#children.size > 0) this.#check.run();
+  }
+
+  #note(event: SessionEvent): void {
+    if (event.type === 'action_queued') {
+      const { type } = event.data;
+      if (type === 'agent' || type === 'workflow') this.#children.add(placeOf(event));
+    } else if (ENDS.has(event.type)) this.#children.delete(placeOf(event));
   }
 
   async #askOpen(): Promise<void> {
@@ -65,6 +80,18 @@ export class ApprovalRequests {
       if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
     }
   }
+}
+
+const ENDS: ReadonlySet<EventType> = new Set<EventType>([
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+]);
+
+/** Of an action: its id is unique within its iteration. */
+function placeOf({ iteration, action_id: id }: SessionEvent): string {
+  return `${iteration} ${id ?? ''}`;
 }
 
 /** Whether a request may be open: this one asks, or one of a sub-agent, or the run waits. */

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../domain/json.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionOptions, TokenSource } from './connection.ts';
-import { newKey } from './key.ts';
+import type { CortexError } from './error.ts';
 import { systemClock } from './pause.ts';
 import type { Clock } from './pause.ts';
 import { Session } from './session.ts';
@@ -16,12 +16,14 @@ export interface ClientOptions {
   readonly token?: TokenSource;
   /** Default: the `fetch` of the platform. */
   readonly fetch?: ConnectionOptions['fetch'];
-  /** Further attempts of a request, and failed connections in a row of a stream. Default 5. */
+  /** Further attempts of a request. Default 5: about 6 seconds. A run that is read has more patience. */
   readonly retries?: number;
   /** Milliseconds until a request must be answered. Default 120,000. */
   readonly timeoutMs?: number;
   /** Milliseconds without a byte after which a stream counts as cut. Default 15,000: three heartbeats. */
   readonly silenceMs?: number;
+  /** Is told why a request or a stream is about to be repeated: for example to show that the connection is lost. */
+  readonly onRetry?: (fault: CortexError) => void;
   /** For tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -45,10 +47,10 @@ export class Client {
 
   constructor(options: ClientOptions) {
     const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
-    const { clock = systemClock, random = Math.random } = options;
+    const { clock = systemClock, random = Math.random, onRetry } = options;
     // A method of an object: `fetch` must be called without one.
     const fetch = options.fetch ?? ((...args: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...args));
-    const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs };
+    const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs, onRetry };
     this.#connection = new Connection({ ...shared, token: key ?? token });
   }
 
@@ -60,7 +62,7 @@ export class Client {
       {
         method: 'POST',
         body: { user_id: userId, metadata, initial_state: variables, history },
-        headers: { 'idempotency-key': idempotencyKey ?? newKey() },
+        idempotencyKey,
         signal,
       },
     );

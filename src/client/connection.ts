@@ -3,10 +3,12 @@
  *
  * Invariants:
  *  1. A request is sent again only after a lost connection, a time-out, or a status that may pass (429, 500, 502, 503,
- *     504), at most `retries` times, not before `Retry-After`, and with the same idempotency key.
- *  2. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
+ *     504), at most `retries` times, and not before `Retry-After`.
+ *  2. Every POST has an idempotency key, which its attempts share.
+ *  3. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
  */
 import { connectionLost, CortexError, errorOf, invalidResponse } from './error.ts';
+import { newKey } from './key.ts';
 import { backoffMs, LinkedSignal, pause } from './pause.ts';
 import type { Clock } from './pause.ts';
 
@@ -25,6 +27,8 @@ export interface ConnectionOptions {
   /** Milliseconds until the server must have answered, and until the next byte of a stream. */
   readonly timeoutMs: number;
   readonly silenceMs: number;
+  /** Is told why a request is sent again, or a stream is followed again. */
+  readonly onRetry: ((fault: CortexError) => void) | undefined;
 }
 
 export interface RequestOptions {
@@ -32,7 +36,11 @@ export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of a POST. Default: a new one. */
+  readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Default: that of the client. */
+  readonly retries?: number | undefined;
   /** Milliseconds until the answer begins. Default: that of the client. */
   readonly timeoutMs?: number;
   /** Whether an error of a repeated request means that the first one has succeeded, and only its answer was lost. */
@@ -56,8 +64,8 @@ export class Connection {
   /** The parsed answer; null for an empty one. @throws CortexError */
   async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
     // The body belongs to the attempt: its connection may be lost as well.
-    return await this.#retry(options, async () => {
-      const { response, release } = await this.#send(path, options);
+    return await this.#retry(options, async (attempt) => {
+      const { response, release } = await this.#send(path, attempt);
       try {
         const text = await response.text();
         return (text === '' ? null : JSON.parse(text)) as T;
@@ -73,7 +81,7 @@ export class Connection {
 
   /** The answer, with its body unread. @throws CortexError */
   async response(path: string, options: RequestOptions = {}): Promise<Response> {
-    return await this.#retry(options, async () => (await this.#send(path, options)).response);
+    return await this.#retry(options, async (attempt) => (await this.#send(path, attempt)).response);
   }
 
   /** The answer of one attempt. @throws CortexError */
@@ -81,11 +89,13 @@ export class Connection {
     return (await this.#send(path, options)).response;
   }
 
-  async #retry<T>(options: RequestOptions, attempt: () => Promise<T>): Promise<T> {
-    const { clock, random, retries } = this.options;
+  async #retry<T>(given: RequestOptions, attempt: (options: RequestOptions) => Promise<T>): Promise<T> {
+    const { clock, random } = this.options;
+    const { retries = this.options.retries } = given;
+    const options = given.method === 'POST' ? { ...given, idempotencyKey: given.idempotencyKey ?? newKey() } : given;
     for (let failures = 0; ;) {
       try {
-        return await attempt();
+        return await attempt(options);
       } catch (fault) {
         options.signal?.throwIfAborted();
         if (!(fault instanceof CortexError)) throw fault;
@@ -93,6 +103,7 @@ export class Connection {
         failures += 1;
         const waitMs = fault.retryAfterMs ?? backoffMs(failures, random());
         if (!fault.isPassing || failures > retries || waitMs > MOST_WAIT_MS) throw fault;
+        this.options.onRetry?.(fault);
         await pause(waitMs, clock, options.signal ?? NEVER);
         options.signal?.throwIfAborted();
         options.onRetry?.();
@@ -119,7 +130,8 @@ export class Connection {
 
   async #fetch(path: string, options: RequestOptions, token: string | null): Promise<Answer> {
     const { clock, fetch } = this.options;
-    const { method = 'GET', query = {}, body, headers = {}, signal, timeoutMs = this.options.timeoutMs } = options;
+    const { method = 'GET', query = {}, body, headers = {}, idempotencyKey: key, signal } = options;
+    const { timeoutMs = this.options.timeoutMs } = options;
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
     const url = `${this.#root}${path}${search.toString() === '' ? '' : `?${search.toString()}`}`;
@@ -133,6 +145,7 @@ export class Connection {
         headers: {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          ...(key === undefined ? {} : { 'idempotency-key': key }),
           ...headers,
         },
         ...text,

@@ -4,9 +4,12 @@
  * Invariants:
  *  1. Nothing is lost and nothing comes twice (delivered.ts), wherever a connection was cut.
  *  2. A connection without a byte for `silenceMs` counts as cut: the server sends a comment every 5 seconds.
- *  3. It ends after the last event, or when the signal is aborted. It throws if the server refuses, or after more than
- *     `retries` failed requests in a row. A cut stream is no failed request: it is followed again for as long as it takes.
+ *  3. It ends after the last event, or when the signal is aborted. It throws if the server refuses, or if the first
+ *     connection fails more than `retries` times. After that one it is followed for as long as it takes: a server that
+ *     is restarted, or a device that is offline, comes back.
  *  4. The time between two connections is bounded, and short after a connection that brought an event.
+ *  5. `onGap` is called after each connection that was resumed, and whenever the server has nothing to say: what is only
+ *     live may have been missed.
  */
 import type { SessionEvent } from '../domain/event.ts';
 import type { Connection } from './connection.ts';
@@ -26,28 +29,31 @@ interface FollowOptions {
   readonly isLast: (event: SessionEvent) => boolean;
   /** A further connection begins. */
   readonly onResume?: () => void;
+  readonly onGap?: () => void;
 }
 
 export async function* follow(
   connection: Connection,
-  { path, run, after, open = null, signal, isLast, onResume }: FollowOptions,
+  { path, run, after, open = null, signal, isLast, onResume, onGap }: FollowOptions,
 ): AsyncGenerator<SessionEvent, void, undefined> {
   const { clock, random, retries, silenceMs } = connection.options;
   const delivered = new Delivered(after);
   let stream = open;
+  let wasOpen = open !== null;
   let failures = 0;
   /** Connections in a row that brought nothing new. */
   let empty = 0;
   for (let resumes = 0; !signal.aborted; resumes += 1) {
-    let waitMs: number | null = null;
+    let lost = connectionLost('The stream has ended before its last event');
     let last: SessionEvent | null = null;
     const linked = new LinkedSignal(signal);
     try {
       if (resumes > 0) onResume?.();
       const query = { after: delivered.seq, run };
       stream ??= await connection.once(path, { query, signal: linked.signal, timeoutMs: silenceMs });
-      failures = 0;
-      for await (const text of texts(stream, connection, linked)) {
+      wasOpen = true;
+      if (resumes > 0) onGap?.();
+      for await (const text of texts(stream, connection, linked, onGap)) {
         for (const event of delivered.take(eventOf(text))) {
           last = event;
           yield event;
@@ -58,9 +64,9 @@ export async function* follow(
     } catch (fault) {
       if (signal.aborted) return;
       if (!(fault instanceof CortexError) || !fault.isPassing) throw fault;
-      if (stream === null) failures += 1;
-      if (failures > retries) throw fault;
-      waitMs = fault.retryAfterMs;
+      failures += 1;
+      if (!wasOpen && failures > retries) throw fault;
+      lost = fault;
     } finally {
       linked.abort();
     }
@@ -68,12 +74,18 @@ export async function* follow(
     empty = last === null ? empty + 1 : 0;
     // The stream of a message ends here; that of its run continues.
     if (last?.type === 'agent_waiting') continue;
-    await pause(waitMs ?? backoffMs(empty + 1, random()), clock, signal);
+    connection.options.onRetry?.(lost);
+    await pause(lost.retryAfterMs ?? backoffMs(empty + 1, random()), clock, signal);
   }
 }
 
 /** The data of a stream's events. @throws CortexError `connection_lost` if it is cut or silent */
-async function* texts(response: Response, connection: Connection, linked: LinkedSignal): AsyncGenerator<string> {
+async function* texts(
+  response: Response,
+  connection: Connection,
+  linked: LinkedSignal,
+  onQuiet?: () => void,
+): AsyncGenerator<string> {
   const type = response.headers.get('content-type') ?? '';
   if (!type.startsWith('text/event-stream') || response.body === null) {
     throw invalidResponse(`Expected a stream of events, got "${type.slice(0, 100)}"`, response.status);
@@ -85,7 +97,10 @@ async function* texts(response: Response, connection: Connection, linked: Linked
     for (;;) {
       const { done, value } = await readBefore(bytes, connection, linked.signal);
       if (done) return;
-      yield* sse.feed(decoder.decode(value, { stream: true }));
+      const events = sse.feed(decoder.decode(value, { stream: true }));
+      // A comment, every 5 seconds.
+      if (events.length === 0) onQuiet?.();
+      yield* events;
     }
   } finally {
     void bytes.cancel().catch(() => undefined);

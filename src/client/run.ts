@@ -42,6 +42,15 @@ interface OpenStream {
   readonly isLive: boolean;
 }
 
+interface Fault {
+  readonly cause: unknown;
+}
+
+interface Reader {
+  readonly linked: LinkedSignal;
+  fault: Fault | null;
+}
+
 const END_EVENTS: ReadonlySet<EventType> = new Set<EventType>(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
 export class Run {
@@ -52,11 +61,12 @@ export class Run {
   readonly #signal: AbortSignal | undefined;
   readonly #tools: ToolCalls | null;
   readonly #approvals: ApprovalRequests | null;
-  readonly #readers = new Set<LinkedSignal>();
+  readonly #readers = new Set<Reader>();
   #open: OpenStream | null;
   /** The event before the run's first one; null until the first one is known. */
   #before: number | null = null;
-  #fault: unknown = null;
+  /** Why a result or a decision was not accepted, if nobody read: for the next reader. */
+  #fault: Fault | null = null;
   #result: Message | null = null;
 
   /** Use `session.send()` or `session.run()`. */
@@ -93,7 +103,11 @@ export class Run {
    * @throws CortexError if the server refuses, is lost for long, or accepts no result of a client tool
    */
   async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent, void, undefined> {
-    const reader = new LinkedSignal(this.#signal, signal);
+    const missed = this.#fault;
+    this.#fault = null;
+    if (missed !== null) throw missed.cause;
+    const linked = new LinkedSignal(this.#signal, signal);
+    const reader: Reader = { linked, fault: null };
     this.#readers.add(reader);
     const open = this.#open;
     this.#open = null;
@@ -104,12 +118,10 @@ export class Run {
         run: this.id,
         after: this.#before ?? 0,
         open: open?.response ?? null,
-        signal: reader.signal,
+        signal: linked.signal,
         isLast: ({ type }) => END_EVENTS.has(type),
-        onResume: () => {
-          isLive = false;
-          this.#approvals?.check();
-        },
+        onResume: () => (isLive = false),
+        onGap: () => this.#approvals?.missed(),
       });
       for await (const event of events) {
         if (event.seq !== null) this.#before ??= event.seq - 1;
@@ -117,9 +129,9 @@ export class Run {
         this.#approvals?.take(event);
         yield event;
       }
-      if (this.#fault !== null) throw this.#fault;
+      if (reader.fault !== null) throw reader.fault.cause;
     } finally {
-      reader.abort();
+      linked.abort();
       this.#readers.delete(reader);
     }
   }
@@ -161,10 +173,13 @@ export class Run {
     return await this.#connection.json(`${this.#path}/runs/${this.id}`, { signal: this.#signal });
   }
 
-  /** Readers end, and throw it. */
-  #fail(fault: unknown): void {
+  /** Those who read now end, and throw it; or else the next one. */
+  #fail(cause: unknown): void {
     if (this.#signal?.aborted === true) return;
-    this.#fault ??= fault;
-    for (const reader of this.#readers) reader.abort();
+    if (this.#readers.size === 0) this.#fault ??= { cause };
+    for (const reader of this.#readers) {
+      reader.fault ??= { cause };
+      reader.linked.abort();
+    }
   }
 }

@@ -16,7 +16,6 @@ import type {
 } from './documents.ts';
 import { CortexError } from './error.ts';
 import { follow } from './follow.ts';
-import { newKey } from './key.ts';
 import { LinkedSignal } from './pause.ts';
 import { Run } from './run.ts';
 import type { RunOptions, RunSession } from './run.ts';
@@ -34,16 +33,26 @@ export interface SendOptions extends RunOptions {
   readonly ifBusy?: 'queue' | 'reject';
 }
 
-interface Page<Cursor> {
-  readonly limit?: number;
-  readonly before?: Cursor;
+interface Leave {
+  readonly signal?: AbortSignal | undefined;
 }
 
-interface Download {
+interface Page extends Leave {
+  readonly limit?: number;
+  readonly before?: string;
+}
+
+interface Download extends Leave {
   /** One range of bytes, such as `bytes=0-99`. */
   readonly range?: string;
-  readonly signal?: AbortSignal;
 }
+
+interface Attempts extends Leave {
+  readonly retries?: number;
+}
+
+/** Results and decisions of a run that is read: further attempts, about 8 minutes. */
+const PATIENT_RETRIES = 100;
 
 export class Session {
   readonly id: string;
@@ -57,8 +66,8 @@ export class Session {
     this.#path = `/agent/session/${encodeURIComponent(id)}`;
   }
 
-  async document(): Promise<SessionDocument> {
-    return await this.#connection.json(this.#path);
+  async document({ signal }: Leave = {}): Promise<SessionDocument> {
+    return await this.#connection.json(this.#path, { signal });
   }
 
   /**
@@ -75,7 +84,8 @@ export class Session {
       method: 'POST',
       query: { if_busy: ifBusy },
       body: { content, metadata, instructions, ...(all.length === 0 ? {} : { tools: all }) },
-      headers: { 'idempotency-key': idempotencyKey ?? newKey(), accept: 'text/event-stream' },
+      headers: { accept: 'text/event-stream' },
+      idempotencyKey,
       signal,
       // The first attempt may have started the run.
       onRetry: () => (isLive = false),
@@ -86,16 +96,16 @@ export class Session {
       const message = 'The answer has no X-Run-Id: it is not of a Cortex Edge, or a proxy has removed it';
       throw new CortexError({ code: 'invalid_response', message, status: response.status });
     }
-    return new Run(this.#connection, this.#forRun, id, options, { response, isLive });
+    return new Run(this.#connection, this.#forRun(options), id, options, { response, isLive });
   }
 
   /** A run that exists, for example after a page was loaded again. Its events begin with the first one. */
   run(id: string, options: RunOptions = {}): Run {
-    return new Run(this.#connection, this.#forRun, id, options);
+    return new Run(this.#connection, this.#forRun(options), id, options);
   }
 
   /** All events of the session after `after`, then live ones, until the signal is aborted. Resumed like `run.events()`. */
-  async *events({ after = 0, signal }: { readonly after?: number; readonly signal?: AbortSignal } = {}): AsyncGenerator<
+  async *events({ after = 0, signal }: Leave & { readonly after?: number } = {}): AsyncGenerator<
     SessionEvent,
     void,
     undefined
@@ -110,27 +120,27 @@ export class Session {
   }
 
   /** Messages and answers in order: the newest page, or the one before `before`. */
-  async history({ limit, before }: Page<string> = {}): Promise<HistoryPage> {
-    return await this.#connection.json(`${this.#path}/history`, { query: { limit, before } });
+  async history({ limit, before, signal }: Page = {}): Promise<HistoryPage> {
+    return await this.#connection.json(`${this.#path}/history`, { query: { limit, before }, signal });
   }
 
   /** Cancels running and queued runs. @returns whether anything was running */
-  async cancel({ reason }: { readonly reason?: string } = {}): Promise<boolean> {
-    const body = { reason };
+  async cancel({ reason, signal }: Leave & { readonly reason?: string } = {}): Promise<boolean> {
     const { cancelled } = await this.#connection.json<{ cancelled: boolean }>(`${this.#path}/cancel`, {
       method: 'POST',
-      body,
+      body: { reason },
+      signal,
     });
     return cancelled;
   }
 
   /** All open requests for approval, oldest first, with those of sub-agents: decide these in `approval.session_id`. */
-  async approvals(): Promise<OpenApproval[]> {
+  async approvals({ signal }: Leave = {}): Promise<OpenApproval[]> {
     const all: OpenApproval[] = [];
     for (let after: string | undefined; ;) {
       const page: { approvals: OpenApproval[]; next: string | null } = await this.#connection.json(
         `${this.#path}/approvals`,
-        { query: { after } },
+        { query: { after }, signal },
       );
       all.push(...page.approvals);
       if (page.next === null) return all;
@@ -139,22 +149,13 @@ export class Session {
   }
 
   /** One request for approval, with the whole call. */
-  async approval(id: string): Promise<Approval> {
-    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`);
+  async approval(id: string, { signal }: Leave = {}): Promise<Approval> {
+    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { signal });
   }
 
   /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
-  async decide(id: string, { approve, note }: Decision): Promise<void> {
-    const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
-    try {
-      await this.#connection.json(path, { method: 'POST', body: { approve, note } });
-    } catch (fault) {
-      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
-      // The answer to an earlier attempt was lost, or someone else has decided the same.
-      const decided = await this.approval(id);
-      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
-      if (!isSame) throw fault;
-    }
+  async decide(id: string, decision: Decision, options: Leave = {}): Promise<void> {
+    await this.#decide(id, decision, options);
   }
 
   /**
@@ -162,13 +163,13 @@ export class Session {
    *
    * @throws CortexError `call_settled` if another result was first, or the call was cancelled or has expired
    */
-  async settle(callId: string, result: CallResult): Promise<void> {
-    await this.#connection.json(`${this.#path}/calls/${encodeURIComponent(callId)}`, { method: 'POST', body: result });
+  async settle(callId: string, result: CallResult, options: Leave = {}): Promise<void> {
+    await this.#settle(callId, result, options);
   }
 
   /** Large outputs and files of actions, oldest first: one page. */
-  async artifacts({ after }: { readonly after?: number } = {}): Promise<ArtifactPage> {
-    return await this.#connection.json(`${this.#path}/artifacts`, { query: { after } });
+  async artifacts({ after, signal }: Leave & { readonly after?: number } = {}): Promise<ArtifactPage> {
+    return await this.#connection.json(`${this.#path}/artifacts`, { query: { after }, signal });
   }
 
   /** Downloads an artifact: `(await session.artifact(id)).blob()`. */
@@ -182,20 +183,44 @@ export class Session {
   }
 
   /** Cancels all runs and deletes the session. Requires an API key. */
-  async delete(): Promise<void> {
-    await this.#connection.json(this.#path, { method: 'DELETE', isDone: ({ code }) => code === 'unknown_session' });
+  async delete({ signal }: Leave = {}): Promise<void> {
+    await this.#connection.json(this.#path, {
+      method: 'DELETE',
+      isDone: ({ code }) => code === 'unknown_session',
+      signal,
+    });
   }
 
-  get #forRun(): RunSession {
+  /** For a run that is read until the signal is aborted. */
+  #forRun({ signal }: RunOptions): RunSession {
+    const options = { signal, retries: PATIENT_RETRIES };
     return {
       id: this.id,
       path: this.#path,
-      list: () => this.approvals(),
-      settle: (call, result) => this.settle(call, result),
+      list: () => this.approvals({ signal }),
+      settle: (call, result) => this.#settle(call, result, options),
       // A sub-agent has a session of its own.
       decide: ({ session_id: id, approval_id: approval }, decision) =>
-        new Session(this.#connection, id).decide(approval, decision),
+        new Session(this.#connection, id).#decide(approval, decision, options),
     };
+  }
+
+  async #decide(id: string, { approve, note }: Decision, options: Attempts): Promise<void> {
+    const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
+    try {
+      await this.#connection.json(path, { ...options, method: 'POST', body: { approve, note } });
+    } catch (fault) {
+      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
+      // The answer to an earlier attempt was lost, or someone else has decided the same.
+      const decided = await this.approval(id, options);
+      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
+      if (!isSame) throw fault;
+    }
+  }
+
+  async #settle(callId: string, result: CallResult, options: Attempts): Promise<void> {
+    const path = `${this.#path}/calls/${encodeURIComponent(callId)}`;
+    await this.#connection.json(path, { ...options, method: 'POST', body: result });
   }
 
   async #download(path: string, { range, signal }: Download): Promise<Response> {

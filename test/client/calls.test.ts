@@ -6,7 +6,9 @@ import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { toolOf } from '../support/definitions.ts';
 import { eventsOf } from '../support/events.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { allOf, clientOf } from './client-kit.ts';
+import type { Fault } from './client-kit.ts';
 
 const call = (id: string, name: string, parameters = '{}'): string =>
   `<action type="tool" mode="async" id="${id}">{"name": "${name}", "parameters": ${parameters}}</action>`;
@@ -150,9 +152,44 @@ describe('[C3] calls of client tools', () => {
 
   test('whose results the server refuses end the reading with its error', async () => {
     const kit = await asking([call('a', 'locate'), '<response final="true">ok</response>']);
-    const { session } = clientOf(kit, [null, 'refused', 'refused', 'refused'], { retries: 1 });
+    const { session } = clientOf(kit, [null, { status: 403 }]);
     const run = await session.send('go', { clientTools: counting().tools });
-    await expect(run.result()).rejects.toMatchObject({ code: 'connection_lost' });
+    await expect(run.result()).rejects.toMatchObject({ code: 'http_403' });
+  });
+
+  test('whose results the server refuses while nobody reads end the next reading, once', async () => {
+    const kit = await asking([call('a', 'locate'), '<response final="true">ok</response>']);
+    const { session, requests } = clientOf(kit, [null, { status: 403 }]);
+    const run = await session.send('go', { clientTools: counting().tools });
+    for await (const { type } of run.events()) if (type === 'client_tool_called') break;
+    await expect.poll(() => requests.length).toBe(2);
+    await settle();
+    await expect(run.result()).rejects.toMatchObject({ code: 'http_403' });
+    const [open] = eventsOf(kit.events, 'client_tool_called');
+    await session.settle(open?.data.call_id ?? '', { output: 1 });
+    expect((await run.result()).status).toBe('completed');
+  });
+
+  test('wait for a server that is away, longer than other requests', async () => {
+    const kit = await asking([call('a', 'locate'), '<response final="true">ok</response>']);
+    const away = Array.from({ length: 20 }, (): Fault => ({ status: 502 }));
+    const { session } = clientOf(kit, [null, ...away], { retries: 1 });
+    const run = await session.send('go', { clientTools: counting().tools });
+    expect((await run.result()).status).toBe('completed');
+    expect(outputs(kit)).toEqual([1]);
+  });
+
+  test('that have no room in the document of the run are executed once others are settled', async () => {
+    const many = Array.from({ length: limits.pendingCalls + 2 }, (_, n) => call(`c${n}`, 'locate'));
+    const kit = await asking([many.join(''), '<response final="true">ok</response>']);
+    const leave = new AbortController();
+    const run = await clientOf(kit).session.send('go', { tools: [{ name: 'locate' }], signal: leave.signal });
+    for await (const { type } of run.events()) if (type === 'agent_waiting') leave.abort();
+    const { session } = clientOf(kit);
+    expect((await session.run(run.id).document()).pending_more).toBe(2);
+    const { tools, calls } = counting();
+    expect((await session.run(run.id, { clientTools: tools }).result()).status).toBe('completed');
+    expect([calls.length, outputs(kit).length]).toEqual([many.length, many.length]);
   });
 });
 

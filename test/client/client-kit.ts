@@ -7,8 +7,11 @@ import { checkedSession } from '../support/response-check.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
 
-/** What happens to a request. `refused`: it does not arrive; `lost`: its answer does not; a number: the bytes until the cut. */
-export type Fault = 'refused' | 'lost' | number | null;
+/**
+ * What happens to a request. `refused`: it does not arrive; `lost`: its answer does not; a number: the bytes until the cut;
+ * a status: the answer of a proxy.
+ */
+export type Fault = 'refused' | 'lost' | number | { readonly status: number } | null;
 
 /** Pauses end in the next turn. Time-outs never fire. */
 export const promptClock: Clock = {
@@ -41,12 +44,13 @@ export function clientOf(kit: SessionKit, faults: readonly Fault[] = [], more: P
     const fault = faults[requests.length] ?? null;
     requests.push(`${init.method} ${path}`);
     if (fault === 'refused') throw new TypeError('fetch failed');
+    if (typeof fault === 'object' && fault !== null) return new Response('no', fault);
     const response = await app(new Request(`http://session${path}`, init));
     if (fault === 'lost') {
       await response.body?.cancel();
       throw new TypeError('fetch failed');
     }
-    return fault === null ? response : cutAfter(response, fault);
+    return typeof fault === 'number' ? cutAfter(response, fault) : response;
   };
   const client = new Client({ url: 'http://session/', fetch, clock: promptClock, random: () => 0, ...more });
   return { session: client.session(SESSION_RECORD.session_id), requests };

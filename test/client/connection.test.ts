@@ -88,6 +88,27 @@ test.each(Object.entries(ERROR_TABLE).filter(([, { status }]) => status >= 500 |
   },
 );
 
+test('[K3] every POST has an idempotency key, which its attempts share; a given one is sent', async () => {
+  const answer = Response.json({ session_id: 's', cancelled: true, approval_status: 'open' });
+  const posts: ((client: Client) => Promise<unknown>)[] = [
+    (client) => client.createSession('a'),
+    (client) => client.session('s').cancel(),
+    (client) => client.session('s').decide('apr', { approve: true }),
+    (client) => client.session('s').settle('call', { output: 1 }),
+  ];
+  for (const post of posts) {
+    const { client, sent } = clientOf([LOST, answer]);
+    await post(client);
+    const [first, second] = sent.map(({ headers }) => headers.get('idempotency-key'));
+    expect(first).toMatch(/^[0-9a-f]{32}$/);
+    expect(second).toBe(first);
+  }
+  const { client, sent } = clientOf([CREATED]);
+  await client.createSession('a', { idempotencyKey: 'mine' });
+  await client.session('s').history();
+  expect(sent.map(({ headers }) => headers.get('idempotency-key'))).toEqual(['mine', null]);
+});
+
 describe('[K3] a refusal', () => {
   test('is thrown at once, with code, status, message and problem', async () => {
     const { client, sent } = clientOf([refusal(404, 'unknown_agent')]);

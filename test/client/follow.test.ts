@@ -15,6 +15,8 @@ interface Scene {
   readonly session: Session;
   readonly clock: FakeClock;
   readonly paths: string[];
+  /** Codes of what `onRetry` was told. */
+  readonly faults: string[];
   /** Advances the clock until the work has ended; returns the milliseconds that passed. */
   passes(work: Promise<unknown>): Promise<number>;
 }
@@ -23,9 +25,11 @@ interface Scene {
 function scene(...replies: readonly Reply[]): Scene {
   const clock = new FakeClock();
   const paths: string[] = [];
+  const faults: string[] = [];
   const client = new Client({
     url: 'http://x',
     clock,
+    onRetry: ({ code }) => faults.push(code),
     random: () => 1,
     fetch: async (url) => {
       const reply = replies[Math.min(paths.length, replies.length - 1)] ?? 'refused';
@@ -38,6 +42,7 @@ function scene(...replies: readonly Reply[]): Scene {
     session: client.session('ses'),
     clock,
     paths,
+    faults,
     async passes(work) {
       const began = clock.now();
       let over = false;
@@ -118,12 +123,23 @@ test('[K3] a slow reader is no silent server', async () => {
 });
 
 describe('[K3] it gives up', () => {
-  test('after 5 repeated requests that fail, within half a minute', async () => {
-    const { session, paths, passes } = scene({ frames: [event(3, 'agent_started')] }, 'refused');
+  test('if it was never connected: after 5 further attempts, within half a minute', async () => {
+    const { session, paths, passes } = scene('refused');
     const seen = types(session);
     expect(await passes(seen)).toBeLessThanOrEqual(30_000);
     await expect(seen).rejects.toMatchObject({ code: 'connection_lost', status: 0 });
-    expect(paths).toHaveLength(7);
+    expect(paths).toHaveLength(6);
+  });
+
+  test('not while a server that it was connected to is away', async () => {
+    const away = Array.from({ length: 50 }, (_, n) => (n % 2 === 0 ? 'refused' : problem(503, 'storage_unavailable')));
+    const { session, faults, passes } = scene({ frames: [event(3, 'agent_started')] }, ...away, { frames: [END] });
+    const seen = types(session);
+    expect(await passes(seen)).toBeLessThanOrEqual(51 * 5_000);
+    expect(await seen).toEqual(['agent_started', 'agent_completed']);
+    // The application is told of each of them.
+    expect(faults.slice(0, 3)).toEqual(['connection_lost', 'connection_lost', 'storage_unavailable']);
+    expect(faults).toHaveLength(51);
   });
 
   test('at once when the server refuses', async () => {
