@@ -40,6 +40,15 @@ export function placeOfCall(session: SessionIdentity, id: string): CallPlace | n
   return callIdOf(session, place) === id ? place : null;
 }
 
+/** The session whose call this may be; null for any other text. An id authorises nothing. */
+export function sessionIdOfCall(id: string): string | null {
+  if (id.length > limits.callIdChars || !id.startsWith(PREFIX)) return null;
+  const bytes = bytesOf(id.slice(PREFIX.length));
+  if (bytes.length <= SESSION_BYTES + INCARNATION_BYTES) return null;
+  const hex = bytes.slice(0, SESSION_BYTES).map((byte) => byte.toString(16).padStart(2, '0'));
+  return `ses_${hex.join('')}`;
+}
+
 function sessionBytes({ session_id: id, incarnation = '' }: SessionIdentity): number[] {
   const hex = id
     .replace(/^ses_/, '')

@@ -32,6 +32,9 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 /** For what tokens with `view` may read as well: their answers leave out thoughts and feeds (view.ts). */
 const READ = ['read', 'view'] as const;
 
+/** Who may send a message may know to whom. */
+const MODELS = ['read', 'message'] as const;
+
 /** Of operations whose paths fit the same request, the first one counts. */
 export const OPERATIONS = {
   // Sessions
@@ -103,6 +106,14 @@ export const OPERATIONS = {
     scopes: ['message'],
     surface: 'ai-sdk',
     summary: 'Cancel running and queued runs of the chat',
+  },
+  'GET /v1/models': { scopes: MODELS, surface: 'openai', summary: 'List the agents as models of OpenAI’s API' },
+  'GET /v1/models/:model': { scopes: MODELS, surface: 'openai', summary: 'Get one agent as a model of OpenAI’s API' },
+  'POST /v1/chat/completions': {
+    scopes: ['message'],
+    surface: 'openai',
+    summary:
+      'Answer a conversation with OpenAI’s chat completions: `model` is the agent; as a stream with `"stream": true`',
   },
 
   // Tokens

@@ -16,7 +16,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
 
 /** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
-export const SURFACE_NAMES = ['ai-sdk'] as const;
+export const SURFACE_NAMES = ['ai-sdk', 'openai'] as const;
 export type SurfaceName = (typeof SURFACE_NAMES)[number];
 
 // --- requests ---

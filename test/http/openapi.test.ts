@@ -159,6 +159,13 @@ async function inside(): Promise<ReturnType<typeof createSessionApp>> {
   return createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
 }
 
+/** A problem document, or an error of OpenAI's API. */
+interface ErrorBody {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
 /** Sends a request to the router of a route. */
 async function ask(route: DescribedRoute, search: string): Promise<readonly [number, string]> {
   const isInside = /^\/agent\/session\/\{id\}(?!\/tokens)/.test(route.path);
@@ -177,7 +184,8 @@ async function ask(route: DescribedRoute, search: string): Promise<readonly [num
     const [, detail = '', code = ''] = /^(.*) \((\w+)\)$/s.exec(await response.text()) ?? [];
     return [response.status, `${code}: ${detail}`];
   }
-  const { code, detail } = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
+  const { error, ...problem } = (await response.json().catch(() => ({}))) as ErrorBody;
+  const { code, detail } = error === undefined ? problem : { code: error.code, detail: error.message };
   return [response.status, `${code}: ${detail}`];
 }
 

@@ -8,6 +8,7 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { AGENTS_HEADER, INCARNATION_HEADER, SCOPES_HEADER, USER_HEADER } from '../../src/http/session-env.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { checkedFetch } from '../support/response-check.ts';
+import { SURFACE_NAMES } from '../../src/surfaces/surface.ts';
 import { edgeApp } from './edge-app.ts';
 
 const SECRET = 'a secret for signing that nobody knows';
@@ -66,7 +67,7 @@ describe('T3: a user token', () => {
       token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
       user_id: 'zoë',
       agents: ['assistant'],
-      surfaces: ['http', 'ai-sdk'],
+      surfaces: ['http', ...SURFACE_NAMES],
       scopes: ['read', 'message', 'tools'],
       expires_at: NOW + 60_000,
     });

@@ -55,6 +55,7 @@ export interface SessionKit {
 }
 
 export interface KitOptions {
+  readonly ephemeral?: boolean;
   readonly script?: Script;
   /** Replaces the script with a stream of its own pace. */
   readonly stream?: (request: ModelRequest) => AsyncIterable<ModelDelta>;
@@ -189,6 +190,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     await session.create(
       {
         ...SESSION_RECORD,
+        ...(options.ephemeral === true ? { ephemeral: true } : {}),
         ...(options.kind === undefined ? {} : { kind: options.kind }),
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),
       },

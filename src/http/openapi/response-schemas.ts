@@ -8,7 +8,7 @@ import * as common from '../responses/common.ts';
 import * as manifests from '../responses/manifests.ts';
 import * as runs from '../responses/runs.ts';
 import * as sessions from '../responses/sessions.ts';
-import { surfaceFrame } from '../responses/surfaces.ts';
+import { surfaceDocument, surfaceFrame } from '../responses/surfaces.ts';
 import * as system from '../responses/system.ts';
 import * as workflows from '../responses/workflows.ts';
 
@@ -20,6 +20,7 @@ const responses = {
   ...original,
   ...runs,
   ...sessions,
+  surfaceDocument,
   surfaceFrame,
   ...system,
   ...workflows,

@@ -9,3 +9,5 @@ export const surfaceFrame = z
 export const surfaceBody = z
   .looseObject({})
   .describe('As the client of the protocol sends and reads it; unknown members are ignored');
+
+export const surfaceDocument = z.looseObject({}).describe('As the client of the protocol reads it');

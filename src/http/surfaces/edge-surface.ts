@@ -52,16 +52,35 @@ export async function answer(
   caller: Caller,
   asked: SurfaceRequest,
 ): Promise<Response> {
-  const { agent, thread, command, otherwise } = asked;
-  const { gateway } = options;
-  requireSurfaceAgent(caller, agent);
-  await gateway.requireAgent(agent, caller.owner);
+  requireSurfaceAgent(caller, asked.agent);
+  await options.gateway.requireAgent(asked.agent, caller.owner);
+  try {
+    return await answerOf(options, surface, request, caller, asked);
+  } catch (fault) {
+    const { otherwise } = asked;
+    const isUnknown = fault instanceof EngineError && CONTINUES_NOTHING.has(fault.code);
+    if (otherwise === undefined || !isUnknown) throw fault;
+    return await answerOf(options, surface, request, caller, otherwise);
+  }
+}
+
+/** The session or the call that a request continues is not known. */
+const CONTINUES_NOTHING: ReadonlySet<ErrorCode> = new Set(['unknown_session', 'unknown_call']);
+
+async function answerOf(
+  options: SurfaceOptions,
+  surface: Surface,
+  request: Request,
+  caller: Caller,
+  asked: SurfaceRequest,
+): Promise<Response> {
+  const { agent, thread, command } = asked;
   const { id, open } = await openedBy(options, surface, caller, asked);
   const call: SurfaceCall = { surface: surface.name, agent, open, command };
   const headers = new Headers(request.headers);
   headers.delete('content-length');
   const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(call) });
-  const response = await gateway.forward(id, SURFACE_PATH, forwarded, caller);
+  const response = await options.gateway.forward(id, SURFACE_PATH, forwarded, caller);
   if (!(response.headers.get('content-type') ?? '').startsWith('application/problem+json')) {
     return response.body === null ? response : guarded(response, surface);
   }
@@ -70,9 +89,6 @@ export async function answer(
     return new Response(null, { status: 204 });
   }
   const { code, detail, ...details } = (await response.json()) as { code: ErrorCode; detail: string };
-  if (otherwise !== undefined && (code === 'unknown_session' || code === 'unknown_call')) {
-    return await answer(options, surface, request, caller, otherwise);
-  }
   throw new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);
 }
 
@@ -80,13 +96,13 @@ async function openedBy(
   { gateway, now, sessionIdOf }: SurfaceOptions,
   surface: Surface,
   { owner, token }: Caller,
-  { agent, thread, userId, otherwise }: SurfaceRequest,
+  { agent, thread, userId }: SurfaceRequest,
 ): Promise<Opened> {
   const user = token?.type === 'user' ? token.userId : userId;
   const record = { agent, owner, user_id: user, kind: 'chat', metadata: {}, created_at: now() } as const;
   switch (thread.type) {
     case 'session':
-      return { id: await existing(gateway, thread.sessionId, otherwise !== undefined), open: null };
+      return { id: await gateway.requireId(thread.sessionId), open: null };
     case 'named': {
       const { name } = thread;
       if (/^ses_[0-9a-f]{32}$/.test(name)) return { id: await gateway.requireId(name), open: null };
@@ -105,11 +121,6 @@ async function openedBy(
       return { id, open: null };
     }
   }
-}
-
-/** @param isGuess an id that no session can have is no error yet: its object says that there is none */
-async function existing(gateway: Gateway, id: string, isGuess: boolean): Promise<string> {
-  return isGuess ? id : await gateway.requireId(id);
 }
 
 async function admitted(history: Extract<Thread, { type: 'new' }>['history']): Promise<SeededHistory> {

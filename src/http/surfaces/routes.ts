@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { aiSdk, readChat, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
+import { openai, readChatCompletion } from '../../surfaces/openai/index.ts';
 import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
@@ -14,7 +15,7 @@ import { operation, readHeader } from '../openapi/describe.ts';
 import type { RouteDescription } from '../openapi/document.ts';
 import type { OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
-import { surfaceBody, surfaceFrame } from '../responses/surfaces.ts';
+import { surfaceBody, surfaceDocument, surfaceFrame } from '../responses/surfaces.ts';
 import { answer, requireSurfaceAgent } from './edge-surface.ts';
 import type { SurfaceOptions } from './edge-surface.ts';
 
@@ -59,8 +60,39 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
   serve('POST /ai/:name/chat', { ...stream, body: surfaceBody }, aiSdk, readChat);
   serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204] }, aiSdk, readStream);
   serve('POST /ai/:name/chat/:chat/stop', { status: 204 }, aiSdk, readStop);
+
+  serve(
+    'POST /v1/chat/completions',
+    {
+      body: surfaceBody,
+      response: surfaceDocument,
+      media: 'events',
+      run: true,
+      headers: [idempotencyKey, sessionName],
+    },
+    openai,
+    readChatCompletion,
+  );
+  const models = async (c: Context<EdgeEnv>): Promise<string[]> => {
+    const { owner, token } = c.get('principal');
+    const all = (await options.gateway.agents(owner)).map(({ name }) => name);
+    return token?.type === 'user' ? all.filter((name) => token.agents?.includes(name) !== false) : all;
+  };
+  operation(app, 'GET /v1/models', { response: surfaceDocument }, async (c) =>
+    c.json({ object: 'list', data: (await models(c)).map(modelOf) }),
+  );
+  operation(app, 'GET /v1/models/:model', { response: surfaceDocument }, async (c) => {
+    const principal = c.get('principal');
+    requireSurfaceAgent(principal, c.req.param('model'));
+    const {
+      agent: { name },
+    } = await options.gateway.requireAgent(c.req.param('model'), principal.owner);
+    return c.json(modelOf(name));
+  });
   return app;
 }
+
+const modelOf = (id: string): object => ({ id, object: 'model', created: 0, owned_by: 'cortex-edge' });
 
 async function bodyOf({ bodies }: SurfaceRoutesOptions, c: Context<EdgeEnv>): Promise<Json> {
   if (bodies === undefined) return (await readJson(c.req.raw, limits.messageBodyBytes)) as Json;

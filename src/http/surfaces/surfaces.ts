@@ -1,5 +1,6 @@
 /** The protocols that have routes. */
 import { aiSdk } from '../../surfaces/ai-sdk/index.ts';
+import { openai } from '../../surfaces/openai/index.ts';
 import type { Surface, SurfaceName } from '../../surfaces/surface.ts';
 
-export const SURFACES: Readonly<Record<SurfaceName, Surface>> = { 'ai-sdk': aiSdk };
+export const SURFACES: Readonly<Record<SurfaceName, Surface>> = { 'ai-sdk': aiSdk, openai };

@@ -741,6 +741,13 @@ describe('[H1] expiry and alarms of a session', () => {
     expect(kit.session.expiresAt).toBe(started + 5_150);
   });
 
+  test('[E2] one that was made for a single request expires after an hour', async () => {
+    const { session } = await sessionKit({ ephemeral: true });
+    expect(session.expiresAt).toBe(session.record.created_at + 3_600_000);
+    const sooner = await sessionKit({ ephemeral: true, expiryMs: 5_000 });
+    expect(sooner.session.expiresAt).toBe(sooner.session.record.created_at + 5_000);
+  });
+
   test('[J2] while a run is active, the host wakes to supervise it', async () => {
     const release = Promise.withResolvers<ActionOutcome>();
     const kit = await sessionKit({ executors: { tool: () => release.promise } });

@@ -38,6 +38,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   'POST /manifests/validate': { files: { 'tools/calculator.yaml': 'kind: Tool\n' } },
   'PUT /manifests/{kind}/{name}': 'kind: Tool\n',
   'POST /api/v1/agents/{name}/prompt': { prompt: 'hi' },
+  'POST /v1/chat/completions': { model: 'assistant', messages: [{ role: 'user', content: 'hi' }] },
   'POST /api/v1/agents/{name}/stream': { prompt: 'hi', session_id: SESSION_RECORD.session_id },
 };
 

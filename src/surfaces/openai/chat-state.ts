@@ -1,0 +1,178 @@
+/**
+ * The events of a run as pieces of one assistant message of chat completions (E2): thoughts are reasoning, responses and
+ * bare text are content, calls of client tools are tool calls. Actions are not shown.
+ *
+ * Invariants:
+ *  1. Blocks are separated by an empty line. Blank blocks are not shown.
+ *  2. A block that a crash has cut off is not shown, because the model writes it again. If a part of it was sent already,
+ *     the message cannot be completed: the outcome is `cut`.
+ *  3. The message ends where the run first waits for the client. What follows belongs to the next request.
+ */
+import type { EventType, SessionEvent } from '../../domain/event.ts';
+import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { FoldedRun } from '../surface.ts';
+
+export type Piece =
+  | { readonly type: 'content' | 'reasoning'; readonly text: string }
+  | { readonly type: 'call'; readonly id: string; readonly name: string; readonly parameters: JsonObject };
+
+export type ChatOutcome =
+  | { readonly type: 'completed' | 'calls' | 'cancelled' | 'cut' }
+  | { readonly type: 'approval'; readonly approvalId: string; readonly action: string }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string };
+
+export interface ChatUsage {
+  readonly prompt: number;
+  readonly completion: number;
+  readonly cached: number;
+}
+
+/** An open block of text. */
+interface Block {
+  readonly type: 'content' | 'reasoning';
+  /** UTF-16 code units of its text that were seen. */
+  seen: number;
+  /** White space at its beginning, until there is more. */
+  blank: string;
+  isShown: boolean;
+}
+
+export class ChatState {
+  /** The journaled events that a message is made of. */
+  static readonly EVENTS: readonly EventType[] = [
+    'thought_started',
+    'thought_completed',
+    'text_started',
+    'text_completed',
+    'response_started',
+    'response_completed',
+    'client_tool_called',
+    'approval_requested',
+    'approval_resolved',
+    'usage',
+    'agent_waiting',
+    'agent_completed',
+    'agent_failed',
+    'agent_cancelled',
+  ];
+
+  readonly #after: number;
+  readonly #blocks = new Map<number, Block>();
+  readonly #shown = new Set<Block['type']>();
+  readonly #approvals = new Map<string, string>();
+  #seq = 0;
+  #outcome: ChatOutcome | null = null;
+  #usage: ChatUsage = { prompt: 0, completion: 0, cached: 0 };
+
+  constructor({ after }: Pick<FoldedRun, 'after'>) {
+    this.#after = after;
+  }
+
+  /** How the message has ended; null if it has not. */
+  get outcome(): ChatOutcome | null {
+    return this.#outcome;
+  }
+
+  get usage(): ChatUsage {
+    return this.#usage;
+  }
+
+  add(event: SessionEvent): Piece[] {
+    this.#seq = event.seq ?? this.#seq;
+    const isKnown = event.seq === null ? this.#seq < this.#after : event.seq <= this.#after;
+    const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
+    if (isKnown || isOver) return [];
+    if (isTextPatch(event)) return this.#text(event.data.segment, event.data.offset, event.data.delta);
+    if (isBlockEnd(event)) return this.#blockEnd(event.data);
+    switch (event.type) {
+      case 'thought_started':
+      case 'text_started':
+      case 'response_started': {
+        const type = event.type === 'thought_started' ? 'reasoning' : 'content';
+        this.#blocks.set(event.seq, { type, seen: 0, blank: '', isShown: false });
+        return [];
+      }
+      case 'client_tool_called': {
+        const { call_id: id, name, parameters } = event.data;
+        return [{ type: 'call', id, name, parameters }];
+      }
+      case 'usage': {
+        const { prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached } = event.data;
+        const { usage } = this;
+        this.#usage = {
+          prompt: usage.prompt + prompt,
+          completion: usage.completion + completion,
+          cached: usage.cached + cached,
+        };
+        return [];
+      }
+      default:
+        this.#take(event);
+        return [];
+    }
+  }
+
+  #take(event: SessionEvent): void {
+    switch (event.type) {
+      case 'approval_requested':
+        this.#approvals.set(event.data.approval_id, event.action_name ?? event.action_id);
+        return;
+      case 'approval_resolved':
+        this.#approvals.delete(event.data.approval_id);
+        // The run goes on.
+        this.#outcome = null;
+        return;
+      case 'agent_waiting': {
+        const [[approvalId, action] = ['', '']] = this.#approvals;
+        this.#outcome =
+          event.data.reason === 'client_tools' ? { type: 'calls' } : { type: 'approval', approvalId, action };
+        return;
+      }
+      case 'agent_completed':
+        this.#outcome = { type: 'completed' };
+        return;
+      case 'agent_cancelled':
+        this.#outcome = { type: 'cancelled' };
+        return;
+      case 'agent_failed':
+        this.#outcome = { type: 'failed', ...event.data.error };
+        return;
+      default:
+        return;
+    }
+  }
+
+  #text(segment: number, offset: number, delta: string): Piece[] {
+    const block = this.#blocks.get(segment);
+    if (block === undefined) return [];
+    const added = delta.slice(Math.max(0, block.seen - offset));
+    block.seen = Math.max(block.seen, offset + delta.length);
+    if (added === '') return [];
+    const { type, blank, isShown } = block;
+    if (isShown) return [{ type, text: added }];
+    const text = blank + added;
+    if (!/\S/.test(text)) {
+      block.blank = text;
+      return [];
+    }
+    block.isShown = true;
+    const separator = this.#shown.has(type) ? '\n\n' : '';
+    this.#shown.add(type);
+    return [{ type, text: separator + text }];
+  }
+
+  #blockEnd(end: { readonly segment: number; readonly content: string; readonly cut?: true }): Piece[] {
+    const { segment, content, cut } = end;
+    const block = this.#blocks.get(segment);
+    if (cut === true) {
+      this.#blocks.delete(segment);
+      if (block?.isShown === true) this.#outcome = { type: 'cut' };
+      return [];
+    }
+    const seen = block?.seen ?? 0;
+    const rest = this.#text(segment, seen, content.slice(seen));
+    this.#blocks.delete(segment);
+    return rest;
+  }
+}

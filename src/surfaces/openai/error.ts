@@ -1,0 +1,38 @@
+/** Errors as OpenAI clients read them: `{error: {message, type, param, code}}` (E2). */
+import type { EngineError } from '../../domain/errors.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { StreamEnd, SurfaceError } from '../surface.ts';
+
+/** @param type what clients show besides the message; the stable code is `code` */
+export function errorBody(message: string, code: string, type = 'server_error'): { readonly error: JsonObject } {
+  return { error: { message, type, param: null, code } };
+}
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
+
+export function errorOf({ message, code, status }: EngineError): SurfaceError {
+  const type = TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error');
+  return {
+    body: JSON.stringify(errorBody(message, code, type)),
+    contentType: 'application/json',
+    // The client would repeat these three times, with the same result.
+    ...(status === 409 ? { headers: { 'x-should-retry': 'false' } } : {}),
+  };
+}
+
+const LOST: Readonly<Record<StreamEnd, readonly [string, string]>> = {
+  stopped: ['The connection to the session was lost; the run continues', 'connection_lost'],
+  token_expired: ['The token has expired; the run continues', 'token_expired'],
+  session_deleted: ['The session was deleted', 'session_deleted'],
+  connection_lost: ['The connection to the session was lost; the run continues', 'connection_lost'],
+};
+
+/** Why a stream ends before its run does. */
+export function lostBody(how: StreamEnd): { readonly error: JsonObject } {
+  return errorBody(...LOST[how]);
+}

@@ -1,0 +1,123 @@
+/** Other protocols at the Worker: who may do what (E1 to E3, T1, T3). */
+import { describe, expect, test } from 'vitest';
+import { unknownSession } from '../../src/domain/errors.ts';
+import type { SessionRecord } from '../../src/domain/session.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
+import { problemResponse } from '../../src/http/problem.ts';
+import type { SurfaceCall } from '../../src/http/surfaces/session-surface.ts';
+import { Tokens } from '../../src/http/tokens.ts';
+import { bundled } from '../../src/catalog/bundled.ts';
+import { edgeApp, noManifests } from './edge-app.ts';
+
+const KEY = { authorization: 'Bearer k-ann' };
+const user = (content: string) => ({ role: 'user', content });
+const BODY = { model: 'assistant', messages: [user('Hello')] };
+
+function edge() {
+  const calls: { readonly id: string; readonly call: SurfaceCall }[] = [];
+  const opened: SessionRecord[] = [];
+  const gone = new Set<string>();
+  const app = edgeApp({
+    auth: { keys: parseApiKeys('ann:admin:k-ann'), allowedOrigins: [] },
+    tokens: new Tokens(
+      () => 'a secret for signing that nobody knows',
+      () => 0,
+    ),
+    agent: async (name) => (name === 'none' ? null : bundled.agent('assistant')),
+    manifests: {
+      ...noManifests,
+      list: async () => ['assistant', 'writer'].map((name) => ({ name, summary: '' })) as never,
+    },
+    openSession: async (record) => void opened.push(record),
+    forward: async (id, _path, request) => {
+      calls.push({ id, call: (await request.json()) as SurfaceCall });
+      return gone.has(id) ? problemResponse(unknownSession()) : new Response('data: {}\n\n');
+    },
+  });
+  const send = async (path: string, body: object | null, headers: Record<string, string>): Promise<Response> =>
+    await app.fetch(
+      new Request(`http://127.0.0.1:8787${path}`, {
+        method: body === null ? 'GET' : 'POST',
+        ...(body === null ? {} : { body: JSON.stringify(body) }),
+        headers: { host: '127.0.0.1:8787', ...headers },
+      }),
+    );
+  const bearer = async (body: object = {}): Promise<Record<string, string>> => {
+    const made = await send('/tokens', { user_id: 'zoë', ...body }, KEY);
+    return { authorization: `Bearer ${((await made.json()) as { token: string }).token}` };
+  };
+  return { calls, opened, gone, send, bearer };
+}
+
+const errorOf = async (response: Response): Promise<readonly [number, string]> => [
+  response.status,
+  ((await response.json()) as { error: { code: string } }).error.code,
+];
+
+describe('[E2] chat completions with a user token', () => {
+  test('make a session of the user, and may give neither a history nor instructions', async () => {
+    const on = edge();
+    const token = await on.bearer();
+    expect((await on.send('/v1/chat/completions', BODY, token)).status).toBe(200);
+    expect(on.opened[0]).toMatchObject({ user_id: 'zoë', ephemeral: true, agent: 'assistant', owner: 'ann' });
+    const messages = [user('I'), { role: 'assistant', content: 'You' }, user('Hello')];
+    const refused = await on.send('/v1/chat/completions', { ...BODY, messages }, token);
+    expect(await errorOf(refused)).toEqual([403, 'forbidden']);
+    expect(on.opened).toHaveLength(1);
+  });
+
+  test('reach only the agents and the surfaces of the token', async () => {
+    const on = edge();
+    const writer = await on.bearer({ agents: ['writer'] });
+    expect(await errorOf(await on.send('/v1/chat/completions', BODY, writer))).toEqual([403, 'forbidden']);
+    const models = (await (await on.send('/v1/models', null, writer)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id }) => id)).toEqual(['writer']);
+    const http = await on.bearer({ surfaces: ['http'] });
+    expect(await errorOf(await on.send('/v1/chat/completions', BODY, http))).toEqual([403, 'forbidden']);
+    expect(on.calls).toHaveLength(0);
+  });
+
+  test('two users with the same name for a conversation have different sessions', async () => {
+    const on = edge();
+    for (const headers of [await on.bearer(), await on.bearer({ user_id: 'Bob' }), KEY]) {
+      await on.send('/v1/chat/completions', BODY, { ...headers, 'x-session-id': 'chat' });
+    }
+    expect(on.calls.map(({ call }) => call.open?.user_id)).toEqual(['zoë', 'Bob', null]);
+  });
+});
+
+describe('[E2] requests that continue', () => {
+  /** A call id of the session `ses_00…`, as the edge of the tests makes ids. */
+  const CALL = `call_${'A'.repeat(30)}`;
+  const messages = [
+    user('Hello'),
+    { role: 'assistant', tool_calls: [{ id: CALL, type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    { role: 'tool', tool_call_id: CALL, content: '{"a":1}' },
+  ];
+
+  test('results go to the session of their calls', async () => {
+    const on = edge();
+    await on.send('/v1/chat/completions', { ...BODY, messages }, KEY);
+    expect(on.calls.map(({ id }) => id)).toEqual([`ses_${'0'.repeat(32)}`]);
+    expect(on.calls[0]?.call.command).toMatchObject({ answers: [{ callId: CALL, output: { a: 1 } }], message: null });
+    expect(on.opened).toHaveLength(0);
+  });
+
+  test('results of a session that is gone are history', async () => {
+    const on = edge();
+    on.gone.add(`ses_${'0'.repeat(32)}`);
+    expect((await on.send('/v1/chat/completions', { ...BODY, messages }, KEY)).status).toBe(200);
+    expect(on.calls.map(({ call: { command } }) => command.type === 'run' && command.message?.content)).toEqual([
+      undefined,
+      'Continue.',
+    ]);
+    expect(on.opened).toHaveLength(1);
+  });
+});
+
+test('[E2] an error that would be the same again says so', async () => {
+  const on = edge();
+  on.gone.add(`ses_${'0'.repeat(32)}`);
+  const refused = await on.send('/v1/chat/completions', { ...BODY, model: 'none' }, KEY);
+  expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([404, null]);
+});

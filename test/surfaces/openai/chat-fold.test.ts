@@ -1,0 +1,184 @@
+/** Chat completions of a run, as its events are folded (E2). */
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { withWholeTexts } from '../../../src/domain/event.ts';
+import { openai } from '../../../src/surfaces/openai/index.ts';
+import type { FoldedRun, StreamEnd } from '../../../src/surfaces/surface.ts';
+import { sessionKit, settle } from '../../support/session-kit.ts';
+
+const TOOL = { name: 'pick', description: 'Asks for a color.', parameters: { type: 'object' } };
+const SCRIPT = [
+  '<thought>I ask.</thought>One moment.<action type="tool" mode="async" id="c">{"name": "pick", "parameters": {"a": 1}}</action>',
+  '<response final="true">It is $c.</response>',
+];
+
+const RUN: FoldedRun = {
+  sessionId: 's',
+  runId: 'run_1',
+  agent: 'assistant',
+  startedAt: 5_000,
+  after: 0,
+  clientTools: ['pick'],
+  options: { api: 'chat' },
+};
+
+/** A run that calls a client tool, and answers with its result. @returns all events, live */
+async function called(): Promise<readonly SessionEvent[]> {
+  const kit = await sessionKit({ script: SCRIPT, agent: (one) => ({ ...one, clientTools: 'allow' }) });
+  kit.sql.onSync = settle;
+  await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: null, tools: [TOOL] });
+  await settle();
+  const call = kit.events.find(({ type }) => type === 'client_tool_called');
+  if (call?.type !== 'client_tool_called') throw new Error('expected a call');
+  await kit.session.settleCall(call.data.call_id, { output: 'teal' });
+  await kit.session.ended(1);
+  await settle();
+  return kit.events;
+}
+
+const seqOfWait = (events: readonly SessionEvent[]): number =>
+  events.find(({ type }) => type === 'agent_waiting')?.seq ?? 0;
+const journaled = (events: readonly SessionEvent[]): SessionEvent[] => events.filter(({ seq }) => seq !== null);
+
+function framesOf(
+  events: readonly SessionEvent[],
+  change: Partial<FoldedRun> = {},
+  how: StreamEnd = 'stopped',
+): string {
+  const fold = openai.fold({ ...RUN, ...change });
+  return events.map((event) => fold.add(event)).join('') + fold.end(how);
+}
+
+interface Completion {
+  readonly finish: string;
+  readonly content: string | null;
+  readonly reasoning: string;
+  readonly calls: readonly string[];
+}
+
+/** What the client makes of the frames. */
+async function read(frames: string): Promise<Completion> {
+  const client = new OpenAI({
+    apiKey: 'none',
+    maxRetries: 0,
+    fetch: async () => new Response(frames, { headers: { 'content-type': 'text/event-stream' } }),
+  });
+  let reasoning = '';
+  const stream = client.chat.completions.stream({ model: 'assistant', messages: [] });
+  stream.on('chunk', ({ choices: [choice] }) => {
+    reasoning += (choice?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? '';
+  });
+  const [choice] = (await stream.finalChatCompletion()).choices;
+  if (choice === undefined) throw new Error('expected a choice');
+  const calls = (choice.message.tool_calls ?? []).map((one) => JSON.stringify('function' in one ? one.function : {}));
+  return { finish: choice.finish_reason, content: choice.message.content, reasoning, calls };
+}
+
+function documentOf(events: readonly SessionEvent[], change: Partial<FoldedRun> = {}): unknown {
+  const { document } = openai;
+  if (document === undefined) throw new Error('expected documents');
+  const fold = document.of({ ...RUN, ...change });
+  for (const event of events.filter(({ type }) => document.events.includes(type))) fold.add(event);
+  return fold.end('completed').body;
+}
+
+describe('[E2] a run that calls a tool of the client', async () => {
+  const events = await called();
+  const wait = seqOfWait(events);
+  const first: Completion = {
+    finish: 'tool_calls',
+    content: 'One moment.',
+    reasoning: 'I ask.',
+    calls: [expect.stringContaining('"name":"pick"') as unknown as string],
+  };
+  const second: Completion = { finish: 'stop', content: 'It is teal.', reasoning: '', calls: [] };
+
+  test('ends with the call, and the next request has the rest', async () => {
+    expect(await read(framesOf(events.slice(0, events.findIndex(({ seq }) => seq === wait) + 1)))).toEqual(first);
+    expect(await read(framesOf(events, { after: wait }))).toEqual(second);
+  });
+
+  test('a later replay gives the same two messages, also as documents', async () => {
+    for (const replay of [events, journaled(events), withWholeTexts(journaled(events))]) {
+      expect(await read(framesOf(replay))).toEqual(first);
+      expect(await read(framesOf(replay, { after: wait }))).toEqual(second);
+    }
+    const choices = (document: unknown) =>
+      (document as { choices: { message: object; finish_reason: string }[] }).choices;
+    expect(choices(documentOf(journaled(events)))[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { content: 'One moment.', reasoning_content: 'I ask.' },
+    });
+    expect(choices(documentOf(journaled(events), { after: wait }))[0]).toMatchObject({
+      finish_reason: 'stop',
+      message: { content: 'It is teal.' },
+    });
+  });
+
+  test('every cut is an error for the client, and never an answer', async () => {
+    const until = events.findIndex(({ seq }) => seq === wait);
+    for (let count = 0; count < until; count += 1) {
+      for (const how of ['stopped', 'connection_lost', 'token_expired', 'session_deleted'] as const) {
+        await expect(read(framesOf(events.slice(0, count), {}, how))).rejects.toThrow(/lost|expired|deleted/);
+      }
+    }
+    await expect(read(openai.lost)).rejects.toThrow(/lost/);
+  });
+});
+
+const HEAD = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+const event = (seq: number | null, type: string, data: object): SessionEvent =>
+  ({ seq, type, ...HEAD, data }) as unknown as SessionEvent;
+const COMPLETED = event(9, 'agent_completed', { response: 'Whole.', iterations: 1, usage: {} });
+const CUT = event(2, 'text_completed', { segment: 1, content: 'Ha', cut: true });
+const AGAIN = [
+  event(3, 'response_started', { final: true }),
+  event(5, 'response_completed', { segment: 3, content: 'Whole.', final: true }),
+  COMPLETED,
+];
+
+describe('[E2] how a message ends', () => {
+  test('a block that a crash cut off is an error if a part of it was sent, and is left out if not', async () => {
+    const started = event(1, 'text_started', {});
+    const sent = [started, event(null, 'text', { segment: 1, offset: 0, delta: 'Ha' }), CUT, ...AGAIN];
+    await expect(read(framesOf(sent))).rejects.toMatchObject({ code: 'interrupted' });
+    expect((await read(framesOf([started, CUT, ...AGAIN]))).content).toBe('Whole.');
+  });
+
+  test('an approval is an error that names it; the answer after it is one', async () => {
+    const asked = [
+      {
+        ...event(1, 'approval_requested', { approval_id: 'apr_1' }),
+        action_id: 'a',
+        action_name: 'pay',
+      } as SessionEvent,
+      event(2, 'agent_waiting', { reason: 'approvals', iterations: 1 }),
+    ];
+    await expect(read(framesOf(asked))).rejects.toMatchObject({
+      code: 'approval_required',
+      message: expect.stringMatching(/"pay".*apr_1/),
+    });
+    const resolved = event(3, 'approval_resolved', { approval_id: 'apr_1', approved: true });
+    const rest = [
+      event(4, 'text_started', {}),
+      event(5, 'text_completed', { segment: 4, content: 'Paid.' }),
+      COMPLETED,
+    ];
+    expect((await read(framesOf([...asked, resolved, ...rest]))).content).toBe('Paid.');
+  });
+
+  test.each([
+    ['agent_failed', { error: { code: 'model_timeout', message: 'The model was silent' } }, 'model_timeout'],
+    ['agent_cancelled', { reason: 'no' }, 'cancelled'],
+  ])('%s is an error, whose status no client repeats', async (type, data, code) => {
+    const events = [event(1, type, data)];
+    await expect(read(framesOf(events))).rejects.toMatchObject({ code });
+    expect(openai.document?.of(RUN).end('failed').status).toBe(422);
+    expect(documentOf(events)).toMatchObject({ error: { code } });
+  });
+
+  test('an empty answer is an answer', async () => {
+    expect(await read(framesOf([COMPLETED]))).toEqual({ finish: 'stop', content: null, reasoning: '', calls: [] });
+  });
+});
