@@ -35,14 +35,17 @@ export function allow({ role, token }: Caller, { method, path }: Asked, debugPro
     const unless = operation.role === 'prompts' ? ', or DEBUG_PROMPTS=1 (docs/runs.md)' : '';
     throw new EngineError('forbidden', `${what} requires an API key with the role admin${unless}`);
   }
-  if (token.type === 'session') {
+  const isSurface = operation?.surface !== undefined;
+  if (token.type === 'session' && !isSurface) {
     const id = path.split('/', 4)[3];
     if (!path.startsWith('/agent/session/')) {
       throw new EngineError('forbidden', 'A session token is valid for its session only');
     }
     if (id !== token.sessionId) throw unknownSession();
-  } else requireSurface(token, operation?.surface ?? 'http');
-  const scopes = name?.includes(` ${SESSION_PATH}`) === true || token.type === 'user' ? (operation?.scopes ?? []) : [];
+  } else if (token.type === 'user') requireSurface(token, operation?.surface ?? 'http');
+  // Other protocols name the session anywhere in the request: their routes compare it (surfaces/edge-surface.ts).
+  const isForToken = token.type === 'user' || isSurface || name?.includes(` ${SESSION_PATH}`) === true;
+  const scopes = isForToken ? (operation?.scopes ?? []) : [];
   if (scopes.some((scope) => token.scopes.includes(scope))) return;
   const named = scopes.map((scope) => `"${scope}"`).join(' or ');
   throw new EngineError(

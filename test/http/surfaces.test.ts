@@ -29,7 +29,8 @@ function edge() {
       list: async () => ['assistant', 'writer'].map((name) => ({ name, summary: '' })) as never,
     },
     openSession: async (record) => void opened.push(record),
-    forward: async (id, _path, request) => {
+    forward: async (id, path, request) => {
+      if (path === '/-/incarnation') return Response.json({ incarnation: 'i1' });
       calls.push({ id, call: (await request.json()) as SurfaceCall });
       return gone.has(id) ? problemResponse(unknownSession()) : new Response('data: {}\n\n');
     },
@@ -83,6 +84,47 @@ describe('[E2] chat completions with a user token', () => {
       await on.send('/v1/chat/completions', BODY, { ...headers, 'x-session-id': 'chat' });
     }
     expect(on.calls.map(({ call }) => call.open?.user_id)).toEqual(['zoë', 'Bob', null]);
+  });
+});
+
+describe('[E1][E2] a session token', () => {
+  const ID = `ses_${'a'.repeat(32)}`;
+  const tokenOf = async (on: ReturnType<typeof edge>): Promise<Record<string, string>> => {
+    const made = await on.send(`/agent/session/${ID}/tokens`, { scopes: ['read', 'message'] }, KEY);
+    return { authorization: `Bearer ${((await made.json()) as { token: string }).token}` };
+  };
+  const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }];
+
+  test('is for the session that the request names by its id', async () => {
+    const on = edge();
+    const token = await tokenOf(on);
+    on.calls.length = 0;
+    const own = await Promise.all([
+      on.send('/ai/assistant/chat', { id: ID, messages }, token),
+      on.send(`/ai/assistant/chat/${ID}/stream`, null, token),
+      on.send(`/ai/assistant/chat/${ID}/stop`, {}, token),
+      on.send('/v1/chat/completions', BODY, { ...token, 'x-session-id': ID }),
+    ]);
+    expect(own.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(on.calls.map(({ id, call }) => [id, call.open])).toEqual(own.map(() => [ID, null]));
+  });
+
+  test.each<readonly [string, object | null, Record<string, string>]>([
+    ['/ai/assistant/chat', { id: 'other', messages }, {}],
+    ['/ai/assistant/chat', { id: `ses_${'b'.repeat(32)}`, messages }, {}],
+    ['/ai/assistant/chat/other/stream', null, {}],
+    ['/ai/assistant/chat/other/stop', {}, {}],
+    ['/v1/chat/completions', BODY, {}],
+    ['/v1/chat/completions', BODY, { 'x-session-id': 'other' }],
+    ['/v1/models', null, {}],
+    ['/v1/models/assistant', null, {}],
+  ])('is refused by %s %j %j', async (path, body, headers) => {
+    const on = edge();
+    const token = await tokenOf(on);
+    on.calls.length = 0;
+    const response = await on.send(path, body, { ...token, ...headers });
+    expect([response.status, await response.text()]).toEqual([403, expect.stringContaining('forbidden')]);
+    expect([on.calls, on.opened]).toEqual([[], []]);
   });
 });
 

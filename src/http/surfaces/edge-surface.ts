@@ -53,6 +53,7 @@ export async function answer(
   asked: SurfaceRequest,
 ): Promise<Response> {
   requireSurfaceAgent(caller, asked.agent);
+  requireOwnSession(caller, asked.thread);
   await options.gateway.requireAgent(asked.agent, caller.owner);
   try {
     return await answerOf(options, surface, request, caller, asked);
@@ -60,8 +61,20 @@ export async function answer(
     const { otherwise } = asked;
     const isUnknown = fault instanceof EngineError && CONTINUES_NOTHING.has(fault.code);
     if (otherwise === undefined || !isUnknown) throw fault;
+    requireOwnSession(caller, otherwise.thread);
     return await answerOf(options, surface, request, caller, otherwise);
   }
+}
+
+/** @throws EngineError `forbidden` for a session's token, unless the request names that session by its id */
+function requireOwnSession({ token }: Caller, thread: Thread): void {
+  if (token?.type !== 'session') return;
+  const { sessionId } = token;
+  const isOwn =
+    (thread.type === 'named' && thread.name === sessionId) ||
+    (thread.type === 'session' && thread.sessionId === sessionId);
+  if (isOwn) return;
+  throw new EngineError('forbidden', 'A session token is valid for its session only: name the session by its id');
 }
 
 /** The session or the call that a request continues is not known. */

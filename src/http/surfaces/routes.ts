@@ -1,6 +1,7 @@
 /** Routes of other protocols in the Worker (E1 to E3). The protocol's adapter reads each request. */
 import { Hono } from 'hono';
 import type { Context } from 'hono';
+import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { aiSdk, readChat, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
@@ -15,6 +16,7 @@ import { operation, readHeader } from '../openapi/describe.ts';
 import type { RouteDescription } from '../openapi/document.ts';
 import type { OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
+import { requireAgentOf } from '../routes/sessions.ts';
 import { surfaceBody, surfaceDocument, surfaceFrame } from '../responses/surfaces.ts';
 import { answer, requireSurfaceAgent } from './edge-surface.ts';
 import type { SurfaceOptions } from './edge-surface.ts';
@@ -75,6 +77,7 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
   );
   const models = async (c: Context<EdgeEnv>): Promise<string[]> => {
     const { owner, token } = c.get('principal');
+    if (token?.type === 'session') throw new EngineError('forbidden', 'A session token is valid for its session only');
     const all = (await options.gateway.agents(owner)).map(({ name }) => name);
     return token?.type === 'user' ? all.filter((name) => token.agents?.includes(name) !== false) : all;
   };
@@ -83,7 +86,7 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
   );
   operation(app, 'GET /v1/models/:model', { response: surfaceDocument }, async (c) => {
     const principal = c.get('principal');
-    requireSurfaceAgent(principal, c.req.param('model'));
+    if (principal.token !== null) requireAgentOf(principal.token, c.req.param('model'));
     const {
       agent: { name },
     } = await options.gateway.requireAgent(c.req.param('model'), principal.owner);
