@@ -102,6 +102,11 @@ export const OPERATIONS = {
     surface: 'ai-sdk',
     summary: 'Stream the run that is active, or waits, from its beginning with the AI SDK; 204 if there is none',
   },
+  'GET /ai/:name/chat/:chat/messages': {
+    scopes: ['read'],
+    surface: 'ai-sdk',
+    summary: 'List the last messages of the chat for the AI SDK, without the answer of a run that is active or waits',
+  },
   'POST /ai/:name/chat/:chat/stop': {
     scopes: ['message'],
     surface: 'ai-sdk',

@@ -11,6 +11,7 @@
  *  2. A stream always ends with a frame that says how. Only a run that has completed ends as a success.
  */
 import type { EngineError } from '../domain/errors.ts';
+import type { MessageContent } from '../domain/content.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
@@ -109,6 +110,8 @@ export type SurfaceCommand =
       readonly stream: boolean;
       readonly options: JsonObject;
     }
+  /** Answers with the last messages of the conversation, as a list. */
+  | { readonly type: 'conversation' }
   /** Cancels this run if it is active, or all that is running. If it is one run, and there is a document, answers with it. */
   | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject };
 
@@ -168,6 +171,24 @@ export interface DocumentFold {
   end(status: RunStatus): SurfaceDocument;
 }
 
+/** A run as a part of a conversation, with the message that began it. */
+export interface Turn {
+  readonly run: FoldedRun;
+  /** Idempotency key of the message. */
+  readonly key: string | null;
+  readonly content: MessageContent;
+  /** Whether nothing more of the run will follow. */
+  readonly hasEnded: boolean;
+}
+
+/** Folds the events of a run into messages. */
+export interface TurnFold {
+  /** @param event in order; text comes with the events that close its blocks */
+  add(event: SessionEvent): void;
+  /** Called once. */
+  end(): readonly Json[];
+}
+
 export interface SurfaceError {
   readonly body: string;
   readonly contentType: string;
@@ -181,6 +202,8 @@ export interface Surface {
   readonly fold: (run: FoldedRun) => Fold;
   /** The run as a document, for clients that want no stream. Only these types of events are given to it. */
   readonly document?: { readonly events: readonly EventType[]; readonly of: (run: FoldedRun) => DocumentFold };
+  /** The conversation as messages, for pages that are loaded again. Only these types of events are given to it. */
+  readonly conversation?: { readonly events: readonly EventType[]; readonly of: (turn: Turn) => TurnFold };
   /** The last frames of a stream that broke off outside of the session. */
   readonly lost: string;
   /** An error before the first frame, in the protocol's own form. Its status is that of the error. */

@@ -104,6 +104,54 @@ test('[E1] the client executes its tools, and the answer uses the result; a full
   expect(again.lastMessage?.parts).toEqual(chat.lastMessage?.parts);
 });
 
+/** Without members that are undefined. */
+const plain = (messages: readonly UIMessage[]): unknown => JSON.parse(JSON.stringify(messages));
+
+test('[E1] a page that is loaded again gets the messages that the first one had', async () => {
+  const { chat } = chatOf('history', { body: { tools: [TOOL] }, answers: true });
+  await chat.sendMessage({ text: 'What is 6 * 7?' });
+  await chat.sendMessage({ text: 'use pick_color' });
+  await expect.poll(() => [chat.status, textOf(chat.lastMessage).includes('teal')]).toEqual(['ready', true]);
+  const load = async (name: string): Promise<UIMessage[]> =>
+    await (await call(`/ai/assistant/chat/${name}/messages`)).json<UIMessage[]>();
+  const messages = await load('history');
+  expect(messages).toHaveLength(4);
+  expect(messages).toEqual(plain(chat.messages.map(({ id, role, parts }) => ({ id, role, parts }))));
+  expect(await load('unknown')).toEqual([]);
+  // The answer of a run that waits comes with its stream.
+  const open = chatOf('waiting', { body: { tools: [TOOL] } });
+  await open.chat.sendMessage({ text: 'use pick_color' });
+  const page = chatOf('waiting', { messages: await load('waiting') });
+  expect(page.chat.messages.map(({ role }) => role)).toEqual(['user']);
+  await page.chat.resumeStream();
+  expect(plain(page.chat.messages)).toEqual(plain(open.chat.messages));
+});
+
+test('[E1] a person stops a run, which is cancelled; the message keeps what it has', async () => {
+  const { chat, seen } = chatOf('stopped', { body: { tools: [TOOL] } });
+  await chat.sendMessage({ text: 'use pick_color' });
+  const { id } = first(seen).run === '' ? { id: '' } : { id: chat.lastMessage?.id };
+  expect((await post('/ai/assistant/chat/stopped/stop', {})).status).toBe(204);
+  expect((await stored(first(seen))).status).toBe('cancelled');
+  expect(id).toBe(first(seen).run);
+  expect((await call('/ai/assistant/chat/stopped/stream')).status).toBe(204);
+});
+
+test('[E1] files of a message are those of our own messages', async () => {
+  const { chat, seen } = chatOf('files');
+  const url = `data:text/plain;base64,${btoa('a note')}`;
+  await chat.sendMessage({
+    text: 'Read it.',
+    files: [{ type: 'file', filename: 'note.txt', mediaType: 'text/plain', url }],
+  });
+  expect([chat.status, chat.error]).toEqual(['ready', undefined]);
+  const [user] = await (await call('/ai/assistant/chat/files/messages')).json<UIMessage[]>();
+  const file = user?.parts.find((part) => part.type === 'file');
+  expect(file).toMatchObject({ filename: 'note.txt', mediaType: 'text/plain' });
+  expect(await (await call(file?.url ?? '')).text()).toBe('a note');
+  expect((await stored(first(seen))).status).toBe('completed');
+});
+
 test('[E1] a chat that is idle has nothing to resume or to stop', async () => {
   expect((await call('/ai/assistant/chat/new/stream')).status).toBe(204);
   expect((await post('/ai/assistant/chat/new/stop', {})).status).toBe(204);

@@ -11,6 +11,7 @@
  */
 import type { Artifact, ArtifactEntry, Download } from '../../domain/artifact.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
+import { encodeData } from '../../domain/event.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -143,7 +144,13 @@ export class SessionReading {
     const until = Math.min(endOf(run) ?? Infinity, this.#until);
     for (let after = run.firstSeq - 1; after < until;) {
       const { found, next, chars } = this.#journal.slice({ run: run.run, after, until, only });
-      yield* found;
+      for (const event of found) {
+        // A slice has no outputs.
+        const isCompleted = event.type === 'action_completed';
+        const whole = isCompleted ? this.#required(event.seq, 'action_completed') : event;
+        yield whole;
+        if (isCompleted) await this.#took(encodeData(whole).length);
+      }
       after = next;
       await this.#took(chars);
     }

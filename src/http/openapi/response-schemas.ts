@@ -8,7 +8,7 @@ import * as common from '../responses/common.ts';
 import * as manifests from '../responses/manifests.ts';
 import * as runs from '../responses/runs.ts';
 import * as sessions from '../responses/sessions.ts';
-import { surfaceDocument, surfaceFrame } from '../responses/surfaces.ts';
+import { surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
 import * as system from '../responses/system.ts';
 import * as workflows from '../responses/workflows.ts';
 
@@ -22,6 +22,7 @@ const responses = {
   ...sessions,
   surfaceDocument,
   surfaceFrame,
+  surfaceMessages,
   ...system,
   ...workflows,
 };

@@ -11,3 +11,7 @@ export const surfaceBody = z
   .describe('As the client of the protocol sends and reads it; unknown members are ignored');
 
 export const surfaceDocument = z.looseObject({}).describe('As the client of the protocol reads it');
+
+export const surfaceMessages = z
+  .array(z.looseObject({}))
+  .describe('Messages, as the client of the protocol reads them');

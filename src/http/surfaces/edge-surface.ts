@@ -99,7 +99,7 @@ async function answerOf(
   }
   // A conversation of which nothing is known yet has nothing to follow or to stop.
   if (thread.type === 'named' && response.status === 404 && open !== null && command.type !== 'run') {
-    return new Response(null, { status: 204 });
+    return command.type === 'conversation' ? Response.json([]) : new Response(null, { status: 204 });
   }
   const { code, detail, ...details } = (await response.json()) as { code: ErrorCode; detail: string };
   throw new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);

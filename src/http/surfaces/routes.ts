@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { aiSdk, readChat, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
+import { aiSdk, readChat, readMessages, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
 import { openai, readChatCompletion } from '../../surfaces/openai/index.ts';
 import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
@@ -17,7 +17,7 @@ import type { RouteDescription } from '../openapi/document.ts';
 import type { OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
 import { requireAgentOf } from '../routes/sessions.ts';
-import { surfaceBody, surfaceDocument, surfaceFrame } from '../responses/surfaces.ts';
+import { surfaceBody, surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
 import { answer, requireSurfaceAgent } from './edge-surface.ts';
 import type { SurfaceOptions } from './edge-surface.ts';
 
@@ -61,6 +61,7 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
 
   serve('POST /ai/:name/chat', { ...stream, body: surfaceBody }, aiSdk, readChat);
   serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204] }, aiSdk, readStream);
+  serve('GET /ai/:name/chat/:chat/messages', { response: surfaceMessages }, aiSdk, readMessages);
   serve('POST /ai/:name/chat/:chat/stop', { status: 204 }, aiSdk, readStop);
 
   serve(

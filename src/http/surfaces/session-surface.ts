@@ -8,13 +8,15 @@
  */
 import { Hono } from 'hono';
 import type { Context } from 'hono';
+import { readContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { FoldedRun, SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
+import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
-import { beforeExpiry, expiryOf, viewFor } from '../run-response.ts';
+import { beforeExpiry, closedBy, expiryOf, viewFor } from '../run-response.ts';
 import { requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
@@ -57,6 +59,8 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
     }
+    case 'conversation':
+      return await jsonAnswer(messagesOf(c, call), { closed: closedBy(c) });
     case 'run': {
       const followed = await runOf(c, command);
       if (command.stream) return streamed(c, call, followed);
@@ -180,12 +184,47 @@ async function documented(c: Context<SessionEnv>, call: SurfaceCall, { run, afte
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...namesOf(c, run) } });
 }
 
+/** The newest turns that fit into a page, oldest first, as a JSON list in pieces. */
+async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGenerator<string> {
+  const { session } = c.env;
+  const { conversation } = SURFACES[call.surface];
+  if (conversation === undefined) throw new EngineError('not_supported', 'This protocol has no list of messages');
+  const view = viewFor(c);
+  const reading = session.read();
+  const turns: string[] = [];
+  let chars = 0;
+  for (const run of session.runs(limits.pageRows).toReversed()) {
+    const content = readContent(run.input['content']);
+    if (content === null) continue;
+    if (chars > limits.historyPageChars) break;
+    const hasEnded = !isOpen(run);
+    const folded = foldedRun(c, call, { run, after: 0 });
+    const fold = conversation.of({ run: folded, key: run.idempotencyKey, content, hasEnded });
+    if (hasEnded) {
+      for await (const event of reading.events(run, conversation.events)) {
+        const shown = view === null ? event : view(event);
+        if (shown !== null) fold.add(shown);
+      }
+    }
+    const text = fold
+      .end()
+      .map((message) => JSON.stringify(message))
+      .join(',');
+    chars += text.length;
+    turns.unshift(text);
+  }
+  yield '[';
+  for (const [index, text] of turns.entries()) yield `${index === 0 ? '' : ','}${text}`;
+  yield ']';
+}
+
 function foldedRun(c: Context<SessionEnv>, { agent, command }: SurfaceCall, { run, after }: Followed): FoldedRun {
   const { session } = c.env;
   const { runId, startedAt } = run;
   const { session_id: sessionId } = session.record;
   const clientTools = session.clientTools(run);
-  return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options };
+  const options = command.type === 'conversation' ? {} : command.options;
+  return { sessionId, runId, agent, startedAt, after, clientTools, options };
 }
 
 function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<string, string> {

@@ -19,7 +19,7 @@ import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
 
-type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+export type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 /** An open block of text. */
 interface Block {
@@ -53,7 +53,25 @@ const frame = (chunk: Chunk): string => `data: ${JSON.stringify(chunk)}\n\n`;
 /** Ends a stream that the session did not end. */
 export const LOST_FRAMES = frame({ type: 'error', errorText: LOST.connection_lost }) + DONE;
 
+/** The stream of a run. */
 export class AiSdkFold implements Fold {
+  readonly #chunks: ChunkFold;
+
+  constructor(run: FoldedRun) {
+    this.#chunks = new ChunkFold(run);
+  }
+
+  add(event: SessionEvent): string {
+    return this.#chunks.add(event).map(frame).join('');
+  }
+
+  end(how: StreamEnd): string {
+    return this.#chunks.end(how).map(frame).join('') + DONE;
+  }
+}
+
+/** The same as values. */
+export class ChunkFold {
   readonly #run: FoldedRun;
   readonly #blocks = new Map<number, Block>();
   /** What was queued and has not started, by iteration and id. */
@@ -72,7 +90,7 @@ export class AiSdkFold implements Fold {
     this.#run = run;
   }
 
-  add(event: SessionEvent): string {
+  add(event: SessionEvent): readonly Chunk[] {
     this.#seq = event.seq ?? this.#seq;
     const chunks = this.#chunksOf(event);
     const isKnown =
@@ -80,22 +98,22 @@ export class AiSdkFold implements Fold {
     if (isKnown) {
       // What was open then was closed by the end of that stream.
       this.#isInStep = false;
-      return '';
+      return [];
     }
-    return this.#framesOf(chunks);
+    return this.#started(chunks);
   }
 
-  end(how: StreamEnd): string {
+  end(how: StreamEnd): readonly Chunk[] {
     const resumed = this.#outcome?.type === 'agent_waiting' ? [] : this.#resumed();
     const chunks = [...resumed, ...this.#closing(), this.#last(how)];
-    return this.#framesOf(chunks) + DONE;
+    return this.#started(chunks);
   }
 
-  #framesOf(chunks: readonly Chunk[]): string {
-    if (chunks.length === 0) return '';
+  #started(chunks: readonly Chunk[]): readonly Chunk[] {
+    if (chunks.length === 0) return chunks;
     const start: readonly Chunk[] = this.#isStarted ? [] : [{ type: 'start', messageId: this.#run.runId }];
     this.#isStarted = true;
-    return [...start, ...chunks].map(frame).join('');
+    return [...start, ...chunks];
   }
 
   #last(how: StreamEnd): Chunk {

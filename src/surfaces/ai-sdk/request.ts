@@ -83,6 +83,11 @@ export function readStop(input: SurfaceInput): SurfaceRequest {
   return { ...chatOf(input), command: { type: 'cancel', runId: null, options: {} } };
 }
 
+/** `GET /ai/{name}/chat/{chat}/messages` */
+export function readMessages(input: SurfaceInput): SurfaceRequest {
+  return { ...chatOf(input), command: { type: 'conversation' } };
+}
+
 function chatOf({ params }: SurfaceInput): Omit<SurfaceRequest, 'command'> {
   const { name: agent = '', chat = '' } = params;
   return { agent, thread: { type: 'named', name: chat }, userId: null };

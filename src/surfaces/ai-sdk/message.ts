@@ -1,0 +1,126 @@
+/** Ended runs as messages of the AI SDK, for a page that is loaded again (E1). */
+import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Turn, TurnFold } from '../surface.ts';
+import { ChunkFold } from './fold.ts';
+import type { Chunk } from './fold.ts';
+
+/** The events that parts of a message are made of. */
+export const MESSAGE_EVENTS: readonly EventType[] = [
+  'iteration_started',
+  'thought_started',
+  'thought_completed',
+  'text_started',
+  'text_completed',
+  'response_started',
+  'response_completed',
+  'plan_generated',
+  'action_queued',
+  'action_started',
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+  'action_rejected',
+  'approval_requested',
+  'approval_resolved',
+  'client_tool_called',
+  'agent_waiting',
+  'agent_completed',
+  'agent_failed',
+  'agent_cancelled',
+];
+
+type Part = Record<string, unknown> & { readonly type: string };
+
+/** Folds the chunks of a stream into the message that the client makes of them. */
+export class MessageFold implements TurnFold {
+  readonly #turn: Turn;
+  readonly #chunks: ChunkFold;
+  readonly #parts: Part[] = [];
+  /** Open parts with text, by type and id. */
+  readonly #open = new Map<string, Part>();
+
+  constructor(turn: Turn) {
+    this.#turn = turn;
+    this.#chunks = new ChunkFold(turn.run);
+  }
+
+  add(event: SessionEvent): void {
+    for (const chunk of this.#chunks.add(event)) this.#apply(chunk);
+  }
+
+  end(): Json[] {
+    for (const chunk of this.#chunks.end('stopped')) this.#apply(chunk);
+    const { run, key, hasEnded } = this.#turn;
+    const id = key?.startsWith('ai:') === true ? key.slice(3) : `user_${run.runId}`;
+    const user = { id, role: 'user', parts: this.#userParts() };
+    // A run that is open is streamed from its beginning.
+    return hasEnded ? [user, { id: run.runId, role: 'assistant', parts: this.#parts as JsonObject[] }] : [user];
+  }
+
+  #userParts(): JsonObject[] {
+    const { content, run } = this.#turn;
+    if (typeof content === 'string') return [{ type: 'text', text: content }];
+    return content.map((part): JsonObject => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      const { name: filename, media_type: mediaType, sha256 } = part;
+      return { type: 'file', filename, mediaType, url: `/agent/session/${run.sessionId}/content/${sha256}` };
+    });
+  }
+
+  #apply(chunk: Chunk): void {
+    const { type, ...rest } = chunk;
+    const [kind = ''] = type.split('-');
+    const key = `${kind}/${String(rest['id'])}`;
+    switch (type) {
+      case 'start-step':
+        this.#parts.push({ type: 'step-start' });
+        return;
+      case 'text-start':
+      case 'reasoning-start': {
+        const id = type === 'reasoning-start' ? { id: rest['id'] } : {};
+        this.#open.set(key, this.#added({ type: kind, ...id, text: '', state: 'streaming' }));
+        return;
+      }
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'text-end':
+      case 'reasoning-end': {
+        const part = this.#open.get(key);
+        if (part === undefined) return;
+        if (type.endsWith('-end')) part['state'] = 'done';
+        else part['text'] = `${String(part['text'])}${String(rest['delta'])}`;
+        return;
+      }
+      case 'tool-input-available': {
+        const { dynamic: _dynamic, ...call } = rest;
+        this.#added({ type: 'dynamic-tool', ...call, state: 'input-available' });
+        return;
+      }
+      case 'tool-approval-request':
+        Object.assign(this.#tool(rest) ?? {}, { state: 'approval-requested', approval: { id: rest['approvalId'] } });
+        return;
+      case 'tool-output-denied':
+        Object.assign(this.#tool(rest) ?? {}, { state: 'output-denied' });
+        return;
+      case 'tool-output-available':
+        Object.assign(this.#tool(rest) ?? {}, { state: 'output-available', output: rest['output'] });
+        return;
+      case 'tool-output-error':
+        Object.assign(this.#tool(rest) ?? {}, { state: 'output-error', errorText: rest['errorText'] });
+        return;
+      default:
+        if (kind === 'data' && rest['transient'] !== true) this.#parts.push({ type, ...rest });
+    }
+  }
+
+  #added(part: Part): Part {
+    this.#parts.push(part);
+    return part;
+  }
+
+  #tool({ toolCallId }: Readonly<Record<string, unknown>>): Part | undefined {
+    return this.#parts.findLast((part) => part['toolCallId'] === toolCallId);
+  }
+}
