@@ -170,7 +170,10 @@ function cors(response: Response, origin: string, asked = 'authorization, conten
   open.headers.set('access-control-allow-origin', origin);
   open.headers.set('access-control-allow-headers', asked);
   open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
-  open.headers.set('access-control-expose-headers', 'x-session-id, x-run-id, retry-after');
+  open.headers.set(
+    'access-control-expose-headers',
+    'x-session-id, x-run-id, retry-after, content-disposition, content-range',
+  );
   open.headers.set('access-control-max-age', '600');
   open.headers.append('vary', 'origin');
   return open;

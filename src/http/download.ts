@@ -17,6 +17,8 @@ export function downloadResponse({ id, name, content_type: type, bytes }: Downlo
     'cross-origin-resource-policy': 'same-site',
     'cache-control': 'private, max-age=3600, immutable',
     'accept-ranges': 'bytes',
+    // The host compresses it for some requests: a cache must not answer a range of bytes from compressed ones.
+    vary: 'accept-encoding',
     etag: `"${id}"`,
   };
   const part = range === null ? null : partOf(range, bytes.length);

@@ -68,6 +68,7 @@ export const fileHeaders: readonly ResponseHeader[] = [
   { name: 'Cross-Origin-Resource-Policy', description: '`same-site`' },
   { name: 'Accept-Ranges', description: '`bytes`' },
   { name: 'ETag', description: 'Id of the artifact' },
+  { name: 'Vary', description: '`accept-encoding`: a range is of bytes that are not compressed' },
   { name: 'Content-Range', description: 'With status 206: the range and the whole size' },
 ];
 

@@ -3,6 +3,7 @@ import type { Clock } from '../../src/domain/ports.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { Client } from '../../src/client/index.ts';
 import type { ClientOptions, Session } from '../../src/client/index.ts';
+import { cutAfter } from './cut-response.ts';
 import { checkedSession } from '../support/response-check.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
@@ -54,32 +55,6 @@ export function clientOf(kit: SessionKit, faults: readonly Fault[] = [], more: P
   };
   const client = new Client({ url: 'http://session/', fetch, clock: promptClock, random: () => 0, ...more });
   return { session: client.session(SESSION_RECORD.session_id), requests };
-}
-
-/** The response, whose connection breaks after some bytes. */
-function cutAfter(response: Response, bytes: number): Response {
-  const reader = response.body?.getReader();
-  let left = bytes;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-        if (done || value === undefined) return controller.close();
-        const part = value.subarray(0, left);
-        left -= part.byteLength;
-        if (part.byteLength > 0) controller.enqueue(part);
-        if (left > 0) return;
-        await reader?.cancel();
-        // What is queued is read before the error.
-        if (part.byteLength === 0) controller.error(new TypeError('terminated'));
-      },
-      async cancel() {
-        await reader?.cancel();
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, response);
 }
 
 export async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {

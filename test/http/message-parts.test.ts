@@ -128,6 +128,7 @@ describe('C2: downloads of files of messages', () => {
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'x-content-type-options': 'nosniff',
+      vary: 'accept-encoding',
       'content-disposition': 'attachment; filename="page_1_.html"',
       'content-security-policy': "default-src 'none'; sandbox",
       'cross-origin-resource-policy': 'same-site',

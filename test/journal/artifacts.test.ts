@@ -234,6 +234,7 @@ describe('[J6] artifacts in the session API', () => {
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'x-content-type-options': 'nosniff',
+      vary: 'accept-encoding',
       'content-disposition': 'attachment; filename="a0.txt"',
       'content-security-policy': "default-src 'none'; sandbox",
     });

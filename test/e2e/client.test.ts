@@ -1,0 +1,252 @@
+/** Our own client against `npm start`, in Node and on a page of another origin, over a connection that is cut (K3). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { isAlive } from '../../container-runner/test/support/processes.ts';
+import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedLlm, StreamStep } from '../../scripts/scripted-llm/server.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { Client, emptyMessage, fold } from '../../src/client/index.ts';
+import type { Message, Run } from '../../src/client/index.ts';
+import { NOTE, PHOTO_CHARS, scenario } from '../client/scenario.ts';
+import type { ScenarioOptions, ScenarioReport } from '../client/scenario.ts';
+import { bundleForPage, noChromium, openPage, startChromium, startPageSite } from '../support/chromium.ts';
+import type { PageSite } from '../support/chromium.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { cleanUp, exitOf, post, processesOf, start, stateFolder } from '../support/npm-start.ts';
+import type { Started } from '../support/npm-start.ts';
+
+const KEY = 'the-key-of-the-application';
+const LONG = 300_000;
+
+const SEAL = `kind: Tool
+version: "1.0"
+name: seal
+summary: Seals.
+implementation: {type: builtin, entrypoint: echo}
+parameters: {text: string}
+approval: always
+`;
+const agentOf = (name: string, more: string): string =>
+  `kind: Agent\nversion: "1.0"\nname: ${name}\nsummary: Seals.\npersona: {agent: You seal.}\nclient_tools: allow\n${more}`;
+const FILES = {
+  'tools/seal.yaml': SEAL,
+  'agents/deputy.yaml': agentOf('deputy', 'import: {tools: [seal]}\n'),
+  'agents/sealer.yaml': agentOf('sealer', 'import: {tools: [seal, echo], agents: [deputy]}\n'),
+};
+
+const action = (id: string, name: string, parameters: object = {}, type = 'tool'): string =>
+  `<action type="${type}" mode="async" id="${id}">${JSON.stringify({ name, parameters })}</action>`;
+const words = (count: number, word: string): string =>
+  Array.from({ length: count }, (_, n) => `${word} ${n} 🎈`).join(' ');
+
+/** Texts by what the user says, in order: the first one whose words are in the request counts. */
+const TEXTS: readonly (readonly [said: string, text: string])[] = [
+  [
+    'do it all',
+    `<thought>${words(25, 'hm')}</thought>${action('l', 'locate', { exact: true })}bare ${words(10, 'word')}
+${action('s', 'seal', { text: 'red' })}${action('p', 'photo')}${action('d', 'deputy', { message: 'seal it' }, 'agent')}
+<response final="true">${words(20, 'so')} $l.city, $s.text, $d ${words(20, 'end')}</response>`,
+  ],
+  ['a long story', `<thought>${words(10, 'hm')}</thought><response final="true">${words(120, 'word')}</response>`],
+  ['seal it', `${action('s', 'seal', { text: 'green' })}<response final="true">$s.text</response>`],
+];
+const ANSWER = `${words(20, 'so')} Łódź, red, green ${words(20, 'end')}`;
+
+/** A few characters every 20 milliseconds, so that a message takes some seconds. */
+function slowly(text: string): StreamStep[] {
+  const pieces = text.match(/[^]{1,6}/gu) ?? [];
+  return [...pieces.flatMap((piece): StreamStep[] => [piece, { pauseMs: 20 }]), { finish: 'stop' }];
+}
+
+let llm: ScriptedLlm;
+let site: PageSite;
+let env: Record<string, string>;
+let system: Started;
+
+beforeAll(async () => {
+  llm = await startScriptedLlm(({ body }) => {
+    const request = JSON.stringify(body['messages']);
+    return { stream: slowly(TEXTS.find(([said]) => request.includes(said))?.[1] ?? '') };
+  });
+  site = await startPageSite(await bundleForPage('test/client/scenario.ts', 'app'));
+  env = {
+    ...LIGHT_SANDBOX,
+    LLM_BASE_URL: llm.baseUrl,
+    LLM_MODEL: 'm',
+    API_KEYS: `app:admin:${KEY}`,
+    ALLOWED_ORIGINS: site.origin,
+    CORTEX_STATE_DIR: stateFolder(),
+    PORT: String(await freePort()),
+    RUNNER_PORT: String(await freePort()),
+  };
+  system = await start(env);
+  const uploaded = await fetch(`${system.url}/manifests`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${KEY}` },
+    body: JSON.stringify({ files: FILES }),
+  });
+  expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+}, LONG);
+
+afterAll(async () => {
+  await cleanUp();
+  await Promise.all([llm?.[Symbol.asyncDispose](), site?.[Symbol.asyncDispose]()]);
+});
+
+async function userToken(): Promise<string> {
+  const body = { user_id: 'zoë', scopes: ['read', 'message', 'approve', 'tools', 'files'], expires_in: 3_600 };
+  const { token } = await post<{ token: string }>(`${system.url}/tokens`, body, { authorization: `Bearer ${KEY}` });
+  return token;
+}
+
+/** A client without a proxy. */
+const direct = (): Client => new Client({ url: system.url, key: KEY });
+
+const folded = (events: readonly SessionEvent[], run: Run): Message => events.reduce(fold, emptyMessage(run.id));
+
+/** What the system has stored of a run, as a replay gives it. */
+async function stored(session: string, id: string): Promise<{ events: SessionEvent[]; message: Message }> {
+  const run = direct().session(session).run(id);
+  const events: SessionEvent[] = [];
+  for await (const event of run.events()) if (event.seq !== null) events.push(event);
+  const message = folded(events, run);
+  const document = await run.document();
+  expect([message.status, message.response]).toEqual([document.status, document.response]);
+  return { events, message };
+}
+
+/** Output that was printed while nobody was connected is not shown again. */
+const withoutProgress = ({ actions, ...message }: Message): object => ({
+  ...message,
+  actions: actions.map(({ progress: _progress, ...shown }) => shown),
+});
+
+/** Checks what the program has seen. @returns what the system has stored */
+async function expectAll(report: ScenarioReport): Promise<void> {
+  const { events, message } = await stored(report.session, report.run);
+  expect(report.journaled).toEqual(events.map(({ seq, type }) => [seq, type]));
+  expect(withoutProgress(report.message)).toEqual(withoutProgress(message));
+  expect(report.message).toMatchObject({ status: 'completed', response: ANSWER, approvals: [], calls: [] });
+  expect(report.patched).toEqual(message.blocks.map(({ segment, text }) => [segment, text, false]));
+  expect(report.visible).toContain(`bare ${words(10, 'word')}`);
+  expect(report.calls).toEqual([{ exact: true }, {}]);
+  expect(report.asked.toSorted()).toEqual(['deputy: seal', 'sealer: seal']);
+  expect(report.history).toMatchObject({
+    messages: [
+      { role: 'user', content: expect.stringContaining('do it all') as string },
+      { role: 'assistant', content: ANSWER, status: 'completed', run_id: report.run },
+    ],
+    next: null,
+  });
+  expect(report.content).toBe(NOTE);
+  expect(report.artifacts).toEqual([{ size: expect.any(Number) as number, type: 'application/json', start: '{"pix' }]);
+  expect(report.artifacts[0]?.size).toBeGreaterThan(PHOTO_CHARS);
+}
+
+const PROGRAM: Omit<ScenarioOptions, 'url' | 'token'> = { agent: 'sealer', message: 'do it all' };
+
+/** The whole program, over a connection that is cut. */
+async function overCuts(run: (options: ScenarioOptions) => Promise<ScenarioReport>, everyMs?: number): Promise<void> {
+  const posted = new Set<string>();
+  const isFirst = (path: string): boolean => !posted.has(path) && posted.add(path).size > 0;
+  await using proxy = await startCuttingProxy({
+    target: system.url,
+    ...(everyMs === undefined ? { eventsOf: ({ number }) => 3 + (number % 7) } : { everyMs }),
+    // Every POST arrives, and its first answer is lost: the client sends it again.
+    loses: ({ method, path }) => method === 'POST' && isFirst(path),
+  });
+  await expectAll(await run({ ...PROGRAM, url: proxy.url, token: await userToken() }));
+  expect(proxy.cuts()).toBeGreaterThan(everyMs === undefined ? 4 : 1);
+}
+
+describe('[K3] every journaled event comes once, and the folded message is the stored answer', () => {
+  test(
+    'in Node, over a connection that is cut every second',
+    async () => {
+      await overCuts(scenario, 1_000);
+    },
+    LONG,
+  );
+
+  test(
+    'in Node, over a connection that is cut after a few events',
+    async () => {
+      await overCuts(scenario);
+    },
+    LONG,
+  );
+});
+
+describe.skipIf(noChromium !== null)(
+  `[K3] on a page of another origin${noChromium === null ? '' : ` (${noChromium})`}`,
+  () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await startChromium();
+    });
+    afterAll(async () => {
+      await browser?.close();
+    });
+
+    const onPage = async (options: ScenarioOptions): Promise<ScenarioReport> => {
+      const { page, faults } = await openPage(browser, site);
+      const report = await page.evaluate<ScenarioReport>(`app.scenario(${JSON.stringify(options)})`);
+      expect(faults).toEqual([]);
+      await page.close();
+      return report;
+    };
+
+    test(
+      'with only a user token, over a connection that is cut every second',
+      async () => {
+        await overCuts(onPage, 1_000);
+      },
+      LONG,
+    );
+
+    test(
+      'with only a user token, over a connection that is cut after a few events',
+      async () => {
+        await overCuts(onPage);
+      },
+      LONG,
+    );
+  },
+);
+
+// The last test: it kills the system.
+test(
+  '[K3] a run continues after the system was killed and started again',
+  async () => {
+    await using proxy = await startCuttingProxy({ target: system.url, everyMs: 1_000 });
+    const client = new Client({ url: proxy.url, token: await userToken() });
+    const session = await client.createSession('sealer');
+    const run = await session.send('tell me a long story, then do nothing');
+    const seen: SessionEvent[] = [];
+    let restarted: Promise<Started> | null = null;
+    for await (const event of run.events()) {
+      seen.push(event);
+      if (event.type === 'response' && event.data.offset > 200) restarted ??= killed(system).then(() => start(env));
+    }
+    system = (await restarted) ?? system;
+    const { events, message } = await stored(session.id, run.id);
+    expect(seen.filter(({ seq }) => seq !== null).map(({ seq, type }) => [seq, type])).toEqual(
+      events.map(({ seq, type }) => [seq, type]),
+    );
+    expect(withoutProgress(folded(seen, run))).toEqual(withoutProgress(message));
+    expect(message.response).toBe(words(120, 'word'));
+    expect(message.blocks.some(({ is_cut: isCut }) => isCut)).toBe(true);
+    expect((await session.history()).messages.at(-1)?.content).toBe(message.response);
+  },
+  LONG,
+);
+
+async function killed(started: Started): Promise<void> {
+  const all = processesOf(started);
+  started.process.kill('SIGKILL');
+  for (const { pid } of all) process.kill(pid, 'SIGKILL');
+  await exitOf(started);
+  await expect.poll(() => all.filter(isAlive)).toEqual([]);
+}

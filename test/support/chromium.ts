@@ -1,0 +1,85 @@
+/**
+ * A headless Chromium for tests, as Debian installs it. Without one, tests skip with a reason; with CI=true, a missing
+ * browser is a failure.
+ */
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { build } from 'esbuild';
+import { chromium } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+const path = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .flatMap((folder) => NAMES.map((name) => join(folder, name)))
+  .find(isExecutable);
+
+/** Why tests with a browser are skipped; null: they run. */
+export const noChromium =
+  path === undefined && process.env['CI'] !== 'true' ? `None of ${NAMES.join(', ')} is installed` : null;
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a browser; end it with `close()`. */
+export async function startChromium(): Promise<Browser> {
+  if (path === undefined) throw new Error(`None of ${NAMES.join(', ')} is installed: apt-get install chromium`);
+  // Tests may run as root, and in containers with little shared memory.
+  return await chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+}
+
+/** The modules that a file imports and itself as one script for a page; its exports are members of `globalThis[name]`. */
+export async function bundleForPage(file: string, name: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [file],
+    bundle: true,
+    write: false,
+    format: 'iife',
+    globalName: name,
+    platform: 'browser',
+    target: 'es2024',
+    logLevel: 'silent',
+    define: { 'process.env.NODE_ENV': '"production"' },
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** A site with one page that runs a script: an origin of its own. */
+export interface PageSite extends AsyncDisposable {
+  readonly origin: string;
+}
+
+export async function startPageSite(script: string): Promise<PageSite> {
+  const server = createServer((request, response) => {
+    if (request.url === '/page.js') response.setHeader('content-type', 'text/javascript').end(script);
+    else response.setHeader('content-type', 'text/html').end('<!doctype html><script src="/page.js"></script>');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+    },
+  };
+}
+
+/** Opens a page of the site in a new profile. Its uncaught errors are in `faults`. */
+export async function openPage(browser: Browser, site: PageSite): Promise<{ page: Page; faults: string[] }> {
+  const page = await browser.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', ({ message }) => faults.push(message));
+  await page.goto(site.origin);
+  return { page, faults };
+}
