@@ -146,6 +146,8 @@ export const limits = {
   approvalRows: 25,
   /** Open approvals of one session in the list of all sessions, oldest first; `GET …/approvals` of the session has all. */
   approvalsListed: 100,
+  /** What a person says about a decision. */
+  approvalNoteChars: 2_000,
   /** An approval without a decision counts as denied after this time (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 

@@ -112,6 +112,12 @@ export const OPERATIONS = {
     surface: 'ai-sdk',
     summary: 'Cancel running and queued runs of the chat',
   },
+  'POST /agui/:name': {
+    scopes: ['message'],
+    surface: 'ag-ui',
+    summary:
+      'Run an agent with AG-UI: a message, results of tools or answers to interrupts; the response is its events',
+  },
   'GET /v1/models': { scopes: MODELS, surface: 'openai', summary: 'List the agents as models of OpenAI’s API' },
   'GET /v1/models/:model': { scopes: MODELS, surface: 'openai', summary: 'Get one agent as a model of OpenAI’s API' },
   'POST /v1/chat/completions': {

@@ -142,7 +142,11 @@ export const approvalBody = z
     decision: z.enum(['approve', 'deny']).optional().meta({ description: 'The decision' }),
     approve: z.boolean().optional().meta({ description: 'Instead of `decision`: true approves, false denies' }),
     deny: z.boolean().optional().meta({ description: 'Instead of `decision`: true denies, false approves' }),
-    note: z.string().max(2_000).optional().meta({ description: 'Shown to the model and stored with the decision' }),
+    note: z
+      .string()
+      .max(limits.approvalNoteChars)
+      .optional()
+      .meta({ description: 'Shown to the model and stored with the decision' }),
   })
   .refine(
     ({ decision, approve, deny }) => [decision, approve, deny].filter((choice) => choice !== undefined).length === 1,

@@ -17,7 +17,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
 
 /** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
-export const SURFACE_NAMES = ['ai-sdk', 'openai'] as const;
+export const SURFACE_NAMES = ['ai-sdk', 'openai', 'ag-ui'] as const;
 export type SurfaceName = (typeof SURFACE_NAMES)[number];
 
 // --- requests ---
@@ -98,6 +98,8 @@ export type SurfaceCommand =
       readonly after: number | null;
       /** The message must follow this run directly; null: whichever is the last one. */
       readonly follows: string | null;
+      /** Answers and decisions that come too late have no effect, and the run says what happened. Default: they are errors. */
+      readonly ignoresLate?: boolean;
       readonly stream: boolean;
       readonly options: JsonObject;
     }

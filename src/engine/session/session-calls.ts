@@ -61,7 +61,9 @@ export class SessionCalls {
     const outcome = outcomeOf(result, this.#scope.redact);
     const settling = this.#settling.get(id);
     if (settling !== undefined) {
-      if (settling.sha256 !== digest) throw callSettled(id, 'answered', 'another result was posted');
+      if (settling.sha256 !== digest) {
+        throw callSettled(id, runIdOf(record, place.run), 'answered', 'another result was posted');
+      }
       await settling.counts;
       return this.#settled(id, place, digest);
     }
@@ -107,12 +109,12 @@ export class SessionCalls {
     const found = this.#scope.journal.history.clientCall(place.run, place.iteration, id);
     if (found === null) throw unknownCall(id);
     const { called, settled } = found;
-    if (settled === null) throw callSettled(id, 'cancelled', 'its action has ended');
+    if (settled === null) throw callSettled(id, called.run_id, 'cancelled', 'its action has ended');
     const { status, sha256: accepted } = settled.data;
     if ((status === 'completed' || status === 'failed') && accepted === digest) {
       return { call_id: id, run_id: called.run_id, status };
     }
-    throw callSettled(id, accepted === undefined ? status : 'answered', REASONS[status]);
+    throw callSettled(id, called.run_id, accepted === undefined ? status : 'answered', REASONS[status]);
   }
 }
 
@@ -129,10 +131,15 @@ function unknownCall(id: string): EngineError {
 
 function callSettled(
   id: string,
+  runId: string,
   status: 'answered' | 'completed' | 'failed' | 'expired' | 'cancelled',
   why: string,
 ): EngineError {
-  return new EngineError('call_settled', `The call "${id}" is closed: ${why}`, { call_id: id, call_status: status });
+  return new EngineError('call_settled', `The call "${id}" is closed: ${why}`, {
+    call_id: id,
+    run_id: runId,
+    call_status: status,
+  });
 }
 
 /** The same for results that differ only in the order of members and in white space. */

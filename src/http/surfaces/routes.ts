@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { agUi, readRun } from '../../surfaces/ag-ui/index.ts';
 import { aiSdk, readChat, readMessages, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
 import { openai, readChatCompletion } from '../../surfaces/openai/index.ts';
 import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
@@ -63,6 +64,8 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
   serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204] }, aiSdk, readStream);
   serve('GET /ai/:name/chat/:chat/messages', { response: surfaceMessages }, aiSdk, readMessages);
   serve('POST /ai/:name/chat/:chat/stop', { status: 204 }, aiSdk, readStop);
+
+  serve('POST /agui/:name', { ...stream, body: surfaceBody }, agUi, readRun);
 
   serve(
     'POST /v1/chat/completions',

@@ -115,25 +115,40 @@ function requireLast(c: Context<SessionEnv>, runId: string, key: string | null):
 }
 
 /** Settles calls and approvals in one turn, so that the run does not stop in between. */
-async function settle(c: Context<SessionEnv>, { answers, decisions, after }: RunCommand): Promise<Followed> {
+async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Followed> {
+  const { answers, decisions, after, ignoresLate = false } = command;
   const { session } = c.env;
   if (answers.length > 0) requireScope(c, 'tools');
   if (decisions.length > 0) requireScope(c, 'approve');
   await admitted(c.env);
   const before = session.lastSeq;
   const runIds = await Promise.all([
-    ...answers.map(async ({ callId, ...result }) => (await session.settleCall(callId, result)).run_id),
+    ...answers.map(async ({ callId, ...result }) => {
+      const settled = session.settleCall(callId, result);
+      return (ignoresLate ? await settled.catch(lateRun) : await settled).run_id;
+    }),
     ...decisions.map(async ({ approvalId, approved, note }) => {
-      const { run_id: runId, status } = session.approval(approvalId);
+      const approval = session.approval(approvalId);
       // The same decision again is accepted.
-      if (status !== (approved ? 'approved' : 'denied')) await session.resolveApproval(approvalId, approved, note);
-      return runId;
+      if (approval.status !== (approved ? 'approved' : 'denied')) {
+        const decided = session.resolveApproval(approvalId, approved, note);
+        await (ignoresLate ? decided.catch(lateRun) : decided);
+      }
+      return approval.run_id;
     }),
   ]);
   const [first = '', ...others] = new Set(runIds);
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
   return { run, after: after ?? (await lastWait(c, run, before)) };
+}
+
+/** The run of a call or an approval that is closed. @throws any other error again */
+function lateRun(fault: unknown): { readonly run_id: string } {
+  if (fault instanceof EngineError && (fault.code === 'call_settled' || fault.code === 'approval_closed')) {
+    return { run_id: String(fault.details['run_id'] ?? '') };
+  }
+  throw fault;
 }
 
 /**

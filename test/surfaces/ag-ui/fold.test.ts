@@ -1,0 +1,282 @@
+/** AG-UI events of a run, read by the protocol's own client, which verifies them (E3). */
+import type { Message } from '@ag-ui/core';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { withWholeTexts } from '../../../src/domain/event.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import { agUi, readRun } from '../../../src/surfaces/ag-ui/index.ts';
+import type { StreamEnd, SurfaceRequest } from '../../../src/surfaces/surface.ts';
+import { agUiChat, answersTo, shownIn } from '../../support/ag-ui.ts';
+import type { AgUiChat } from '../../support/ag-ui.ts';
+import { callsOf } from '../../support/client-calls.ts';
+import { toolOf } from '../../support/definitions.ts';
+import { say, sessionKit, settle } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+
+const PAY = toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', effects: 'idempotent', approval: 'always' });
+const LOCATE = toolOf({ type: 'client' }, { name: 'locate' });
+
+const action = (type: string, id: string, body: object, mode = 'async'): string =>
+  `<action type="${type}" mode="${mode}" id="${id}">${JSON.stringify(body)}</action>`;
+
+const FIRST = [
+  '<thought>I ask first.</thought>',
+  'Some bare text.',
+  action('internal', 'v', { name: 'set_variable', parameters: { key: 'colour', value: 'red' } }, 'sync'),
+  action('tool', 'e', { name: 'echo', parameters: { text: 'one' } }),
+  action('tool', 'd', { name: 'echo', parameters: { text: 'after $e.text' } }),
+  action('tool', 'p', { name: 'pay', parameters: { to: 'Ann' } }),
+  action('tool', 'l', { name: 'locate', parameters: {} }),
+  action('tool', 'e', { name: 'echo', parameters: { text: 'the id is used already' } }),
+].join('\n');
+const SECOND = [
+  '<thought>So be it.</thought>',
+  action('internal', 'w', { name: 'delete_variable', parameters: { key: 'colour' } }, 'sync'),
+  '<response final="true">Over and out.</response>',
+].join('\n');
+
+/** A run that waits for a decision and a client, and goes on after both. */
+async function asked(approved: boolean): Promise<SessionKit> {
+  const kit = await sessionKit({
+    script: [FIRST, SECOND],
+    tools: [PAY, LOCATE],
+    executors: { tool: async ({ action: { name }, parameters }) => ({ ok: true, output: { name, ...parameters } }) },
+  });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const [call = ''] = callsOf(kit);
+  const [open = ''] = kit.session.openApprovalIds;
+  await Promise.all([
+    kit.session.resolveApproval(open, approved, null),
+    kit.session.settleCall(call, { output: 'Bern' }),
+  ]);
+  await kit.session.ended(1);
+  await settle();
+  return kit;
+}
+
+interface Answer {
+  readonly events: readonly SessionEvent[];
+  readonly how?: StreamEnd;
+  readonly after?: number;
+}
+
+/** A chat whose requests get these answers, in order. */
+function chatOf(...answers: Answer[]): AgUiChat & { readonly requests: SurfaceRequest[] } {
+  const requests: SurfaceRequest[] = [];
+  const chat = agUiChat({ url: 'http://x/agui/assistant', threadId: 't' }, async (input) => {
+    const body = input as unknown as Json;
+    const request = readRun({ body, params: { name: 'assistant' }, query: {}, key: null, session: null, isKey: true });
+    requests.push(request);
+    const { events = [], how = 'stopped', after = 0 } = answers.shift() ?? {};
+    if (request.command.type !== 'run') throw new Error('expected a run');
+    const { options } = request.command;
+    const run = { sessionId: 's', runId: 'run_a_1', agent: 'assistant', startedAt: 0, after, options };
+    const fold = agUi.fold({ ...run, clientTools: ['locate'] });
+    const text = events.map((event) => fold.add(event)).join('') + fold.end(how);
+    return new Response(text, { headers: { 'content-type': 'text/event-stream; charset=utf-8' } });
+  });
+  return { ...chat, requests };
+}
+
+const journaled = ({ events }: SessionKit): SessionEvent[] =>
+  withWholeTexts(events.filter(({ seq }) => seq !== null)) as SessionEvent[];
+
+const waitOf = ({ events }: SessionKit): number => events.find(({ type }) => type === 'agent_waiting')?.seq ?? 0;
+
+const untilWait = (kit: SessionKit): SessionEvent[] =>
+  kit.events.slice(0, kit.events.findIndex(({ type }) => type === 'agent_waiting') + 1);
+
+/** The client's messages after a whole run in one stream. */
+async function whole(events: readonly SessionEvent[]): Promise<{ messages: Message[]; state: unknown }> {
+  const { agent, say } = chatOf({ events });
+  expect(await say('go', 'r1')).toBe('success');
+  return { messages: agent.messages, state: agent.state as unknown };
+}
+
+// The client warns about what it repairs or leaves out.
+beforeEach(() => {
+  vi.spyOn(console, 'warn');
+  // The client compares the expiry of interrupts with its own clock; the session has its own too.
+  vi.useFakeTimers({ now: 1_000_000, toFake: ['Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  expect(vi.mocked(console.warn).mock.calls).toEqual([]);
+});
+
+describe.each([
+  ['approves', true],
+  ['denies', false],
+])('[E3] a person %s an action', (_, approved) => {
+  test('the messages are the same live and replayed', async () => {
+    const kit = await asked(approved);
+    const live = await whole(kit.events);
+    expect(await whole(journaled(kit))).toEqual(live);
+    expect(live.state).toEqual({});
+    expect(shownIn(live.messages).join('\n')).toContain(approved ? '"to":"Ann"' : 'approval_denied');
+  });
+
+  test('the run finishes with an interrupt and a pending call, and the next one continues it', async () => {
+    const kit = await asked(approved);
+    const { agent, say, run, requests } = chatOf(
+      { events: untilWait(kit) },
+      { events: journaled(kit), after: waitOf(kit) },
+    );
+    expect(await say('go', 'r1')).toBe('interrupt');
+    const [interrupt] = agent.pendingInterrupts;
+    const calls = agent.messages.flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []));
+    expect(calls.find(({ id }) => id === interrupt?.toolCallId)?.function.name).toBe('pay');
+    expect(Date.parse(interrupt?.expiresAt ?? '')).toBeGreaterThan(0);
+    expect(agent.state).toEqual({ colour: 'red' });
+    const [call = ''] = callsOf(kit);
+    agent.addMessage({ id: 'mine', role: 'tool', toolCallId: call, content: 'Bern' });
+    expect(await run({ resume: answersTo(agent.pendingInterrupts, { approved }) ?? [] })).toBe('success');
+    expect(requests[1]?.command).toMatchObject({
+      answers: [{ callId: call, output: 'Bern' }],
+      decisions: [{ approvalId: interrupt?.id, approved }],
+      message: null,
+    });
+    const shown = await whole(journaled(kit));
+    expect([...shownIn(agent.messages)].sort()).toEqual([...shownIn(shown.messages)].sort());
+    expect([agent.pendingInterrupts, agent.state]).toEqual([[], {}]);
+  });
+
+  test('a stream that is cut anywhere is an error, and the same request again completes its messages', async () => {
+    const kit = await asked(approved);
+    const expected = await whole(journaled(kit));
+    for (let cut = 0; cut < kit.events.length; cut += 1) {
+      const { agent, say, run } = chatOf(
+        { events: kit.events.slice(0, cut), how: 'connection_lost' },
+        { events: journaled(kit) },
+      );
+      expect(await say('go', 'r1')).toMatch(/^error connection_lost: /);
+      expect(await run({ runId: 'r1' })).toBe('success');
+      expect({ messages: agent.messages, state: agent.state as unknown }).toEqual(expected);
+    }
+  });
+
+  test('a continued stream that is cut anywhere is completed by the same request again', async () => {
+    const kit = await asked(approved);
+    const [call = ''] = callsOf(kit);
+    const after = waitOf(kit);
+    let expected: Message[] | null = null;
+    for (let cut = kit.events.length; cut >= untilWait(kit).length; cut -= 1) {
+      const { agent, say, run } = chatOf(
+        { events: untilWait(kit) },
+        { events: kit.events.slice(0, cut), after, how: cut === kit.events.length ? 'stopped' : 'connection_lost' },
+        { events: journaled(kit), after },
+      );
+      await say('go', 'r1');
+      agent.addMessage({ id: 'mine', role: 'tool', toolCallId: call, content: 'Bern' });
+      const again = { runId: 'r2', resume: answersTo(agent.pendingInterrupts, { approved }) ?? [] };
+      expect(await run(again)).toMatch(expected === null ? 'success' : /^error connection_lost: /);
+      expected ??= agent.messages;
+      expect(await run(again)).toBe('success');
+      expect(agent.messages).toEqual(expected);
+    }
+  });
+});
+
+test('[E3] every cut of the events ends with an error, unless the run has ended or waits', async () => {
+  const { events } = await asked(true);
+  for (let cut = 0; cut <= events.length; cut += 1) {
+    const type = events[cut - 1]?.type;
+    const { say } = chatOf({ events: events.slice(0, cut) });
+    const end = type === 'agent_completed' ? 'success' : type === 'agent_waiting' ? 'interrupt' : 'error';
+    expect((await say('go')).split(' ')[0]).toBe(end);
+  }
+  for (const how of ['token_expired', 'session_deleted', 'connection_lost'] as const) {
+    const { say } = chatOf({ events, how });
+    expect(await say('go')).toContain(`error ${how}: `);
+  }
+});
+
+test('[E3] the events of a run, one by one', async () => {
+  const kit = await asked(true);
+  const { agent, seen, say } = chatOf({ events: journaled(kit) });
+  await say('go', 'r1');
+  expect(seen.map(({ type }) => type)).toMatchInlineSnapshot(`
+    [
+      "RUN_STARTED",
+      "STEP_STARTED",
+      "REASONING_START",
+      "REASONING_MESSAGE_START",
+      "REASONING_MESSAGE_CONTENT",
+      "REASONING_MESSAGE_END",
+      "REASONING_END",
+      "TEXT_MESSAGE_START",
+      "TEXT_MESSAGE_CONTENT",
+      "TEXT_MESSAGE_END",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_RESULT",
+      "STATE_DELTA",
+      "ACTIVITY_SNAPSHOT",
+      "TOOL_CALL_RESULT",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_RESULT",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TOOL_CALL_RESULT",
+      "TOOL_CALL_RESULT",
+      "TOOL_CALL_RESULT",
+      "STEP_FINISHED",
+      "STEP_STARTED",
+      "REASONING_START",
+      "REASONING_MESSAGE_START",
+      "REASONING_MESSAGE_CONTENT",
+      "REASONING_MESSAGE_END",
+      "REASONING_END",
+      "TOOL_CALL_START",
+      "TOOL_CALL_ARGS",
+      "TOOL_CALL_END",
+      "TEXT_MESSAGE_START",
+      "TEXT_MESSAGE_CONTENT",
+      "TEXT_MESSAGE_END",
+      "STATE_DELTA",
+      "ACTIVITY_SNAPSHOT",
+      "TOOL_CALL_RESULT",
+      "STEP_FINISHED",
+      "RUN_FINISHED",
+    ]
+  `);
+  expect(shownIn(agent.messages)).toMatchInlineSnapshot(`
+    [
+      "user go",
+      "reasoning I ask first.",
+      "assistant Some bare text.",
+      "call set_variable {"key":"colour","value":"red"}",
+      "tool {"key":"colour","value":"red"}",
+      "call e {}",
+      "tool Error: Action "e", line 8: The id "e" is already used in this generation; choose another (duplicate_id)",
+      "activity {"total":5,"waves":[["v"],["e","p","l"],["d"]],"edges":[{"from":"e","to":"d"}]}",
+      "call pay {"to":"Ann"}",
+      "tool {"name":"pay","to":"Ann"}",
+      "call echo {"text":"one"}",
+      "tool {"name":"echo","text":"one"}",
+      "call echo {"text":"after one"}",
+      "tool {"name":"echo","text":"after one"}",
+      "call locate {}",
+      "tool Bern",
+      "reasoning So be it.",
+      "call delete_variable {"key":"colour"}",
+      "tool {"key":"colour","deleted":true}",
+      "assistant Over and out.",
+      "activity {"total":1,"waves":[["w"]],"edges":[]}",
+    ]
+  `);
+});
