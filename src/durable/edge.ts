@@ -45,8 +45,8 @@ function appFor(env: Env): App {
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
     manifests: manifestHost(env),
     createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
-    openSession: async (record, history) =>
-      void valueOf(await env.SESSIONS.getByName(record.session_id).open(record, history)),
+    openSession: async (record, state, history) =>
+      valueOf(await env.SESSIONS.getByName(record.session_id).open(record, state, history)),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),

@@ -59,7 +59,7 @@ export interface Env extends Variables {
 export interface SessionRpc {
   create(record: SessionRecord, state: JsonObject, history?: SeededHistory): Promise<void>;
   /** The same, unless there is one of the same start. */
-  open(record: SessionRecord, history: SeededHistory): Promise<Reply<null>>;
+  open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */

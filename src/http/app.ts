@@ -153,13 +153,14 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', systemRoutes({ ...options, gateway, document }));
   app.route('/', manifestRoutes(manifests));
   app.route('/', workflowRoutes(workflows, gateway));
-  app.route('/', sessionsRoutes({ ...options, gateway }));
+  const sessionIdOf = (start: string): Promise<string> => workflows.sessionIdOf(start);
+  app.route('/', sessionsRoutes({ ...options, gateway, sessionIdOf }));
   app.route('/', executionRoutes({ ...options, gateway }));
   app.route('/', approvalRoutes(options.approvals));
   app.route('/', executeRoutes(gateway, workflows, manifests));
   app.route('/', registryRoutes(manifests));
   app.route('/', agentRoutes(gateway));
-  app.route('/', surfaceRoutes({ ...options, gateway, sessionIdOf: (start) => workflows.sessionIdOf(start) }));
+  app.route('/', surfaceRoutes({ ...options, gateway, sessionIdOf }));
 
   return app;
 }

@@ -34,8 +34,12 @@ export interface GatewayPorts {
   readonly manifests: ManifestHost;
   /** Creates the session in its object. */
   readonly createSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<void>;
-  /** Creates the session in its object, unless there is one of the same start. @throws EngineError `unknown_session` */
-  readonly openSession: (record: SessionRecord, history: SeededHistory) => Promise<void>;
+  /**
+   * Creates the session in its object, unless there is one of the same start. @returns its record
+   *
+   * @throws EngineError `unknown_session`, `idempotency_mismatch`
+   */
+  readonly openSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<SessionRecord>;
   /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
@@ -82,9 +86,9 @@ export class Gateway {
     return record;
   }
 
-  /** Creates a session with this id, unless there is one of the same start. */
-  async openSession(record: SessionRecord, history: SeededHistory): Promise<void> {
-    await this.#ports.openSession(record, history);
+  /** Creates a session with this id, unless there is one of the same start. @returns its record */
+  async openSession(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<SessionRecord> {
+    return await this.#ports.openSession(record, state, history);
   }
 
   async newSessionId(): Promise<string> {

@@ -26,6 +26,12 @@ export const idempotencyKey: RequestHeader = {
   expected: `1 to ${limits.idempotencyKeyChars} characters`,
 };
 
+export const creationKey: RequestHeader = {
+  ...idempotencyKey,
+  description:
+    'Makes a repeated request safe: the same key with the same agent, user and body returns the first session; with another body, 422 `idempotency_mismatch`',
+};
+
 export const lastEventId: RequestHeader = {
   name: 'Last-Event-ID',
   description: 'Number of the last event that the client has; overrides `after`',

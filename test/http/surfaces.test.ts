@@ -28,7 +28,10 @@ function edge() {
       ...noManifests,
       list: async () => ['assistant', 'writer'].map((name) => ({ name, summary: '' })) as never,
     },
-    openSession: async (record) => void opened.push(record),
+    openSession: async (record) => {
+      opened.push(record);
+      return record;
+    },
     forward: async (id, path, request) => {
       if (path === '/-/incarnation') return Response.json({ incarnation: 'i1' });
       calls.push({ id, call: (await request.json()) as SurfaceCall });

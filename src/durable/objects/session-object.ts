@@ -293,12 +293,14 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     await Promise.all([this.#session.create(created, state, history), this.#alarm.arm()]);
   }
 
-  async open(record: SessionRecord, history: SeededHistory): Promise<Reply<null>> {
+  async open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>> {
     return await replyOf(async () => {
-      if (!this.#session.exists) await this.create(record, {}, history);
+      if (!this.#session.exists) await this.create(record, state, history);
+      const known = this.#session.record;
       // Its id is derived, and a derived id authorises nothing (T5).
-      else if (!isSameStart(this.#session.record, record)) throw unknownSession();
-      return null;
+      if (!isSameStart(known, record)) throw unknownSession();
+      if (known.request_sha256 === record.request_sha256) return known;
+      throw new EngineError('idempotency_mismatch', 'This idempotency key was used for a session with another body');
     });
   }
 

@@ -1,4 +1,5 @@
 /** Session routes of the Worker: it creates sessions, issues their tokens, and forwards everything else (H1, H5). */
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
@@ -8,7 +9,8 @@ import { admitHistory, requireSeededCount } from '../../policies/seeded-history.
 import { readJson } from '../body.ts';
 import { forwardBody } from '../forward-body.ts';
 import { untilInvalid } from '../history-body.ts';
-import { operation } from '../openapi/describe.ts';
+import { creationKey } from '../headers.ts';
+import { operation, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
@@ -21,6 +23,8 @@ interface SessionRoutesOptions {
   readonly gateway: Gateway;
   readonly tokens: Tokens;
   readonly now: () => number;
+  /** The session id for a text; the same text always gives the same id. */
+  readonly sessionIdOf: (start: string) => Promise<string>;
   /** Large bodies of the isolate. Default: they are not counted. */
   readonly bodies?: LargeBodies;
 }
@@ -28,7 +32,7 @@ interface SessionRoutesOptions {
 /** A namespace creates one session with a large body at a time. */
 const NEW_SESSION = 'new';
 
-export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOptions): Hono<EdgeEnv> {
+export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: SessionRoutesOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
 
   const create = async (c: Context<EdgeEnv, '/agent/:name/session'>, place: BodyPlace | null): Promise<Response> => {
@@ -54,12 +58,23 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
         `"agent_name" is "${body.agent_name.slice(0, limits.excerptChars)}", but the URL names the agent "${name}"`,
       );
     }
-    const record = await gateway.createSession(
-      principal,
-      { agent: name, user_id: userId, metadata: body.metadata ?? {}, kind: 'chat' },
-      body.initial_state ?? {},
-      history,
-    );
+    const { metadata = {}, initial_state: state = {} } = body;
+    const key = readHeader(c, creationKey);
+    const asked = { agent: name, user_id: userId, metadata, kind: 'chat' } as const;
+    const record =
+      key === null
+        ? await gateway.createSession(principal, asked, state, history)
+        : await gateway.openSession(
+            {
+              ...asked,
+              owner: principal.owner,
+              session_id: await sessionIdOf(JSON.stringify(['created', principal.owner, userId, name, key])),
+              request_sha256: await sha256Hex(JSON.stringify([metadata, state, given ?? []])),
+              created_at: now(),
+            },
+            state,
+            history,
+          );
     const { session_id, user_id, created_at } = record;
     const names = { agent: name, agent_name: name };
     const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.messages.length };
@@ -69,7 +84,7 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
   operation(
     app,
     'POST /agent/:name/session',
-    { body: createSessionBody, status: 201, response: answers.createdSession },
+    { body: createSessionBody, headers: [creationKey], status: 201, response: answers.createdSession },
     async (c) => {
       const of = { session: NEW_SESSION, owner: c.get('principal').owner };
       // Until the session exists: its files are in memory.
@@ -147,6 +162,10 @@ export function sessionsRoutes({ gateway, tokens, now, bodies }: SessionRoutesOp
   });
 
   return app;
+}
+
+async function sha256Hex(text: string): Promise<string> {
+  return bytesToHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))));
 }
 
 /** @throws EngineError `forbidden` if the token is not for this agent */

@@ -130,7 +130,11 @@ async function openedBy(
       const { key, isEphemeral } = thread;
       const start = ['request', owner, user, surface.name, agent, key, thread.history];
       const id = key === null ? await gateway.newSessionId() : await sessionIdOf(JSON.stringify(start));
-      await gateway.openSession({ session_id: id, ...record, ...(isEphemeral ? { ephemeral: true } : {}) }, history);
+      await gateway.openSession(
+        { session_id: id, ...record, ...(isEphemeral ? { ephemeral: true } : {}) },
+        {},
+        history,
+      );
       return { id, open: null };
     }
   }

@@ -97,7 +97,10 @@ export function edgeSystem(kitOptions: KitOptions = {}, options: Partial<AppOpti
     agent: async (name) => bundled.agent(name),
     manifests,
     createSession: async (record, variables) => await create(record, { variables }),
-    openSession: async (record) => await create(record, {}),
+    openSession: async (record, variables) => {
+      await create(record, { variables });
+      return record;
+    },
     forward: async (_id, path, request) => {
       const session = (kits.at(-1) ?? (await sessionKit(kitOptions))).session;
       const surface = createSessionApp({
