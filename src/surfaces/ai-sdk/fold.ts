@@ -23,6 +23,8 @@ export type Chunk = { readonly type: string } & Readonly<Record<string, unknown>
 
 /** An open block of text. */
 interface Block {
+  /** Its number in the message: short, because every piece of text has it. */
+  readonly id: string;
   readonly part: 'text' | 'reasoning';
   /** UTF-16 code units of its text that were seen. */
   seen: number;
@@ -74,6 +76,7 @@ export class AiSdkFold implements Fold {
 export class ChunkFold {
   readonly #run: FoldedRun;
   readonly #blocks = new Map<number, Block>();
+  #blockCount = 0;
   /** What was queued and has not started, by iteration and id. */
   readonly #queued = new Map<string, JsonObject>();
   readonly #tools = new Map<string, Tool>();
@@ -134,8 +137,8 @@ export class ChunkFold {
 
   /** Ends open parts and the step. */
   #closing(): Chunk[] {
-    const ends = [...this.#blocks].flatMap(([segment, { part, isShown }]) =>
-      isShown ? [{ type: `${part}-end`, id: String(segment) }] : [],
+    const ends = [...this.#blocks.values()].flatMap(({ part, id, isShown }) =>
+      isShown ? [{ type: `${part}-end`, id }] : [],
     );
     this.#blocks.clear();
     const step = this.#isInStep ? [{ type: 'finish-step' }] : [];
@@ -158,11 +161,12 @@ export class ChunkFold {
   /** What precedes a new part: the parts of open blocks that have no text yet. @param segment only blocks before it */
   #begun(segment = Infinity): Chunk[] {
     const chunks = this.#resumed();
-    for (const [id, block] of this.#blocks) {
-      if (block.isShown || id >= segment) continue;
+    for (const [opened, block] of this.#blocks) {
+      if (block.isShown || opened >= segment) continue;
+      const { id, part, blank } = block;
       block.isShown = true;
-      chunks.push({ type: `${block.part}-start`, id: String(id) });
-      if (block.blank !== '') chunks.push({ type: `${block.part}-delta`, id: String(id), delta: block.blank });
+      chunks.push({ type: `${part}-start`, id });
+      if (blank !== '') chunks.push({ type: `${part}-delta`, id, delta: blank });
     }
     return chunks;
   }
@@ -180,7 +184,8 @@ export class ChunkFold {
       case 'text_started':
       case 'response_started': {
         const part = event.type === 'thought_started' ? 'reasoning' : 'text';
-        this.#blocks.set(event.seq, { part, seen: 0, blank: '', isShown: false });
+        const id = String((this.#blockCount += 1));
+        this.#blocks.set(event.seq, { id, part, seen: 0, blank: '', isShown: false });
         return [];
       }
       case 'plan_generated': {
@@ -210,8 +215,7 @@ export class ChunkFold {
     const added = delta.slice(Math.max(0, block.seen - offset));
     block.seen = Math.max(block.seen, offset + delta.length);
     if (added === '') return [];
-    const { part, blank, isShown } = block;
-    const id = String(segment);
+    const { id, part, blank, isShown } = block;
     if (isShown) return [{ type: `${part}-delta`, id, delta: added }];
     const text = blank + added;
     if (!/\S/.test(text)) {
@@ -228,7 +232,7 @@ export class ChunkFold {
     const rest = this.#text(segment, seen, content.slice(seen));
     const block = this.#blocks.get(segment);
     this.#blocks.delete(segment);
-    return block?.isShown === true ? [...rest, { type: `${block.part}-end`, id: String(segment) }] : rest;
+    return block?.isShown === true ? [...rest, { type: `${block.part}-end`, id: block.id }] : rest;
   }
 
   #action(event: SessionEvent): Chunk[] {
