@@ -24,6 +24,8 @@ async function asked(decision: boolean): Promise<SessionKit> {
   });
   kit.sql.onSync = settle;
   await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: null });
+  // It waits.
+  await kit.session.ended(1);
   await settle();
   const [open = ''] = kit.session.openApprovalIds;
   await kit.session.resolveApproval(open, decision, null);

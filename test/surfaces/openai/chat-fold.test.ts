@@ -28,6 +28,8 @@ async function called(): Promise<readonly SessionEvent[]> {
   const kit = await sessionKit({ script: SCRIPT, agent: (one) => ({ ...one, clientTools: 'allow' }) });
   kit.sql.onSync = settle;
   await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: null, tools: [TOOL] });
+  // It waits.
+  await kit.session.ended(1);
   await settle();
   const call = kit.events.find(({ type }) => type === 'client_tool_called');
   if (call?.type !== 'client_tool_called') throw new Error('expected a call');
