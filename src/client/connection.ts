@@ -41,7 +41,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** Default: that of the client. */
   readonly retries?: number | undefined;
-  /** Milliseconds until the answer begins. Default: that of the client. */
+  /** Milliseconds until the answer is there; until it begins, if its body is left to the caller. Default: that of the client. */
   readonly timeoutMs?: number;
   /** Whether an error of a repeated request means that the first one has succeeded, and only its answer was lost. */
   readonly isDone?: (fault: CortexError) => boolean;
@@ -50,7 +50,9 @@ export interface RequestOptions {
 }
 
 /** Longest `Retry-After` that is waited for. */
-const MOST_WAIT_MS = 60_000;
+export const MOST_WAIT_MS = 60_000;
+/** Further attempts of what a run that is read needs: results, decisions and look-ups. About 8 minutes. */
+export const PATIENT_RETRIES = 100;
 
 export class Connection {
   readonly options: ConnectionOptions;
@@ -79,14 +81,16 @@ export class Connection {
     });
   }
 
-  /** The answer, with its body unread. @throws CortexError */
+  /** The answer, with its body unread: the signal ends it as well. @throws CortexError */
   async response(path: string, options: RequestOptions = {}): Promise<Response> {
-    return await this.#retry(options, async (attempt) => (await this.#send(path, attempt)).response);
+    return await this.#retry(options, async (attempt) => await this.once(path, attempt));
   }
 
   /** The answer of one attempt. @throws CortexError */
   async once(path: string, options: RequestOptions): Promise<Response> {
-    return (await this.#send(path, options)).response;
+    const { response, begun } = await this.#send(path, options);
+    begun();
+    return response;
   }
 
   async #retry<T>(given: RequestOptions, attempt: (options: RequestOptions) => Promise<T>): Promise<T> {
@@ -112,7 +116,7 @@ export class Connection {
   }
 
   /** One attempt, with a new token if the first one has expired. */
-  async #send(path: string, options: RequestOptions): Promise<{ response: Response; release: () => void }> {
+  async #send(path: string, options: RequestOptions): Promise<Answer> {
     const token = await this.#token();
     const first = await this.#fetch(path, options, token);
     if (first.response.status !== 401 || typeof this.options.token !== 'function') return await checked(first);
@@ -137,7 +141,11 @@ export class Connection {
     const url = `${this.#root}${path}${search.toString() === '' ? '' : `?${search.toString()}`}`;
     const text = body === undefined ? {} : { body: JSON.stringify(body) };
     const linked = new LinkedSignal(signal);
-    const cancel = clock.schedule(timeoutMs, () => linked.abort(new Error(`No answer within ${timeoutMs} ms`)));
+    const begun = clock.schedule(timeoutMs, () => linked.abort(new Error(`No answer within ${timeoutMs} ms`)));
+    const release = (): void => {
+      begun();
+      linked.release();
+    };
     try {
       signal?.throwIfAborted();
       const response = await fetch(url, {
@@ -151,20 +159,20 @@ export class Connection {
         ...text,
         signal: linked.signal,
       });
-      return { response, release: () => linked.release() };
+      return { response, begun, release };
     } catch (fault) {
-      linked.release();
+      release();
       signal?.throwIfAborted();
       throw connectionLost(`${method} ${path} did not reach the server`, fault);
-    } finally {
-      cancel();
     }
   }
 }
 
 interface Answer {
   readonly response: Response;
-  /** The body was read: the caller's signal no longer matters. */
+  /** The time no longer counts: the body is read by the caller. */
+  readonly begun: () => void;
+  /** The body was read: neither the time nor the caller's signal matters any more. */
   readonly release: () => void;
 }
 

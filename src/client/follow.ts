@@ -12,6 +12,7 @@
  *     live may have been missed.
  */
 import type { SessionEvent } from '../domain/event.ts';
+import { MOST_WAIT_MS } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { Delivered } from './delivered.ts';
 import { connectionLost, CortexError, invalidResponse } from './error.ts';
@@ -75,7 +76,8 @@ export async function* follow(
     // The stream of a message ends here; that of its run continues.
     if (last?.type === 'agent_waiting') continue;
     connection.options.onRetry?.(lost);
-    await pause(lost.retryAfterMs ?? backoffMs(empty + 1, random()), clock, signal);
+    const waitMs = lost.retryAfterMs ?? backoffMs(empty + 1, random());
+    await pause(Math.min(waitMs, MOST_WAIT_MS), clock, signal);
   }
 }
 

@@ -11,6 +11,7 @@ import { ApprovalRequests } from './approvals.ts';
 import type { ApprovalRequestsOptions, OnApproval } from './approvals.ts';
 import { ToolCalls } from './client-tools.ts';
 import type { ClientTools, ToolCallsOptions } from './client-tools.ts';
+import { PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { RunDocument } from './documents.ts';
 import { CortexError } from './error.ts';
@@ -85,7 +86,7 @@ export class Run {
     this.#open = open;
     const fail = (fault: unknown): void => this.#fail(fault);
     const { list, decide, settle } = session;
-    const document = (): Promise<RunDocument> => this.document();
+    const document = (): Promise<RunDocument> => this.#document(PATIENT_RETRIES);
     this.#tools =
       clientTools === undefined ? null : new ToolCalls({ tools: clientTools, signal, document, settle, fail });
     this.#approvals =
@@ -170,7 +171,11 @@ export class Run {
 
   /** The run so far as one document. */
   async document(): Promise<RunDocument> {
-    return await this.#connection.json(`${this.#path}/runs/${this.id}`, { signal: this.#signal });
+    return await this.#document();
+  }
+
+  async #document(retries?: number): Promise<RunDocument> {
+    return await this.#connection.json(`${this.#path}/runs/${this.id}`, { signal: this.#signal, retries });
   }
 
   /** Those who read now end, and throw it; or else the next one. */

@@ -3,6 +3,7 @@ import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Decision } from './approvals.ts';
 import { declarationsOf } from './client-tools.ts';
+import { PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type {
   Approval,
@@ -50,9 +51,6 @@ interface Download extends Leave {
 interface Attempts extends Leave {
   readonly retries?: number;
 }
-
-/** Results and decisions of a run that is read: further attempts, about 8 minutes. */
-const PATIENT_RETRIES = 100;
 
 export class Session {
   readonly id: string;
@@ -135,12 +133,16 @@ export class Session {
   }
 
   /** All open requests for approval, oldest first, with those of sub-agents: decide these in `approval.session_id`. */
-  async approvals({ signal }: Leave = {}): Promise<OpenApproval[]> {
+  async approvals(options: Leave = {}): Promise<OpenApproval[]> {
+    return await this.#approvals(options);
+  }
+
+  async #approvals(options: Attempts): Promise<OpenApproval[]> {
     const all: OpenApproval[] = [];
     for (let after: string | undefined; ;) {
       const page: { approvals: OpenApproval[]; next: string | null } = await this.#connection.json(
         `${this.#path}/approvals`,
-        { query: { after }, signal },
+        { ...options, query: { after } },
       );
       all.push(...page.approvals);
       if (page.next === null) return all;
@@ -149,8 +151,8 @@ export class Session {
   }
 
   /** One request for approval, with the whole call. */
-  async approval(id: string, { signal }: Leave = {}): Promise<Approval> {
-    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { signal });
+  async approval(id: string, options: Leave = {}): Promise<Approval> {
+    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { ...options });
   }
 
   /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
@@ -197,7 +199,7 @@ export class Session {
     return {
       id: this.id,
       path: this.#path,
-      list: () => this.approvals({ signal }),
+      list: () => this.#approvals(options),
       settle: (call, result) => this.#settle(call, result, options),
       // A sub-agent has a session of its own.
       decide: ({ session_id: id, approval_id: approval }, decision) =>

@@ -185,7 +185,11 @@ test('[K3] an aborted request throws the reason of the signal, and is not repeat
   expect(sent).toHaveLength(1);
 });
 
-test('[K3] a request without an answer counts as lost after its time', async () => {
+test.each([
+  ['without an answer', null],
+  ['whose answer does not end', 200],
+  ['whose error does not end', 404],
+])('[K3] a request %s counts as lost after its time', async (_name, status) => {
   let calls = 0;
   const client = new Client({
     url: 'https://x',
@@ -193,9 +197,9 @@ test('[K3] a request without an answer counts as lost after its time', async () 
     clock: promptClock,
     fetch: async (_url, { signal }) => {
       calls += 1;
-      return await new Promise((_resolve, reject) => {
-        signal?.addEventListener('abort', () => reject(signal.reason as Error));
-      });
+      const { promise: never, reject } = Promise.withResolvers<never>();
+      signal?.addEventListener('abort', () => reject(signal.reason as Error));
+      return status === null ? await never : new Response(new ReadableStream({ pull: () => never }), { status });
     },
   });
   await expect(client.createSession('a')).rejects.toMatchObject({ code: 'connection_lost' });

@@ -41,6 +41,9 @@ const action = (id: string, name: string, parameters: object = {}, type = 'tool'
 const words = (count: number, word: string): string =>
   Array.from({ length: count }, (_, n) => `${word} ${n} 🎈`).join(' ');
 
+const ALL_AT_ONCE = `${action('l', 'locate', { exact: true })}${action('s', 'seal', { text: 'red' })}${action('p', 'photo')}
+${action('d', 'deputy', { message: 'seal it' }, 'agent')}<response final="true">$l.city, $s.text, $d</response>`;
+
 /** Texts by what the user says, in order: the first one whose words are in the request counts. */
 const TEXTS: readonly (readonly [said: string, text: string])[] = [
   [
@@ -49,6 +52,7 @@ const TEXTS: readonly (readonly [said: string, text: string])[] = [
 ${action('s', 'seal', { text: 'red' })}${action('p', 'photo')}${action('d', 'deputy', { message: 'seal it' }, 'agent')}
 <response final="true">${words(20, 'so')} $l.city, $s.text, $d ${words(20, 'end')}</response>`,
   ],
+  ['all at once', ALL_AT_ONCE],
   ['a long story', `<thought>${words(10, 'hm')}</thought><response final="true">${words(120, 'word')}</response>`],
   ['seal it', `${action('s', 'seal', { text: 'green' })}<response final="true">$s.text</response>`],
 ];
@@ -123,12 +127,21 @@ const withoutProgress = ({ actions, ...message }: Message): object => ({
   actions: actions.map(({ progress: _progress, ...shown }) => shown),
 });
 
-/** Checks what the program has seen. @returns what the system has stored */
-async function expectAll(report: ScenarioReport): Promise<void> {
+/** Checks what the program has seen against what the system has stored. */
+async function expectStored(report: ScenarioReport): Promise<Message> {
   const { events, message } = await stored(report.session, report.run);
   expect(report.journaled).toEqual(events.map(({ seq, type }) => [seq, type]));
   expect(withoutProgress(report.message)).toEqual(withoutProgress(message));
-  expect(report.message).toMatchObject({ status: 'completed', response: ANSWER, approvals: [], calls: [] });
+  expect(report.message).toMatchObject({ status: 'completed', approvals: [], calls: [] });
+  expect(report.history.messages.at(-1)).toMatchObject({ content: message.response, run_id: report.run });
+  expect(report.content).toBe(NOTE);
+  return message;
+}
+
+/** The same for a run whose process has survived. */
+async function expectAll(report: ScenarioReport): Promise<void> {
+  const message = await expectStored(report);
+  expect(report.message.response).toBe(ANSWER);
   expect(report.patched).toEqual(message.blocks.map(({ segment, text }) => [segment, text, false]));
   expect(report.visible).toContain(`bare ${words(10, 'word')}`);
   expect(report.calls).toEqual([{ exact: true }, {}]);
@@ -140,7 +153,6 @@ async function expectAll(report: ScenarioReport): Promise<void> {
     ],
     next: null,
   });
-  expect(report.content).toBe(NOTE);
   expect(report.artifacts).toEqual([{ size: expect.any(Number) as number, type: 'application/json', start: '{"pix' }]);
   expect(report.artifacts[0]?.size).toBeGreaterThan(PHOTO_CHARS);
 }
@@ -216,7 +228,28 @@ describe.skipIf(noChromium !== null)(
   },
 );
 
-// The last test: it kills the system.
+test(
+  '[K3] results and decisions of a run survive that the system is killed when the first result arrives',
+  async () => {
+    let restarted: Promise<Started> | null = null;
+    await using proxy = await startCuttingProxy({
+      target: system.url,
+      everyMs: 1_000,
+      loses: ({ path }) => {
+        if (restarted !== null || !path.includes('/calls/')) return false;
+        restarted = killed(system).then(() => start(env));
+        return true;
+      },
+    });
+    const report = await scenario({ ...PROGRAM, message: 'all at once', url: proxy.url, token: await userToken() });
+    system = await (restarted ?? Promise.reject(new Error('nothing was killed')));
+    await expectStored(report);
+    expect(report.message.response).toBe('Łódź, red, green');
+    expect(report.asked).toEqual(expect.arrayContaining(['deputy: seal', 'sealer: seal']));
+  },
+  LONG,
+);
+
 test(
   '[K3] a run continues after the system was killed and started again',
   async () => {
