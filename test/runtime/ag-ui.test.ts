@@ -176,6 +176,14 @@ describe('[E3] an approval is an interrupt', () => {
   });
 });
 
+test('[E3] a sub-agent is an invocation of its own', async () => {
+  const chat = chatWith('research_orchestrator', 'delegated');
+  expect(await chat.say('ask researcher to calculate 6*7')).toBe('success');
+  const types = chat.seen.map(({ type }) => type).filter((type) => type.startsWith('SUBAGENT'));
+  expect(types).toEqual(['SUBAGENT_STARTED', 'SUBAGENT_FINISHED']);
+  expect(shownIn(chat.agent.messages).find((text) => text.startsWith('call researcher'))).toBeDefined();
+});
+
 test('[E3] a cancelled run has the outcome of the protocol', async () => {
   const chat = chatWith('agui_sealer', 'stopped');
   await chat.say('use seal with text "red"', 'r1');

@@ -99,15 +99,21 @@ const encode = (frame: Frame): string => `data: ${JSON.stringify(frame)}\n\n`;
 /** Ends a stream that the session did not end. */
 export const LOST_FRAMES = encode({ type: 'RUN_ERROR', ...LOST.connection_lost });
 
-/** Ids of messages that this run makes begin with it. */
-const messagePrefix = (runId: string): string => `${runId}/`;
+/**
+ * The beginning of the ids of all messages and calls of a run: its id without that of the session, because every piece of
+ * text has it. Model providers accept ids of letters, digits, `_` and `-`.
+ */
+const prefixOf = (runId: string): string => `${runId.replace(/^run_[0-9a-f]{32}_/, 'run_')}-`;
 
 /** Whether a message may be of a run of ours. */
-export const isOurMessage = (id: string): boolean => /^run_[^/]+\//.test(id);
+export const isOurMessage = (id: string): boolean => /^run_\w+-/.test(id);
 
 export class AgUiFold implements Fold {
-  readonly #run: FoldedRun;
-  readonly #client: ClientRun;
+  readonly #run: Omit<FoldedRun, 'options'>;
+  readonly #prefix: string;
+  readonly #client: Omit<ClientRun, 'messages'>;
+  /** The client's messages, until the stream has begun: they may be large. */
+  #messages: ClientRun['messages'];
   readonly #blocks = new Map<number, Block>();
   /** What was queued and has not started, by iteration and id. */
   readonly #queued = new Map<string, Queued>();
@@ -125,9 +131,13 @@ export class AgUiFold implements Fold {
   #step: string | null = null;
   #outcome: Outcome | null = null;
 
-  constructor(run: FoldedRun, client: ClientRun) {
+  constructor({ options, ...run }: FoldedRun) {
+    // `readRun` has made the options.
+    const { messages, ...client } = options as unknown as ClientRun;
     this.#run = run;
+    this.#prefix = prefixOf(run.runId);
     this.#client = client;
+    this.#messages = messages;
     this.#hasState = client.hasState;
   }
 
@@ -173,11 +183,12 @@ export class AgUiFold implements Fold {
 
   /** Empties the messages that this stream gives again. A snapshot has all messages: the client drops others. */
   #emptied(): Frame[] {
-    const { messages, answered } = this.#client;
-    const prefix = messagePrefix(this.#run.runId);
-    const kept = new Set(answered.map((id) => `${prefix}${id}`));
+    const { answered } = this.#client;
+    const messages = this.#messages;
+    this.#messages = null;
+    const kept = new Set(answered.map((id) => this.#ofCall(id)));
     const isGivenAgain = ({ id }: ClientMessage): boolean =>
-      id.startsWith(prefix) && !this.#known.has(id) && !kept.has(id);
+      id.startsWith(this.#prefix) && !this.#known.has(id) && !kept.has(id);
     if (messages?.some(isGivenAgain) !== true) return [];
     const snapshot = messages.flatMap((message): ClientMessage[] => {
       if (!isGivenAgain(message)) return [message];
@@ -264,7 +275,7 @@ export class AgUiFold implements Fold {
       case 'plan_generated': {
         const { total, waves, edges } = event.data;
         if (total === 0) return [];
-        const messageId = `${messagePrefix(this.#run.runId)}plan/${event.iteration}`;
+        const messageId = this.#messageId(`plan-${event.iteration}`);
         const content = { total, waves, edges };
         return [...this.#begun(), { type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'PLAN', content }];
       }
@@ -371,14 +382,14 @@ export class AgUiFold implements Fold {
   }
 
   #messageId(of: number | string): string {
-    return `${messagePrefix(this.#run.runId)}${of}`;
+    return `${this.#prefix}${of}`;
   }
 
   // --- actions ---
 
   #action(event: SessionEvent): Frame[] {
     if (event.action_id === undefined) return [];
-    const key = `${event.iteration}/${event.action_id}`;
+    const key = `${event.iteration}-${event.action_id}`;
     const name = event.action_name ?? event.action_id;
     switch (event.type) {
       case 'action_queued': {
@@ -412,15 +423,18 @@ export class AgUiFold implements Fold {
       case 'approval_resolved':
         this.#interrupts.delete(key);
         return [];
-      case 'progress':
-        return [{ type: 'CUSTOM', name: 'progress', value: { action: event.action_id, ...event.data } }];
+      case 'progress': {
+        const call = this.#calls.get(key);
+        const by = call?.isSubagent === true ? { subagentRunId: call.id } : {};
+        return [{ type: 'CUSTOM', name: 'progress', value: { action: event.action_id, ...event.data }, ...by }];
+      }
       case 'action_completed':
         return this.#settled(key, name, textOf(event.data.output));
       case 'action_failed':
         return this.#settled(key, name, failed(event.data.error), true);
       case 'action_rejected': {
         // The action that has the id already is another one.
-        const own = event.data.code === 'duplicate_id' ? `${key}/${event.seq}` : key;
+        const own = event.data.code === 'duplicate_id' ? `${key}-${event.seq}` : key;
         const parameters = event.data.parameters ?? {};
         this.#queued.set(own, { parameters, isAgent: false, isBackground: false });
         return this.#settled(own, name, failed(event.data), true);
@@ -450,7 +464,7 @@ export class AgUiFold implements Fold {
     this.#queued.delete(key);
     const { isAgent = false, isBackground = false } = queued ?? {};
     const call = {
-      id: this.#messageId(`call/${key}`),
+      id: this.#messageId(`call-${key}`),
       name,
       isAgent,
       isBackground,
@@ -501,13 +515,13 @@ export class AgUiFold implements Fold {
   #result(call: Call, content: string): Frame[] {
     call.hasResult = true;
     const { id: toolCallId } = call;
-    const messageId = `${this.#ofCall(toolCallId)}/result`;
+    const messageId = `${this.#ofCall(toolCallId)}-result`;
     return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content, role: 'tool' }];
   }
 
   /** The message of a call. */
   #ofCall(id: string): string {
-    return id.startsWith(messagePrefix(this.#run.runId)) ? id : this.#messageId(id);
+    return id.startsWith(this.#prefix) ? id : this.#messageId(id);
   }
 }
 

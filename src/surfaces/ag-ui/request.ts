@@ -53,7 +53,7 @@ const runInput = z.object({
     )
     .nullish(),
   context: z.array(z.object({ description: z.string(), value: z.string() })).nullish(),
-  state: z.unknown(),
+  state: z.unknown().optional(),
   resume: z.array(resumeEntry).max(limits.surfaceParts).nullish(),
 });
 

@@ -1,6 +1,7 @@
 /** AG-UI events of a run, read by the protocol's own client, which verifies them (E3). */
 import type { Message } from '@ag-ui/core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { withWholeTexts } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
@@ -10,8 +11,8 @@ import { agUiChat, answersTo, shownIn } from '../../support/ag-ui.ts';
 import type { AgUiChat } from '../../support/ag-ui.ts';
 import { callsOf } from '../../support/client-calls.ts';
 import { toolOf } from '../../support/definitions.ts';
-import { say, sessionKit, settle } from '../../support/session-kit.ts';
-import type { SessionKit } from '../../support/session-kit.ts';
+import { failedStream, say, sessionKit, settle } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
 const PAY = toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', effects: 'idempotent', approval: 'always' });
 const LOCATE = toolOf({ type: 'client' }, { name: 'locate' });
@@ -61,20 +62,26 @@ interface Answer {
   readonly after?: number;
 }
 
+/** The response to a request of the client. */
+function streamOf(input: unknown, { events = [], how = 'stopped', after = 0 }: Partial<Answer>): string {
+  const { command } = requestOf(input);
+  if (command.type !== 'run') throw new Error('expected a run');
+  const { options } = command;
+  const run = { sessionId: 's', runId: 'run_a_1', agent: 'assistant', startedAt: 0, after, options };
+  const fold = agUi.fold({ ...run, clientTools: ['locate'] });
+  return events.map((event) => fold.add(event)).join('') + fold.end(how);
+}
+
+const requestOf = (body: unknown): SurfaceRequest =>
+  readRun({ body: body as Json, params: { name: 'assistant' }, query: {}, key: null, session: null, isKey: true });
+
 /** A chat whose requests get these answers, in order. */
 function chatOf(...answers: Answer[]): AgUiChat & { readonly requests: SurfaceRequest[] } {
   const requests: SurfaceRequest[] = [];
   const chat = agUiChat({ url: 'http://x/agui/assistant', threadId: 't' }, async (input) => {
-    const body = input as unknown as Json;
-    const request = readRun({ body, params: { name: 'assistant' }, query: {}, key: null, session: null, isKey: true });
-    requests.push(request);
-    const { events = [], how = 'stopped', after = 0 } = answers.shift() ?? {};
-    if (request.command.type !== 'run') throw new Error('expected a run');
-    const { options } = request.command;
-    const run = { sessionId: 's', runId: 'run_a_1', agent: 'assistant', startedAt: 0, after, options };
-    const fold = agUi.fold({ ...run, clientTools: ['locate'] });
-    const text = events.map((event) => fold.add(event)).join('') + fold.end(how);
-    return new Response(text, { headers: { 'content-type': 'text/event-stream; charset=utf-8' } });
+    requests.push(requestOf(input));
+    const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
+    return new Response(streamOf(input, answers.shift() ?? {}), { headers });
   });
   return { ...chat, requests };
 }
@@ -192,6 +199,24 @@ test('[E3] every cut of the events ends with an error, unless the run has ended 
   }
 });
 
+test('[E3] text that a crash has taken away is gone from the client too', async () => {
+  const kit = await asked(true);
+  const replayed = withWholeTexts(
+    kit.events
+      .filter(({ seq }) => seq !== null)
+      .map((event) =>
+        event.type === 'text_completed' ? { ...event, data: { ...event.data, content: 'Some b', cut: true } } : event,
+      ),
+  );
+  const cut = kit.events.findIndex(({ type }) => type === 'text_completed');
+  const chat = chatOf({ events: kit.events.slice(0, cut), how: 'connection_lost' }, { events: replayed });
+  await chat.say('go', 'r1');
+  expect(shownIn(chat.agent.messages)).toContain('assistant Some bare text.');
+  expect(await chat.run({ runId: 'r1' })).toBe('success');
+  expect(chat.agent.messages).toEqual((await whole(replayed)).messages);
+  expect(shownIn(chat.agent.messages)).toContain('assistant Some b');
+});
+
 test('[E3] the events of a run, one by one', async () => {
   const kit = await asked(true);
   const { agent, seen, say } = chatOf({ events: journaled(kit) });
@@ -279,4 +304,121 @@ test('[E3] the events of a run, one by one', async () => {
       "activity {"total":1,"waves":[["w"]],"edges":[]}",
     ]
   `);
+});
+
+/** A run with a sub-agent, and an action that continues after its end. */
+async function delegated(agent: ActionOutcome, more: Partial<KitOptions> = {}): Promise<SessionKit> {
+  const first = [
+    action('agent', 'r', { name: 'researcher', parameters: { message: 'look' } }),
+    action('tool', 's', { name: 'slow', parameters: {} }, 'fire_and_forget'),
+  ];
+  const slow = Promise.withResolvers<ActionOutcome>();
+  const kit = await sessionKit({
+    from: 'research_orchestrator',
+    script: [first.join('\n'), '<response final="true">Found.</response>'],
+    tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'slow' })],
+    executors: {
+      agent: async (_call, { progress }) => {
+        progress({ text: 'I look.' });
+        return agent;
+      },
+      tool: async () => await slow.promise,
+    },
+    ...more,
+  });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const ended = [...kit.events];
+  slow.resolve({ ok: true, output: 'late' });
+  await settle();
+  return { ...kit, events: ended };
+}
+
+test('[E3] a sub-agent is an invocation of its own, and what continues after the run has the result "started"', async () => {
+  const kit = await delegated({ ok: true, output: 'It is here.' });
+  const { agent, seen, say } = chatOf({ events: kit.events });
+  expect(await say('go')).toBe('success');
+  expect(shownIn(agent.messages)).toEqual([
+    'user go',
+    'call researcher {"message":"look"}',
+    'tool It is here.',
+    'call slow {}',
+    'tool started',
+    expect.stringMatching(/^activity /),
+    'assistant Found.',
+  ]);
+  const subagents = seen.filter(({ type }) => type.startsWith('SUBAGENT') || type === 'CUSTOM');
+  const [{ subagentRunId } = {}] = subagents as { subagentRunId?: string }[];
+  expect(subagents).toMatchObject([
+    { type: 'SUBAGENT_STARTED', name: 'researcher', parentToolCallId: subagentRunId },
+    { type: 'CUSTOM', name: 'progress', value: { text: 'I look.' }, subagentRunId },
+    { type: 'SUBAGENT_FINISHED', subagentRunId },
+  ]);
+  const cut = kit.events.findIndex(({ type, action_id: id }) => type === 'action_started' && id === 'r') + 1;
+  const broken = chatOf({ events: kit.events.slice(0, cut) });
+  expect(await broken.say('go')).toMatch(/^error connection_lost/);
+  expect(broken.seen.map(({ type }) => type).slice(-3)).toEqual(['SUBAGENT_FINISHED', 'STEP_FINISHED', 'RUN_ERROR']);
+});
+
+test('[E3] a sub-agent that fails is an error of its own', async () => {
+  const kit = await delegated({ ok: false, error: { code: 'child_failed', message: 'It was dark', retryable: false } });
+  const chat = chatOf({ events: kit.events });
+  expect(await chat.say('go')).toBe('success');
+  const message = 'Error: It was dark (child_failed)';
+  expect(shownIn(chat.agent.messages)).toContain(`tool ${message}`);
+  expect(chat.seen.find(({ type }) => type === 'SUBAGENT_ERROR')).toMatchObject({ message });
+});
+
+test('[E3] a run that fails is an error with its code', async () => {
+  const kit = await sessionKit({ stream: () => failedStream(new Error('no model')) });
+  await say(kit, 'go');
+  const { code } = kit.events.flatMap((event) => (event.type === 'agent_failed' ? [event.data.error] : []))[0] ?? {};
+  expect(await chatOf({ events: kit.events }).say('go')).toMatch(new RegExp(`^error ${code}: .`));
+});
+
+test('[E3] a cancelled run is an error for a client that does not know the outcome', async () => {
+  const kit = await asked(true);
+  const events = [...untilWait(kit), { ...kit.events.at(-1), type: 'agent_cancelled', data: {} } as SessionEvent];
+  for (const [version, last] of [
+    ['1.0', { type: 'RUN_FINISHED', outcome: { type: 'cancelled' } }],
+    [undefined, { type: 'RUN_ERROR', code: 'cancelled' }],
+  ] as const) {
+    const input = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'go' }] };
+    const asks = version === undefined ? input : { ...input, protocolVersion: version };
+    const [frame = ''] = streamOf(asks, { events }).trim().split('\n\n').slice(-1);
+    expect(JSON.parse(frame.replace(/^data: /, ''))).toMatchObject(last);
+  }
+});
+
+test('[E3] a client whose state is not an object gets one before its first member', async () => {
+  const kit = await asked(true);
+  const { agent, seen, say } = chatOf({ events: kit.events });
+  agent.setState(['mine']);
+  await say('go');
+  expect(agent.state).toEqual({});
+  expect(seen.filter(({ type }) => type.startsWith('STATE')).map(({ type }) => type)).toEqual([
+    'STATE_SNAPSHOT',
+    'STATE_DELTA',
+    'STATE_DELTA',
+  ]);
+});
+
+test('[E3] a client tool that a person must approve is called after the approval', async () => {
+  const ask = toolOf({ type: 'client' }, { name: 'locate', approval: 'always' });
+  const kit = await sessionKit({
+    script: [action('tool', 'l', { name: 'locate', parameters: {} }), '<response final="true">Done.</response>'],
+    tools: [ask],
+  });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const first = chatOf({ events: [...kit.events] });
+  expect(await first.say('go')).toBe('interrupt');
+  expect(first.agent.pendingInterrupts).toMatchObject([{ metadata: { name: 'locate' } }]);
+  expect(shownIn(first.agent.messages)).toEqual(['user go', expect.stringMatching(/^activity /)]);
+  const [open = ''] = kit.session.openApprovalIds;
+  await kit.session.resolveApproval(open, true, null);
+  await kit.session.ended(1);
+  const next = chatOf({ events: kit.events });
+  expect(await next.say('go')).toBe('success pending');
+  expect(shownIn(next.agent.messages)).toContain('call locate {}');
 });

@@ -1,0 +1,110 @@
+/** Commands of other protocols in the session's object: answers and decisions (E1 to E3, T1). */
+import { describe, expect, test } from 'vitest';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { SCOPES_HEADER } from '../../src/http/session-env.ts';
+import { SURFACE_PATH } from '../../src/http/surfaces/session-surface.ts';
+import type { SurfaceCall } from '../../src/http/surfaces/session-surface.ts';
+import type { SurfaceCommand } from '../../src/surfaces/surface.ts';
+import { callsOf } from '../support/client-calls.ts';
+import { toolOf } from '../support/definitions.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { say, sessionKit, settle } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
+
+const PAY = toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', approval: 'always' });
+const LOCATE = toolOf({ type: 'client' }, { name: 'locate' });
+const action = (id: string, name: string): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters: {} })}</action>`;
+
+type Run = Extract<SurfaceCommand, { type: 'run' }>;
+
+const RUN: Run = {
+  type: 'run',
+  answers: [],
+  decisions: [],
+  message: null,
+  after: null,
+  follows: null,
+  stream: true,
+  options: { threadId: 't', runId: 'r', answered: [], hasState: true, knowsCancelled: true, messages: null },
+};
+
+/** A session whose run waits for a decision and a client. */
+async function waiting(): Promise<SessionKit & { readonly approval: string; readonly callId: string }> {
+  const script = [action('p', 'pay') + action('l', 'locate'), '<response final="true">Over.</response>'];
+  const kit = await sessionKit({ script, tools: [PAY, LOCATE] });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const [approval = ''] = kit.session.openApprovalIds;
+  const [callId = ''] = callsOf(kit);
+  return { ...kit, approval, callId };
+}
+
+async function ask({ session }: SessionKit, change: Partial<Run>, scopes: string | null = null): Promise<Response> {
+  const app = createSessionApp({
+    session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  const call: SurfaceCall = { surface: 'ag-ui', agent: 'assistant', open: null, command: { ...RUN, ...change } };
+  const headers = scopes === null ? {} : { [SCOPES_HEADER]: scopes };
+  const body = JSON.stringify(call);
+  return await app.fetch(new Request(`http://session${SURFACE_PATH}`, { method: 'POST', headers, body }));
+}
+
+const outcomeOf = async (response: Response): Promise<string> => {
+  const text = await response.text();
+  const { code = '' } = text.startsWith('{') ? (JSON.parse(text) as { code?: string }) : {};
+  return [response.status, code].join(' ').trim();
+};
+
+describe('[T1] a token', () => {
+  test.each([
+    ['decides', 'approve'],
+    ['answers', 'tools'],
+    ['sends a message', 'message'],
+  ])('that %s needs the scope "%s"', async (what, scope) => {
+    const kit = await waiting();
+    const change: Partial<Run> =
+      what === 'decides'
+        ? { decisions: [{ approvalId: kit.approval, approved: true, note: null }] }
+        : what === 'answers'
+          ? { answers: [{ callId: kit.callId, output: 'Bern' }] }
+          : { message: { content: 'go', tools: [], instructions: null, key: null, metadata: null } };
+    const others = ['approve', 'tools', 'message', 'read'].filter((one) => one !== scope).join(' ');
+    expect(await outcomeOf(await ask(kit, change, others))).toBe('403 forbidden');
+    expect(kit.session.openApprovalIds).toEqual([kit.approval]);
+    const allowed = await ask(kit, change, scope);
+    expect(allowed.status).toBe(200);
+    await allowed.body?.cancel();
+  });
+});
+
+describe('[E3] an answer or a decision that comes too late', () => {
+  const late = (kit: Awaited<ReturnType<typeof waiting>>): Partial<Run>[] => [
+    { answers: [{ callId: kit.callId, output: 'Rome' }] },
+    { decisions: [{ approvalId: kit.approval, approved: true, note: null }] },
+  ];
+
+  test('is an error, or has no effect where the protocol would repeat it', async () => {
+    const kit = await waiting();
+    await kit.session.resolveApproval(kit.approval, false, null);
+    await kit.session.settleCall(kit.callId, { output: 'Bern' });
+    await kit.session.ended(1);
+    const before = kit.session.lastSeq;
+    for (const [index, change] of late(kit).entries()) {
+      expect(await outcomeOf(await ask(kit, change))).toBe(['409 call_settled', '409 approval_closed'][index]);
+      const ignored = await ask(kit, { ...change, ignoresLate: true });
+      expect([ignored.status, ignored.headers.get('x-run-id')]).toEqual([200, kit.session.runs(1)[0]?.runId]);
+      expect(await ignored.text()).toContain('"outcome":{"type":"success"}');
+    }
+    expect(kit.session.lastSeq).toBe(before);
+  });
+
+  test('is an error where nothing knows it', async () => {
+    const kit = await waiting();
+    const change = { decisions: [{ approvalId: `apr_${'9'.repeat(32)}`, approved: true, note: null }] };
+    expect(await outcomeOf(await ask(kit, { ...change, ignoresLate: true }))).toBe('404 unknown_approval');
+  });
+});
