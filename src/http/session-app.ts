@@ -70,7 +70,13 @@ export function createSessionApp(options: SessionAppOptions): {
   fetch(request: Request): Response | Promise<Response>;
 } {
   const { session, clock, bodies = new LargeBodies(clock) } = options;
-  const env = { ...options, bodies, heartbeat: new Heartbeat(clock), events: eventSource(session, clock) };
+  const env = {
+    ...options,
+    bodies,
+    heartbeat: new Heartbeat(clock),
+    events: eventSource(session, clock),
+    unread: { runId: null },
+  };
   return { fetch: (request) => sessionRoutes.fetch(request, env) };
 }
 

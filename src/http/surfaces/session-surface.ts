@@ -54,7 +54,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       return await documented(c, call, { run: session.run(runId), after: 0 });
     }
     case 'follow': {
-      const run = command.runId === null ? session.openRun() : session.run(command.runId);
+      const run = command.runId === null ? (session.openRun() ?? unreadRun(c)) : session.run(command.runId);
       if (run === null) return c.body(null, 204);
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
@@ -69,6 +69,16 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
     }
   }
 });
+
+/**
+ * The last run, if it has ended and the client may lack its end: it left before. Without a word of its place, it could not
+ * know that its message is not the whole one.
+ */
+function unreadRun(c: Context<SessionEnv>): RunRecord | null {
+  const { session, unread } = c.env;
+  const [last] = session.runs(1);
+  return last !== undefined && last.runId === unread.runId ? last : null;
+}
 
 const isOpen = ({ status }: RunRecord): boolean => status === 'queued' || status === 'running' || status === 'waiting';
 
@@ -172,6 +182,9 @@ function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Fol
   const { session, heartbeat, events } = c.env;
   const { fold, streamHeaders } = SURFACES[call.surface];
   const { slices } = session.read();
+  const { unread } = c.env;
+  // Until it leaves again.
+  if (unread.runId === run.runId) unread.runId = null;
   const body = foldedStream(events, heartbeat, fold(foldedRun(c, call, { run, after })), {
     after: run.firstSeq - 1,
     runId: run.runId,
@@ -179,6 +192,9 @@ function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Fol
     expiry: expiryOf(c),
     view: viewFor(c),
     slices,
+    left: () => {
+      unread.runId = run.runId;
+    },
   });
   return new Response(body, { headers: { ...SSE_HEADERS, ...streamHeaders, ...namesOf(c, run) } });
 }
