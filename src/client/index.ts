@@ -31,6 +31,7 @@ export type {
   ContentPart,
   HistoryMessage,
   HistoryPage,
+  MessagePart,
   OpenApproval,
   OpenCall,
   RunDocument,
@@ -40,4 +41,4 @@ export type {
 export type { Action, Block, Message } from './message-types.ts';
 export type { Run, RunOptions } from './run.ts';
 export type { SendOptions, Session } from './session.ts';
-export type { SessionEvent } from '../domain/event.ts';
+export type { EventOf, EventType, SessionEvent } from '../domain/event.ts';

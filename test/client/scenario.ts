@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { Client, emptyMessage, fold, visibleText } from '../../src/client/index.ts';
 import type { ClientOptions, HistoryPage, Message } from '../../src/client/index.ts';
 
-export interface ScenarioOptions extends Pick<ClientOptions, 'url' | 'token' | 'fetch'> {
+export interface ScenarioOptions extends Pick<ClientOptions, 'url' | 'token' | 'fetch' | 'silenceMs'> {
   readonly agent: string;
   readonly message: string;
 }

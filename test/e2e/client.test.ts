@@ -14,6 +14,7 @@ import type { ScenarioOptions, ScenarioReport } from '../client/scenario.ts';
 import { bundleForPage, noChromium, openPage, startChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import type { CuttingProxyOptions } from '../support/cutting-proxy.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 
@@ -159,36 +160,32 @@ async function expectAll(report: ScenarioReport): Promise<void> {
 
 const PROGRAM: Omit<ScenarioOptions, 'url' | 'token'> = { agent: 'sealer', message: 'do it all' };
 
-/** The whole program, over a connection that is cut. */
-async function overCuts(run: (options: ScenarioOptions) => Promise<ScenarioReport>, everyMs?: number): Promise<void> {
+type Faults = Pick<CuttingProxyOptions, 'everyMs' | 'eventsOf' | 'isSilenced'>;
+const EVERY_SECOND: Faults = { everyMs: 1_000 };
+const AFTER_EVENTS: Faults = { eventsOf: ({ number }) => 3 + (number % 7) };
+const SILENT: Faults = { ...AFTER_EVENTS, isSilenced: ({ number }) => number % 2 === 0 };
+
+/** The whole program, over a bad connection. */
+async function over(faults: Faults, run: (options: ScenarioOptions) => Promise<ScenarioReport>): Promise<void> {
   const posted = new Set<string>();
   const isFirst = (path: string): boolean => !posted.has(path) && posted.add(path).size > 0;
   await using proxy = await startCuttingProxy({
     target: system.url,
-    ...(everyMs === undefined ? { eventsOf: ({ number }) => 3 + (number % 7) } : { everyMs }),
+    ...faults,
     // Every POST arrives, and its first answer is lost: the client sends it again.
     loses: ({ method, path }) => method === 'POST' && isFirst(path),
   });
-  await expectAll(await run({ ...PROGRAM, url: proxy.url, token: await userToken() }));
-  expect(proxy.cuts()).toBeGreaterThan(everyMs === undefined ? 4 : 1);
+  const silenceMs = faults.isSilenced === undefined ? 15_000 : 2_000;
+  await expectAll(await run({ ...PROGRAM, url: proxy.url, token: await userToken(), silenceMs }));
+  expect(proxy.cuts()).toBeGreaterThan(1);
 }
 
-describe('[K3] every journaled event comes once, and the folded message is the stored answer', () => {
-  test(
-    'in Node, over a connection that is cut every second',
-    async () => {
-      await overCuts(scenario, 1_000);
-    },
-    LONG,
-  );
+describe('[K3] in Node, every journaled event comes once, and the folded message is the stored answer', () => {
+  test('over a connection that is cut every second', async () => over(EVERY_SECOND, scenario), LONG);
 
-  test(
-    'in Node, over a connection that is cut after a few events',
-    async () => {
-      await overCuts(scenario);
-    },
-    LONG,
-  );
+  test('over a connection that is cut after a few events', async () => over(AFTER_EVENTS, scenario), LONG);
+
+  test('over a connection that falls silent after a few events', async () => over(SILENT, scenario), LONG);
 });
 
 describe.skipIf(noChromium !== null)(
@@ -211,20 +208,12 @@ describe.skipIf(noChromium !== null)(
     };
 
     test(
-      'with only a user token, over a connection that is cut every second',
-      async () => {
-        await overCuts(onPage, 1_000);
-      },
+      'a user token suffices, over a connection that is cut every second',
+      async () => over(EVERY_SECOND, onPage),
       LONG,
     );
 
-    test(
-      'with only a user token, over a connection that is cut after a few events',
-      async () => {
-        await overCuts(onPage);
-      },
-      LONG,
-    );
+    test('the same, cut after a few events', async () => over(AFTER_EVENTS, onPage), LONG);
   },
 );
 

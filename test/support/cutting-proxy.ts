@@ -1,6 +1,7 @@
 /**
  * A proxy between a client and the system, with a bad connection: it cuts streams of events after some events and at an
- * interval, in the middle of a frame where it can, and loses answers. While the system is away, it drops connections.
+ * interval, in the middle of a frame where it can, lets them fall silent, and loses answers. While the system is away, it
+ * drops connections.
  */
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
@@ -15,13 +16,15 @@ export interface ProxiedRequest {
   readonly number: number;
 }
 
-interface CuttingProxyOptions {
+export interface CuttingProxyOptions {
   /** Base URL of the system. */
   readonly target: string;
   /** Milliseconds; all open streams are cut at this interval. */
   readonly everyMs?: number;
-  /** How many events a stream may have until it is cut; null: any number. */
+  /** How many events a stream may have until it is cut, at least 1; null: any number. */
   readonly eventsOf?: (request: ProxiedRequest) => number | null;
+  /** Whether such a stream falls silent instead: it stays open, and nothing more arrives. */
+  readonly isSilenced?: (request: ProxiedRequest) => boolean;
   /** Whether the request arrives, but its answer does not. */
   readonly loses?: (request: ProxiedRequest) => boolean;
 }
@@ -30,12 +33,13 @@ export interface CuttingProxy extends AsyncDisposable {
   /** Base URL for the client. */
   readonly url: string;
   readonly requests: readonly ProxiedRequest[];
-  /** Number of streams that were cut. */
+  /** Number of streams that were cut or silenced. */
   readonly cuts: () => number;
 }
 
 export async function startCuttingProxy(options: CuttingProxyOptions): Promise<CuttingProxy> {
   const { target, everyMs, eventsOf = (): null => null, loses = (): boolean => false } = options;
+  const { isSilenced = (): boolean => false } = options;
   const requests: ProxiedRequest[] = [];
   /** Answers that are streams of events. */
   const streams = new Set<ServerResponse>();
@@ -64,18 +68,23 @@ export async function startCuttingProxy(options: CuttingProxyOptions): Promise<C
       streams.add(outgoing);
       const most = eventsOf(seen);
       let left = most ?? Infinity;
-      if (left <= 0) return cut(outgoing);
       answer.on('data', (chunk: Buffer) => {
         if (left <= 0) return;
         const end = endOf(chunk, left);
         left -= end.frames;
         if (left > 0) return void outgoing.write(chunk);
+        if (isSilenced(seen)) {
+          cuts += 1;
+          return void outgoing.write(chunk.subarray(0, end.at));
+        }
         // A part of the next frame as well, if there is one; flushed before the connection is destroyed.
         const rest = Math.floor((chunk.length - end.at) / 2);
         outgoing.write(chunk.subarray(0, end.at + rest), () => cut(outgoing));
         answer.destroy();
       });
-      answer.on('end', () => outgoing.end());
+      answer.on('end', () => {
+        if (left > 0) outgoing.end();
+      });
       return undefined;
     });
     incoming.pipe(upstream);
