@@ -10,8 +10,8 @@ const block = (form: string, text: string): string => `\`\`\`${form}\n${text}\n\
 test('examples are commands and their output', () => {
   const page = `# A\n${block('sh', 'A=1')}Then:\n\n${block('sh', 'echo $A')}${block('text', '1')}`;
   expect(readExamples(page)).toEqual([
-    { line: 2, commands: 'A=1', expected: null },
-    { line: 7, commands: 'echo $A', expected: { form: 'text', text: '1' } },
+    { line: 2, form: 'sh', commands: 'A=1', expected: null },
+    { line: 7, form: 'sh', commands: 'echo $A', expected: { form: 'text', text: '1' } },
   ]);
 });
 

@@ -58,11 +58,28 @@ export interface PageSite extends AsyncDisposable {
   readonly origin: string;
 }
 
-export async function startPageSite(script: string): Promise<PageSite> {
+interface PageSiteOptions {
+  readonly isModule?: boolean;
+  /** Default: any free one. */
+  readonly port?: number;
+  /** What its server answers besides the page, by path. */
+  readonly answers?: Readonly<Record<string, () => Promise<string>>>;
+}
+
+export async function startPageSite(script: string, options: PageSiteOptions = {}): Promise<PageSite> {
+  const { port = 0, answers = {}, isModule = false } = options;
+  const type = isModule ? 'module' : 'text/javascript';
+  const html = `<!doctype html><div id="root"></div><script type="${type}" src="/page.js"></script>`;
   const server = createServer((request, response) => {
-    if (request.url === '/page.js') response.setHeader('content-type', 'text/javascript').end(script);
-    else response.setHeader('content-type', 'text/html').end('<!doctype html><script src="/page.js"></script>');
-  }).listen(0, '127.0.0.1');
+    const answer = answers[request.url ?? ''];
+    if (answer !== undefined) {
+      void answer().then(
+        (text) => response.end(text),
+        (fault: unknown) => response.writeHead(500).end(String(fault)),
+      );
+    } else if (request.url === '/page.js') response.setHeader('content-type', 'text/javascript').end(script);
+    else response.setHeader('content-type', 'text/html').end(html);
+  }).listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

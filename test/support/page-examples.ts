@@ -25,21 +25,26 @@ import type { Json } from '../../src/domain/json.ts';
 export interface PageExample {
   /** Of the block in the page, from 1. */
   readonly line: number;
+  /** `sh`, or a language that the test runs. */
+  readonly form: string;
   readonly commands: string;
   readonly expected: { readonly form: 'json' | 'text'; readonly text: string } | null;
 }
 
 const BLOCK = /^( *)```([^\n]*)\n([\s\S]*?)^ *```$/gm;
 
-/** @throws Error for a block that would not be run or compared */
-export function readExamples(page: string): PageExample[] {
+/**
+ * @param languages of programs in the page that the test runs itself
+ * @throws Error for a block that would not be run or compared
+ */
+export function readExamples(page: string, languages: readonly string[] = []): PageExample[] {
   const examples: PageExample[] = [];
   let end = 0;
   for (const { 0: block, 1: indent = '', 2: form = '', 3: raw = '', index } of page.matchAll(BLOCK)) {
     const line = page.slice(0, index).split('\n').length;
     const text = raw.replaceAll(new RegExp(`^${indent}`, 'gm'), '').trimEnd();
     const last = examples.at(-1);
-    if (form === 'sh') examples.push({ line, commands: text, expected: null });
+    if (form === 'sh' || languages.includes(form)) examples.push({ line, form, commands: text, expected: null });
     else if (form !== 'json' && form !== 'text') throw new Error(`line ${line}: a "${form}" block is never run`);
     else if (last === undefined || last.expected !== null || page.slice(end, index).includes('\n#'))
       throw new Error(`line ${line}: this output belongs to no commands`);
