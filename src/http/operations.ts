@@ -126,6 +126,22 @@ export const OPERATIONS = {
     summary:
       'Answer a conversation with OpenAI’s chat completions: `model` is the agent; as a stream with `"stream": true`',
   },
+  'POST /v1/responses': {
+    scopes: ['message'],
+    surface: 'openai',
+    summary:
+      'Send a message, results or decisions with OpenAI’s Responses API: `model` is the agent; as a stream with `"stream": true`',
+  },
+  'GET /v1/responses/:response': {
+    scopes: ['read'],
+    surface: 'openai',
+    summary: 'Get a response, or stream its frames from its beginning or after a number',
+  },
+  'POST /v1/responses/:response/cancel': {
+    scopes: ['message'],
+    surface: 'openai',
+    summary: 'Cancel the run of a response',
+  },
 
   // Tokens
   'POST /tokens': {

@@ -73,6 +73,11 @@ export const eventsQuery = {
   ),
 } as const satisfies Query;
 
+export const responseQuery = {
+  stream: oneOf(['true', 'false'], '`true` returns a stream of frames instead of the document'),
+  starting_after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last frame that the client has'),
+} as const satisfies Query;
+
 export const historyQuery = {
   limit,
   before: text(
@@ -174,14 +179,20 @@ export const manifestQuery = {
 /**
  * Parses a route's query parameters.
  *
+ * @param others what happens to parameters that are not declared: clients of other protocols may send theirs
  * @throws EngineError `invalid_request` for a parameter that is unknown (with the nearest known name), repeated, empty
  *   or invalid
  */
-export function readQuery<const Q extends Query>(query: Q, url: string): Values<Q> {
+export function readQuery<const Q extends Query>(
+  query: Q,
+  url: string,
+  others: 'refused' | 'ignored' = 'refused',
+): Values<Q> {
   const values: Record<string, unknown> = {};
   const { searchParams } = new URL(url);
   for (const [key, value] of searchParams) {
     const known = Object.hasOwn(query, key) ? query[key] : undefined;
+    if (known === undefined && others === 'ignored') continue;
     if (known === undefined) throw unknownParameter(key, Object.keys(query));
     if (Object.hasOwn(values, key)) throw wrong(key, `"${key}" is given more than once; expected ${known.expected}`);
     if (value === '' && !known.bare) throw wrong(key, `"${key}" is empty; expected ${known.expected}`);

@@ -115,11 +115,18 @@ export type SurfaceCommand =
   /** Answers with the last messages of the conversation, as a list. */
   | { readonly type: 'conversation' }
   /** Cancels this run if it is active, or all that is running. If it is one run, and there is a document, answers with it. */
-  | { readonly type: 'cancel'; readonly runId: string | null; readonly options: JsonObject };
+  | {
+      readonly type: 'cancel';
+      readonly runId: string | null;
+      /** For the document, as in `follow`. */
+      readonly after: number;
+      readonly options: JsonObject;
+    };
 
 /** A request in terms of the system. */
 export interface SurfaceRequest {
-  readonly agent: string;
+  /** Null: that of the session, which exists. */
+  readonly agent: string | null;
   readonly thread: Thread;
   /** The user of a session that is created by an API key; a token always has its own. */
   readonly userId: string | null;

@@ -127,6 +127,9 @@ const byScope =
 const WITHOUT_AGENT: ReadonlySet<Operation> = new Set([
   OPERATIONS['GET /v1/models'],
   OPERATIONS['POST /v1/chat/completions'],
+  OPERATIONS['POST /v1/responses'],
+  OPERATIONS['GET /v1/responses/:response'],
+  OPERATIONS['POST /v1/responses/:response/cancel'],
 ]);
 
 const CREDENTIALS: readonly Credential[] = [

@@ -10,8 +10,8 @@ import { uniqueSymbol } from 'hono-openapi';
 import { matchedRoutes } from 'hono/route';
 import { EngineError } from '../../domain/errors.ts';
 import type { RequestHeader } from '../headers.ts';
-import { SESSION_PATH } from '../operations.ts';
-import type { OperationName } from '../operations.ts';
+import { OPERATIONS, SESSION_PATH } from '../operations.ts';
+import type { Operation, OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
 import { operationOf } from './document.ts';
 import type { RouteDescription } from './document.ts';
@@ -69,15 +69,18 @@ export function descriptionOf(route: { readonly handler: object }): DescribedOpe
   return descriptions.get(route.handler);
 }
 
-/** Rejects undeclared query parameters before the handler runs, for every described route. */
+/** Rejects undeclared query parameters before the handler runs, for every described route of our own protocol. */
 export const onlyDeclared: MiddlewareHandler = async (c, next) => {
   const description = descriptionFor(c);
-  if (description !== undefined) readQuery(description.query ?? noQuery, c.req.url);
+  if (description !== undefined) {
+    const { surface }: Operation = OPERATIONS[description.operation];
+    readQuery(description.query ?? noQuery, c.req.url, surface === undefined ? 'refused' : 'ignored');
+  }
   await next();
 };
 
 /** The description of the requested route; undefined for routes that only the Worker calls. */
-function descriptionFor(c: Context): RouteDescription | undefined {
+function descriptionFor(c: Context): DescribedOperation | undefined {
   for (const route of matchedRoutes(c)) {
     const description = descriptionOf(route);
     if (description !== undefined) return description;

@@ -52,9 +52,11 @@ export async function answer(
   caller: Caller,
   asked: SurfaceRequest,
 ): Promise<Response> {
-  requireSurfaceAgent(caller, asked.agent);
+  if (asked.agent !== null) {
+    requireSurfaceAgent(caller, asked.agent);
+    await options.gateway.requireAgent(asked.agent, caller.owner);
+  }
   requireOwnSession(caller, asked.thread);
-  await options.gateway.requireAgent(asked.agent, caller.owner);
   try {
     return await answerOf(options, surface, request, caller, asked);
   } catch (fault) {
@@ -111,11 +113,11 @@ async function openedBy(
   { owner, token }: Caller,
   { agent, thread, userId }: SurfaceRequest,
 ): Promise<Opened> {
+  if (thread.type === 'session') return { id: await gateway.requireId(thread.sessionId), open: null };
+  if (agent === null) throw new EngineError('internal', 'A session without an agent');
   const user = token?.type === 'user' ? token.userId : userId;
   const record = { agent, owner, user_id: user, kind: 'chat', metadata: {}, created_at: now() } as const;
   switch (thread.type) {
-    case 'session':
-      return { id: await gateway.requireId(thread.sessionId), open: null };
     case 'named': {
       const { name } = thread;
       if (/^ses_[0-9a-f]{32}$/.test(name)) return { id: await gateway.requireId(name), open: null };

@@ -6,7 +6,13 @@ import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { agUi, readRun } from '../../surfaces/ag-ui/index.ts';
 import { aiSdk, readChat, readMessages, readStop, readStream } from '../../surfaces/ai-sdk/index.ts';
-import { openai, readChatCompletion } from '../../surfaces/openai/index.ts';
+import {
+  openai,
+  readCancelResponse,
+  readChatCompletion,
+  readResponse,
+  readRetrieveResponse,
+} from '../../surfaces/openai/index.ts';
 import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
@@ -16,7 +22,7 @@ import type { LargeBodies } from '../large-bodies.ts';
 import { operation, readHeader } from '../openapi/describe.ts';
 import type { RouteDescription } from '../openapi/document.ts';
 import type { OperationName } from '../operations.ts';
-import { noQuery, readQuery } from '../query.ts';
+import { noQuery, readQuery, responseQuery } from '../query.ts';
 import { requireAgentOf } from '../routes/sessions.ts';
 import { surfaceBody, surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
 import { answer, requireSurfaceAgent } from './edge-surface.ts';
@@ -49,7 +55,7 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
       const input: SurfaceInput = {
         body: description.body === undefined ? null : await bodyOf(options, c),
         params,
-        query: readQuery(description.query ?? noQuery, c.req.url),
+        query: readQuery(description.query ?? noQuery, c.req.url, 'ignored'),
         key: header(c, idempotencyKey),
         session: header(c, sessionName),
         isKey: caller.token === null,
@@ -79,6 +85,12 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
     openai,
     readChatCompletion,
   );
+
+  const document = { response: surfaceDocument, media: 'events', run: true } as const;
+  serve('POST /v1/responses', { ...document, body: surfaceBody, headers: [idempotencyKey] }, openai, readResponse);
+  serve('GET /v1/responses/:response', { ...document, query: responseQuery }, openai, readRetrieveResponse);
+  serve('POST /v1/responses/:response/cancel', { response: surfaceDocument }, openai, readCancelResponse);
+
   const models = async (c: Context<EdgeEnv>): Promise<string[]> => {
     const { owner, token } = c.get('principal');
     if (token?.type === 'session') throw new EngineError('forbidden', 'A session token is valid for its session only');

@@ -28,7 +28,8 @@ export const SURFACE_PATH = '/-/surface';
 /** What the Worker sends. */
 export interface SurfaceCall {
   readonly surface: SurfaceName;
-  readonly agent: string;
+  /** Null: that of the session. */
+  readonly agent: string | null;
   /** The session to create if there is none; null: it must exist. */
   readonly open: SessionRecord | null;
   readonly command: SurfaceCommand;
@@ -42,7 +43,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
   const { surface, agent, open, command } = call;
   if (!session.exists && open !== null && command.type === 'run') await create?.(open);
   const { record } = session;
-  if (record.agent !== agent) {
+  if (agent !== null && record.agent !== agent) {
     throw new EngineError('invalid_request', `This conversation is with the agent "${record.agent}"`);
   }
   switch (command.type) {
@@ -51,7 +52,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       if (runId === null || isOpen(session.run(runId))) await session.cancel('cancelled by the client');
       const { document } = SURFACES[surface];
       if (runId === null || document === undefined) return c.body(null, 204);
-      return await documented(c, call, { run: session.run(runId), after: 0 });
+      return await documented(c, call, { run: session.run(runId), after: command.after });
     }
     case 'follow': {
       const run = command.runId === null ? (session.openRun() ?? unreadRun(c)) : session.run(command.runId);
@@ -249,10 +250,10 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
   yield ']';
 }
 
-function foldedRun(c: Context<SessionEnv>, { agent, command }: SurfaceCall, { run, after }: Followed): FoldedRun {
+function foldedRun(c: Context<SessionEnv>, { command }: SurfaceCall, { run, after }: Followed): FoldedRun {
   const { session } = c.env;
   const { runId, startedAt } = run;
-  const { session_id: sessionId } = session.record;
+  const { session_id: sessionId, agent } = session.record;
   const clientTools = session.clientTools(run);
   const options = command.type === 'conversation' ? {} : command.options;
   return { sessionId, runId, agent, startedAt, after, clientTools, options };

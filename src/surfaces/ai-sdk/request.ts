@@ -80,7 +80,7 @@ export function readStream(input: SurfaceInput): SurfaceRequest {
 
 /** `POST /ai/{name}/chat/{chat}/stop` */
 export function readStop(input: SurfaceInput): SurfaceRequest {
-  return { ...chatOf(input), command: { type: 'cancel', runId: null, options: {} } };
+  return { ...chatOf(input), command: { type: 'cancel', runId: null, after: 0, options: {} } };
 }
 
 /** `GET /ai/{name}/chat/{chat}/messages` */

@@ -5,9 +5,7 @@ import type { RunStatus } from '../../domain/session.ts';
 import type { DocumentFold, Fold, FoldedRun, StreamEnd, SurfaceDocument } from '../surface.ts';
 import { ChatState } from './chat-state.ts';
 import type { ChatOutcome, ChatUsage, Piece } from './chat-state.ts';
-import { errorBody, lostBody } from './error.ts';
-
-const DONE = 'data: [DONE]\n\n';
+import { DONE, errorBody, lostBody } from './error.ts';
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 

@@ -12,7 +12,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceInput, SurfaceMessage, SurfaceRequest, SurfaceTool, Thread } from '../surface.ts';
-import { callOutput, knownContent, messageContent, textContent } from './parts.ts';
+import { callOutput, knownContent, messageContent, parsed, textContent } from './parts.ts';
 
 const call = z.object({
   id: z.string(),
@@ -157,11 +157,4 @@ function historyOf(one: Message): Json {
     ...(role === 'assistant' && calls != null && calls.length > 0 ? { tool_calls: calls } : {}),
     ...(role === 'tool' ? { tool_call_id: callId ?? '' } : {}),
   };
-}
-
-function parsed<S extends z.ZodType>(schema: S, value: unknown, at: string): z.output<S> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new EngineError('invalid_request', `"${at}${issue?.path.join('.') ?? ''}": ${issue?.message ?? 'not valid'}`);
 }

@@ -36,3 +36,19 @@ const LOST: Readonly<Record<StreamEnd, readonly [string, string]>> = {
 export function lostBody(how: StreamEnd): { readonly error: JsonObject } {
   return errorBody(...LOST[how]);
 }
+
+/** Ends every stream: what follows is not read. */
+export const DONE = 'data: [DONE]\n\n';
+
+/**
+ * The frame of a stream that ends before its run does, for both APIs. Some clients of responses repeat a request whose
+ * first frame is an error of the server, although the run continues; so it is called an error of the request.
+ *
+ * @param number of the last frame
+ */
+export function lostFrame(how: StreamEnd, number = 0): string {
+  const [message, code] = LOST[how];
+  const body = errorBody(message, code, 'invalid_request_error');
+  const frame = { type: 'error', sequence_number: number, code, message, param: null, ...body };
+  return `event: error\ndata: ${JSON.stringify(frame)}\n\n`;
+}

@@ -73,3 +73,11 @@ export function callOutput(text: string): Json {
     return text;
   }
 }
+
+/** @throws EngineError `invalid_request` with the place of the first issue */
+export function parsed<S extends z.ZodType>(schema: S, value: unknown, at: string): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new EngineError('invalid_request', `"${at}${issue?.path.join('.') ?? ''}": ${issue?.message ?? 'not valid'}`);
+}

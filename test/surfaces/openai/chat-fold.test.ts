@@ -5,13 +5,7 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import { withWholeTexts } from '../../../src/domain/event.ts';
 import { openai } from '../../../src/surfaces/openai/index.ts';
 import type { FoldedRun, StreamEnd } from '../../../src/surfaces/surface.ts';
-import { sessionKit, settle } from '../../support/session-kit.ts';
-
-const TOOL = { name: 'pick', description: 'Asks for a color.', parameters: { type: 'object' } };
-const SCRIPT = [
-  '<thought>I ask.</thought>One moment.<action type="tool" mode="async" id="c">{"name": "pick", "parameters": {"a": 1}}</action>',
-  '<response final="true">It is $c.</response>',
-];
+import { clientToolRun, journaledOnly, seqOfWait } from '../../support/openai-run.ts';
 
 const RUN: FoldedRun = {
   sessionId: 's',
@@ -22,26 +16,6 @@ const RUN: FoldedRun = {
   clientTools: ['pick'],
   options: { api: 'chat' },
 };
-
-/** A run that calls a client tool, and answers with its result. @returns all events, live */
-async function called(): Promise<readonly SessionEvent[]> {
-  const kit = await sessionKit({ script: SCRIPT, agent: (one) => ({ ...one, clientTools: 'allow' }) });
-  kit.sql.onSync = settle;
-  await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: null, tools: [TOOL] });
-  // It waits.
-  await kit.session.ended(1);
-  await settle();
-  const call = kit.events.find(({ type }) => type === 'client_tool_called');
-  if (call?.type !== 'client_tool_called') throw new Error('expected a call');
-  await kit.session.settleCall(call.data.call_id, { output: 'teal' });
-  await kit.session.ended(1);
-  await settle();
-  return kit.events;
-}
-
-const seqOfWait = (events: readonly SessionEvent[]): number =>
-  events.find(({ type }) => type === 'agent_waiting')?.seq ?? 0;
-const journaled = (events: readonly SessionEvent[]): SessionEvent[] => events.filter(({ seq }) => seq !== null);
 
 function framesOf(
   events: readonly SessionEvent[],
@@ -86,7 +60,7 @@ function documentOf(events: readonly SessionEvent[], change: Partial<FoldedRun> 
 }
 
 describe('[E2] a run that calls a tool of the client', async () => {
-  const events = await called();
+  const events = await clientToolRun();
   const wait = seqOfWait(events);
   const first: Completion = {
     finish: 'tool_calls',
@@ -102,17 +76,17 @@ describe('[E2] a run that calls a tool of the client', async () => {
   });
 
   test('a later replay gives the same two messages, also as documents', async () => {
-    for (const replay of [events, journaled(events), withWholeTexts(journaled(events))]) {
+    for (const replay of [events, journaledOnly(events), withWholeTexts(journaledOnly(events))]) {
       expect(await read(framesOf(replay))).toEqual(first);
       expect(await read(framesOf(replay, { after: wait }))).toEqual(second);
     }
     const choices = (document: unknown) =>
       (document as { choices: { message: object; finish_reason: string }[] }).choices;
-    expect(choices(documentOf(journaled(events)))[0]).toMatchObject({
+    expect(choices(documentOf(journaledOnly(events)))[0]).toMatchObject({
       finish_reason: 'tool_calls',
       message: { content: 'One moment.', reasoning_content: 'I ask.' },
     });
-    expect(choices(documentOf(journaled(events), { after: wait }))[0]).toMatchObject({
+    expect(choices(documentOf(journaledOnly(events), { after: wait }))[0]).toMatchObject({
       finish_reason: 'stop',
       message: { content: 'It is teal.' },
     });

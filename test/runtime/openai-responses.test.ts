@@ -1,0 +1,480 @@
+/** Unchanged clients of OpenAI's Responses API against the Worker: `openai` and `@ai-sdk/openai` (E2). */
+import { abortAllDurableObjects } from 'cloudflare:test';
+import { createOpenAI } from '@ai-sdk/openai';
+import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
+import type { ModelMessage } from 'ai';
+import OpenAI from 'openai';
+import type { FunctionTool, Response as Answer, ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { call, post } from './client.ts';
+
+interface Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly session: string;
+  readonly run: string;
+}
+
+/** Both clients; `requests`: what they have sent. */
+function clients() {
+  const seen: Seen[] = [];
+  const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const { pathname, search } = new URL(String(url));
+    const response = await call(pathname + search, init);
+    const header = (name: string): string => response.headers.get(name) ?? '';
+    const { status } = response;
+    const method = init?.method ?? 'GET';
+    seen.push({ method, path: pathname, status, session: header('x-session-id'), run: header('x-run-id') });
+    return response;
+  };
+  const baseURL = 'http://127.0.0.1:8787/v1';
+  const openai = new OpenAI({ apiKey: 'none', baseURL, fetch });
+  const model = createOpenAI({ apiKey: 'none', baseURL, fetch: fetch as typeof globalThis.fetch }).responses;
+  return { openai, model, seen };
+}
+
+const first = (seen: readonly Seen[]): Seen => seen[0] ?? { method: '', path: '', status: 0, session: '', run: '' };
+const storedRun = async (session: string, run: string): Promise<RunResult> =>
+  await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
+const stored = async ({ session, run }: Seen): Promise<RunResult> => await storedRun(session, run);
+const answersOf = ({ responses }: RunResult): string[] => responses.map(({ content }) => content);
+const messagesOf = ({ output }: Answer): string[] =>
+  output.flatMap((item) =>
+    item.type === 'message' ? item.content.map((part) => (part.type === 'output_text' ? part.text : '')) : [],
+  );
+
+async function all(stream: AsyncIterable<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> {
+  const events: ResponseStreamEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+const PICK: FunctionTool = {
+  type: 'function',
+  name: 'pick_color',
+  description: 'Asks for a color.',
+  parameters: { type: 'object', properties: {} },
+  strict: false,
+};
+const picking = {
+  pick_color: tool({
+    description: 'Asks for a color.',
+    inputSchema: jsonSchema<object>({ type: 'object', properties: {} }),
+    execute: async () => 'teal',
+  }),
+};
+
+const SEAL =
+  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+const SEALER =
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
+
+beforeAll(async () => {
+  for (const [path, body] of [
+    ['tool/seal', SEAL],
+    ['agent/sealer', SEALER],
+  ] as const) {
+    expect([200, 201]).toContain((await call(`/manifests/${path}`, { method: 'PUT', body })).status);
+  }
+});
+
+beforeEach(() => {
+  vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
+});
+
+describe('[E2] openai', () => {
+  test('a response has thoughts, calls and the stored answer; it can be retrieved', async () => {
+    const { openai, seen } = clients();
+    const response = await openai.responses.create({ model: 'assistant', input: 'What is 6 * 7?', temperature: 0.2 });
+    const run = await stored(first(seen));
+    expect(messagesOf(response)).toEqual(answersOf(run));
+    expect(response.output_text).toContain('42');
+    expect([response.status, response.error, response.model]).toEqual(['completed', null, 'assistant']);
+    expect(response.output.map(({ type }) => type)).toContain('reasoning');
+    const calls = response.output.flatMap((item) => (item.type === 'mcp_call' ? [item] : []));
+    expect(calls.map(({ name, status }) => [name, status])).toEqual(
+      run.actions.map(({ name, status }) => [name, status]),
+    );
+    expect(response.usage?.output_tokens).toBe(run.usage.completion_tokens);
+    const { _request_id: _, ...again } = await openai.responses.retrieve(response.id);
+    const { _request_id: __, ...whole } = response;
+    expect(again).toEqual(whole);
+  });
+
+  test('a stream has the same response', async () => {
+    const { openai, seen } = clients();
+    const stream = openai.responses.stream({ model: 'assistant', input: 'What is 6 * 7?' });
+    const events = await all(stream);
+    const { id, output } = await stream.finalResponse();
+    expect(events.at(0)?.type).toBe('response.created');
+    expect(events.at(-1)?.type).toBe('response.completed');
+    const retrieved = await openai.responses.retrieve(id);
+    expect(output.map(withoutParsed)).toEqual(retrieved.output);
+    expect(messagesOf(retrieved)).toEqual(answersOf(await stored(first(seen))));
+  });
+
+  test('a response that is read again after any number is the rest of the whole', async () => {
+    const { openai } = clients();
+    const live = await all(
+      await openai.responses.create({ model: 'assistant', input: 'What is 6 * 7?', stream: true }),
+    );
+    const id = live.flatMap((event) => (event.type === 'response.created' ? [event.response.id] : []))[0] ?? '';
+    expect(await all(await openai.responses.retrieve(id, { stream: true }))).toEqual(live);
+    for (const [index, { sequence_number: after }] of live.entries()) {
+      const rest = live.slice(index + 1);
+      expect(await all(await openai.responses.retrieve(id, { stream: true, starting_after: after }))).toEqual(rest);
+      if (index % 10 !== 0) continue;
+      const helper = openai.responses.stream({ response_id: id, starting_after: after });
+      const numbers: number[] = [];
+      helper.on('event', (event) => void numbers.push(event.sequence_number));
+      expect((await helper.finalResponse()).status).toBe('completed');
+      expect(numbers).toEqual(rest.map((event) => event.sequence_number));
+    }
+  });
+
+  test('a response follows its previous one in the same session, and only the last one', async () => {
+    const { openai, seen } = clients();
+    const one = await openai.responses.create({ model: 'assistant', input: 'My name is Ada.' });
+    const next = { model: 'assistant', input: 'What is 6 * 7?', previous_response_id: one.id } as const;
+    const two = await openai.responses.create({ ...next, instructions: 'Answer briefly.' });
+    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
+    expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+    expect(two.output_text).toContain('42');
+    await expect(openai.responses.create(next)).rejects.toMatchObject({ status: 400, code: 'not_supported' });
+  });
+
+  test('the conversation before the message is the history; a session without storage is not listed', async () => {
+    const { openai, seen } = clients();
+    const before = await openai.responses.create({ model: 'assistant', input: 'What is 6 * 7?' });
+    const response = await openai.responses.create({
+      model: 'assistant',
+      store: false,
+      input: [
+        { role: 'system', content: 'Answer briefly.' },
+        { role: 'user', content: 'What is 6 * 7?' },
+        ...(before.output as OpenAI.Responses.ResponseInputItem[]),
+        { role: 'user', content: [{ type: 'input_text', text: 'Thank you' }] },
+      ],
+    });
+    expect(response.status).toBe('completed');
+    const [kept, other] = seen;
+    const history = await (await call(`/agent/session/${other?.session}/history`)).json<{ messages: object[] }>();
+    expect(JSON.stringify(history)).toContain('42');
+    const { executions } = await (await call('/executions')).json<{ executions: { session_id: string }[] }>();
+    const listed = new Set(executions.map(({ session_id: id }) => id));
+    expect([listed.has(kept?.session ?? ''), listed.has(other?.session ?? '')]).toEqual([true, false]);
+  });
+
+  test.each(['document', 'stream'])(
+    'the client executes its tools, and the next response uses the result (%s)',
+    async (how) => {
+      const { openai, seen } = clients();
+      const ask = async (body: Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>): Promise<Answer> =>
+        how === 'document' ? await openai.responses.create(body) : await openai.responses.stream(body).finalResponse();
+      const asked = await ask({ model: 'assistant', input: 'use pick_color', tools: [PICK] });
+      const [wanted] = asked.output.flatMap((item) => (item.type === 'function_call' ? [item] : []));
+      expect([asked.status, wanted?.name, wanted?.arguments]).toEqual(['completed', 'pick_color', '{}']);
+      const result = {
+        type: 'function_call_output',
+        call_id: wanted?.call_id ?? '',
+        output: '{"color":"teal"}',
+      } as const;
+      const next = { model: 'assistant', input: [result], tools: [PICK], previous_response_id: asked.id };
+      const answered = await ask(next);
+      expect([answered.status, answered.id === asked.id]).toEqual(['completed', false]);
+      expect(answered.output_text).toContain('teal');
+      // The same request again, also without the previous response, and with the whole conversation.
+      expect((await ask(next)).output_text).toBe(answered.output_text);
+      const { previous_response_id: _, ...alone } = next;
+      expect((await ask(alone)).output_text).toBe(answered.output_text);
+      const whole = [{ role: 'user', content: 'use pick_color' }, ...asked.output, result];
+      expect((await ask({ ...alone, input: whole as OpenAI.Responses.ResponseInputItem[] })).output_text).toBe(
+        answered.output_text,
+      );
+      expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+      const run = await stored(first(seen));
+      expect([run.status, run.actions[0]?.output]).toEqual(['completed', { color: 'teal' }]);
+      expect(messagesOf(answered)).toEqual(answersOf(run));
+      // Each response ends where it has ended.
+      expect((await openai.responses.retrieve(asked.id)).output).toEqual(asked.output.map(withoutParsed));
+      expect((await openai.responses.retrieve(answered.id)).output_text).toBe(answered.output_text);
+      const frames = await all(await openai.responses.retrieve(asked.id, { stream: true }));
+      expect(frames.at(-1)).toMatchObject({ type: 'response.completed', response: { id: asked.id } });
+    },
+  );
+
+  test.each([true, false])('a person decides about an action (%s)', async (approve) => {
+    const { openai, seen } = clients();
+    const asked = await openai.responses.create({ model: 'sealer', input: 'use seal' });
+    const [request] = asked.output.flatMap((item) => (item.type === 'mcp_approval_request' ? [item] : []));
+    expect([asked.status, request?.name]).toEqual(['completed', 'seal']);
+    const decision = { type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve } as const;
+    const next = { model: 'sealer', input: [decision], previous_response_id: asked.id };
+    const answered = await openai.responses.create(next);
+    const [done] = answered.output.flatMap((item) => (item.type === 'mcp_call' ? [item] : []));
+    expect([done?.name, done?.status, done?.approval_request_id]).toEqual([
+      'seal',
+      approve ? 'completed' : 'failed',
+      request?.id,
+    ]);
+    expect((await openai.responses.create(next)).output).toEqual(answered.output);
+    expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+    const run = await stored(first(seen));
+    expect([...messagesOf(asked), ...messagesOf(answered)].at(-1)).toEqual(answersOf(run).at(-1));
+  });
+
+  test('a response is cancelled, and is no success', async () => {
+    const { openai, seen } = clients();
+    const stream = await openai.responses.create({
+      model: 'assistant',
+      input: 'use pick_color',
+      tools: [PICK],
+      stream: true,
+    });
+    const events = await all(stream);
+    const id = events.flatMap((event) => (event.type === 'response.created' ? [event.response.id] : []))[0] ?? '';
+    const slow = await openai.responses.create({ model: 'assistant', input: 'Tell me a long story', stream: true });
+    let cancelled: Answer | null = null;
+    const kinds: string[] = [];
+    for await (const event of slow) {
+      kinds.push(event.type);
+      if (event.type === 'response.created') cancelled = await openai.responses.cancel(event.response.id);
+    }
+    expect(cancelled?.status).toBe('cancelled');
+    expect(kinds.at(-1)).toBe('response.failed');
+    // A response that waits has ended; its run is cancelled.
+    expect((await openai.responses.cancel(id)).status).toBe('completed');
+    expect((await stored(first(seen))).status).toBe('cancelled');
+  });
+
+  test('the same request with an idempotency key has one run', async () => {
+    const { openai, seen } = clients();
+    const ask = async (): Promise<Answer> =>
+      await openai.responses.create({ model: 'assistant', input: 'Hello' }, { headers: { 'Idempotency-Key': 'r' } });
+    const [one, two] = await Promise.all([ask(), ask()]);
+    expect(one.id).toBe(two.id);
+    expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+  });
+
+  test('the loss of the object ends the stream with an error, and the rest follows exactly', async () => {
+    const { openai, seen } = clients();
+    const stream = await openai.responses.create({
+      model: 'assistant',
+      input: 'What is 6 * 7? Then tell me a long story',
+      stream: true,
+    });
+    const before: ResponseStreamEvent[] = [];
+    let aborted = false;
+    const reading = (async () => {
+      for await (const event of stream) {
+        before.push(event);
+        if (event.type !== 'response.output_text.delta' || aborted) continue;
+        aborted = true;
+        await abortAllDurableObjects();
+      }
+    })();
+    await expect(reading).rejects.toThrow(/lost/);
+    const id = before.flatMap((event) => (event.type === 'response.created' ? [event.response.id] : []))[0] ?? '';
+    const after = before.at(-1)?.sequence_number ?? 0;
+    const rest = await all(await openai.responses.retrieve(id, { stream: true, starting_after: after }));
+    expect(rest.at(-1)?.type).toBe('response.completed');
+    const whole = await all(await openai.responses.retrieve(id, { stream: true }));
+    // Nothing is lost, and nothing doubled. Only of the block that was cut off, more was sent than the journal has.
+    expect(rest).toEqual(whole.filter(({ sequence_number: number }) => number > after));
+    const cutOff = new Set(
+      whole.map((event) => {
+        const isCut = event.type === 'response.output_item.done' && JSON.stringify(event.item).includes('"incomplete"');
+        return isCut ? itemOf(event) : null;
+      }),
+    );
+    const others = (events: readonly ResponseStreamEvent[]): ResponseStreamEvent[] =>
+      events.filter((event) => itemOf(event) === null || !cutOff.has(itemOf(event)));
+    expect(others(before)).toEqual(others(whole.slice(0, whole.length - rest.length)));
+    const helper = openai.responses.stream({ response_id: id, starting_after: after });
+    const numbers: number[] = [];
+    helper.on('event', (event) => void numbers.push(event.sequence_number));
+    const final = await helper.finalResponse();
+    expect(numbers).toEqual(rest.map((event) => event.sequence_number));
+    const whatWasCutOff = '';
+    const answers = answersOf(await stored(first(seen)));
+    expect(messagesOf(final)).toEqual(answers.filter((text) => text !== whatWasCutOff));
+  });
+});
+
+/** The id of the item that a frame is about. */
+function itemOf(event: ResponseStreamEvent): string | null {
+  if ('item_id' in event) return event.item_id;
+  return 'item' in event ? (event.item.id ?? null) : null;
+}
+
+const withoutParsed = (value: object): object =>
+  JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key.startsWith('parsed') ? undefined : inner))) as object;
+
+describe('[E2] @ai-sdk/openai', () => {
+  test.each(['generateText', 'streamText'])('%s has the stored answer', async (how) => {
+    const { model, seen } = clients();
+    const asked = { model: model('assistant'), prompt: 'What is 6 * 7?' };
+    const result = how === 'generateText' ? await generateText(asked) : streamText(asked);
+    const [text, reason, usage] = [await result.text, await result.finishReason, await result.usage];
+    const run = await stored(first(seen));
+    expect(text).toBe(answersOf(run).join(''));
+    expect([reason, usage.outputTokens]).toEqual(['stop', run.usage.completion_tokens]);
+    expect((await result.toolResults).map(({ toolName }) => toolName)).toEqual(
+      run.actions.map(({ name }) => `mcp.${name}`),
+    );
+    expect(await result.reasoningText).toMatch(/\S/);
+  });
+
+  test.each(['generateText', 'streamText'])('%s executes its tools', async (how) => {
+    const { model, seen } = clients();
+    const asked = {
+      model: model('assistant'),
+      prompt: 'use pick_color',
+      tools: picking,
+      stopWhen: isStepCount(5),
+    };
+    const result = how === 'generateText' ? await generateText(asked) : streamText(asked);
+    expect(await result.text).toContain('teal');
+    expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop']);
+    expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+    expect((await stored(first(seen))).actions[0]?.output).toBe('teal');
+  });
+
+  test('a conversation goes on in its session: the client refers to items', async () => {
+    const { model, seen } = clients();
+    const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
+    const one = await generateText({ model: model('assistant'), messages });
+    messages.push(...(await one.response).messages, { role: 'user', content: 'Thank you' });
+    await generateText({ model: model('assistant'), system: 'Answer briefly.', messages });
+    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
+    expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+  });
+
+  test('without storage, the whole conversation is sent again', async () => {
+    const { model, seen } = clients();
+    const providerOptions = { openai: { store: false } };
+    const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
+    const one = await generateText({ model: model('assistant'), messages, providerOptions });
+    messages.push(...(await one.response).messages, { role: 'user', content: 'Thank you' });
+    await generateText({ model: model('assistant'), messages, providerOptions });
+    expect(new Set(seen.map(({ session }) => session)).size).toBe(2);
+  });
+
+  test('previous responses continue a session, also with tools', async () => {
+    const { model, seen } = clients();
+    const one = await generateText({ model: model('assistant'), prompt: 'Hello' });
+    const previousResponseId = String(one.providerMetadata?.['openai']?.['responseId']);
+    const two = await generateText({
+      model: model('assistant'),
+      prompt: 'use pick_color',
+      tools: picking,
+      stopWhen: isStepCount(5),
+      providerOptions: { openai: { previousResponseId } },
+    });
+    expect(two.text).toContain('teal');
+    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
+    expect(seen.map(({ run }) => run).filter((run, index, runs) => runs.indexOf(run) === index)).toHaveLength(2);
+  });
+
+  test.each([true, false])('a person decides about an action (%s)', async (approved) => {
+    const { model, seen } = clients();
+    const messages: ModelMessage[] = [{ role: 'user', content: 'use seal' }];
+    const one = await generateText({ model: model('sealer'), messages });
+    const [request] = one.content.flatMap((part) => (part.type === 'tool-approval-request' ? [part] : []));
+    expect(request?.toolCall.toolName).toBe('mcp.seal');
+    messages.push(...(await one.response).messages, {
+      role: 'tool',
+      content: [
+        {
+          type: 'tool-approval-response',
+          approvalId: request?.approvalId ?? '',
+          approved,
+          providerExecuted: true,
+        },
+      ],
+    });
+    const two = await generateText({ model: model('sealer'), messages });
+    const run = await stored(first(seen));
+    expect(run.status).toBe('completed');
+    expect(run.actions[0]?.status).toBe(approved ? 'completed' : 'failed');
+    expect(two.text).toBe(answersOf(run).at(-1));
+    expect(new Set(seen.map(({ run: id }) => id)).size).toBe(1);
+  });
+
+  test('the loss of the object is an error, and the request is not repeated', async () => {
+    const { model, seen } = clients();
+    const errors: unknown[] = [];
+    const result = streamText({
+      model: model('assistant'),
+      prompt: 'Tell me a long story',
+      onError: ({ error }) => void errors.push(error),
+    });
+    let aborted = false;
+    for await (const part of result.fullStream) {
+      if (aborted || !/delta/.test(part.type)) continue;
+      aborted = true;
+      await abortAllDurableObjects();
+    }
+    expect(String((errors[0] as Error | undefined)?.message)).toMatch(/lost/);
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe('[E2] responses that are refused, in the form of the protocol', () => {
+  test.each([
+    [{ model: 'asistant' }, 404, 'unknown_agent'],
+    [{ input: [] }, 400, 'not_supported'],
+    [{ input: [{ role: 'assistant', content: 'I' }] }, 400, 'not_supported'],
+    [{ background: true }, 400, 'not_supported'],
+    [{ conversation: 'conv_1' }, 400, 'not_supported'],
+    [{ tool_choice: 'required' }, 400, 'not_supported'],
+    [{ tool_choice: { type: 'function', name: 'f' } }, 400, 'not_supported'],
+    [{ text: { format: { type: 'json_object' } } }, 400, 'not_supported'],
+    [{ tools: [{ type: 'web_search' }] }, 400, 'invalid_request'],
+    [{ input: [{ type: 'computer_call', id: 'c' }] }, 400, 'not_supported'],
+    [{ previous_response_id: 'resp_1' }, 404, 'unknown_run'],
+    [{ previous_response_id: `resp_${'a'.repeat(32)}_1` }, 404, 'unknown_session'],
+    [
+      {
+        input: [
+          { type: 'item_reference', id: 'msg_1' },
+          { role: 'user', content: 'Hello' },
+        ],
+      },
+      404,
+      'unknown_run',
+    ],
+    [{ input: [{ type: 'function_call_output', call_id: 'c', output: '1' }] }, 404, 'unknown_run'],
+  ])('%j', async (change, status, code) => {
+    const response = await post('/v1/responses', { model: 'assistant', input: 'Hello', ...change });
+    const { error } = await response.json<{ error: { message: string } }>();
+    expect([response.status, error]).toEqual([
+      status,
+      { message: expect.stringMatching(/^[A-Z"]/) as unknown, type: expect.any(String) as unknown, param: null, code },
+    ]);
+  });
+
+  test('an unknown response', async () => {
+    const { openai } = clients();
+    await expect(openai.responses.retrieve('resp_1')).rejects.toMatchObject({ status: 404, code: 'unknown_run' });
+    await expect(openai.responses.cancel('resp_1')).rejects.toMatchObject({ status: 404, code: 'unknown_run' });
+  });
+
+  test('results of calls that no run of ours has made are history', async () => {
+    const { openai } = clients();
+    const { status } = await openai.responses.create({
+      model: 'assistant',
+      input: [
+        { role: 'user', content: 'What is the weather?' },
+        { type: 'function_call', call_id: 'c1', name: 'weather', arguments: '{}' },
+        { type: 'function_call', call_id: 'c2', name: 'time', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c1', output: 'sunny' },
+        { type: 'function_call_output', call_id: 'c2', output: 'noon' },
+      ],
+    });
+    expect(status).toBe('completed');
+  });
+});
