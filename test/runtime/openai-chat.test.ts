@@ -1,4 +1,5 @@
 /** The unchanged client of OpenAI against the Worker: chat completions (E2). */
+import { abortAllDurableObjects } from 'cloudflare:test';
 import OpenAI from 'openai';
 import type { ChatCompletionChunk, ChatCompletionTool } from 'openai/resources/chat/completions';
 import { expect, test } from 'vitest';
@@ -12,7 +13,10 @@ interface Seen {
   readonly run: string;
 }
 
-function clientOf(): { readonly openai: OpenAI; readonly seen: Seen[] } {
+function clientOf(through: (response: Response) => Response = (response) => response): {
+  readonly openai: OpenAI;
+  readonly seen: Seen[];
+} {
   const seen: Seen[] = [];
   const openai = new OpenAI({
     apiKey: 'none',
@@ -22,7 +26,7 @@ function clientOf(): { readonly openai: OpenAI; readonly seen: Seen[] } {
       const response = await call(pathname, init);
       const header = (name: string): string => response.headers.get(name) ?? '';
       seen.push({ path: pathname, status: response.status, session: header('x-session-id'), run: header('x-run-id') });
-      return response;
+      return through(response);
     },
   });
   return { openai, seen };
@@ -157,6 +161,51 @@ test('[E2] the same request with an idempotency key has one run', async () => {
   expect(one).toBe(two);
   expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
 });
+
+/** A client whose first stream calls `at` before the chunk of this number. */
+function faultyClient(chunk: number, at: () => Promise<'cut' | 'go on'>): ReturnType<typeof clientOf> {
+  let requests = 0;
+  return clientOf((response) => {
+    requests += 1;
+    if (requests > 1 || response.body === null) return response;
+    const reader = response.body.getReader();
+    let chunks = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        if (chunks === chunk && (await at()) === 'cut') {
+          void reader.cancel().catch(() => undefined);
+          return controller.error(new TypeError('terminated'));
+        }
+        chunks += 1;
+        return controller.enqueue(value);
+      },
+    });
+    return new Response(body, response);
+  });
+}
+
+test.each([
+  ['the connection', 'cut'],
+  ['the object', 'go on'],
+] as const)(
+  '[E2][J2] %s is lost: an error, and the same request with its key has the whole message',
+  async (_, what) => {
+    for (const chunk of [0, 1, 3]) {
+      const { openai, seen } = faultyClient(chunk, async () => {
+        if (what === 'go on') await abortAllDurableObjects();
+        return what;
+      });
+      const request = { model: 'assistant', messages: [user('What is 6 * 7?')] };
+      const options = { headers: { 'Idempotency-Key': `${what} ${chunk}` }, maxRetries: 0 };
+      await expect(openai.chat.completions.stream(request, options).finalChatCompletion()).rejects.toThrow();
+      const whole = await openai.chat.completions.create(request, options);
+      expect(whole.choices[0]?.message.content).toBe(answerOf(await stored(first(seen))));
+      expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+    }
+  },
+);
 
 test.each([
   [{ model: 'asistant' }, 404, 'unknown_agent', 'not_found_error'],
