@@ -52,6 +52,15 @@ export const sessionName: RequestHeader = {
   expected: `1 to ${limits.threadNameChars} characters`,
 };
 
+/** OpenAI's clients repeat requests by themselves. */
+export const retryCount: RequestHeader = {
+  name: 'X-Stainless-Retry-Count',
+  description:
+    'How often the client has sent this request before. Above 0, the answer is that of the session which the first one has made, if there is one',
+  pattern: /^\d{1,6}$/,
+  expected: 'a number',
+};
+
 export const webhookSignature: RequestHeader = {
   name: 'X-Cortex-Signature',
   description: `\`t=<seconds>,v1=<hex>\`: the HMAC-SHA256 of \`<seconds>.<body>\` under the workflow's secret; at most ${limits.webhookSeconds} seconds old`,

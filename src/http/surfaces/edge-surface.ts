@@ -13,7 +13,7 @@ import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { admitHistory, requireSeededCount } from '../../policies/seeded-history.ts';
-import type { Surface, SurfaceRequest, Thread } from '../../surfaces/surface.ts';
+import type { Surface, SurfaceCommand, SurfaceRequest, Thread } from '../../surfaces/surface.ts';
 import type { Caller } from '../access.ts';
 import type { Gateway } from '../gateway.ts';
 import { historyBody, untilInvalid } from '../history-body.ts';
@@ -33,6 +33,14 @@ export interface SurfaceOptions {
   readonly sessionIdOf: (start: string) => Promise<string>;
 }
 
+/** A request, apart from what its adapter reads. */
+export interface SurfaceSource {
+  readonly request: Request;
+  readonly caller: Caller;
+  /** Whether the client sends the request again: its first answer may have been lost. */
+  readonly isRepeated: boolean;
+}
+
 /** The session of a request, with the record to create it if there is none. */
 interface Opened {
   readonly id: string;
@@ -48,23 +56,23 @@ export function requireSurfaceAgent({ token }: Caller, agent: string): void {
 export async function answer(
   options: SurfaceOptions,
   surface: Surface,
-  request: Request,
-  caller: Caller,
+  source: SurfaceSource,
   asked: SurfaceRequest,
 ): Promise<Response> {
+  const { caller } = source;
   if (asked.agent !== null) {
     requireSurfaceAgent(caller, asked.agent);
     await options.gateway.requireAgent(asked.agent, caller.owner);
   }
   requireOwnSession(caller, asked.thread);
   try {
-    return await answerOf(options, surface, request, caller, asked);
+    return await answerOf(options, surface, source, asked);
   } catch (fault) {
     const { otherwise } = asked;
     const isUnknown = fault instanceof EngineError && CONTINUES_NOTHING.has(fault.code);
     if (otherwise === undefined || !isUnknown) throw fault;
     requireOwnSession(caller, otherwise.thread);
-    return await answerOf(options, surface, request, caller, otherwise);
+    return await answerOf(options, surface, source, otherwise);
   }
 }
 
@@ -85,12 +93,13 @@ const CONTINUES_NOTHING: ReadonlySet<ErrorCode> = new Set(['unknown_session', 'u
 async function answerOf(
   options: SurfaceOptions,
   surface: Surface,
-  request: Request,
-  caller: Caller,
+  source: SurfaceSource,
   asked: SurfaceRequest,
 ): Promise<Response> {
-  const { agent, thread, command } = asked;
-  const { id, open } = await openedBy(options, surface, caller, asked);
+  const { request, caller } = source;
+  const { agent, thread } = asked;
+  const command = keyed(asked);
+  const { id, open } = await openedBy(options, surface, source, asked);
   const call: SurfaceCall = { surface: surface.name, agent, open, command };
   const headers = new Headers(request.headers);
   headers.delete('content-length');
@@ -107,11 +116,20 @@ async function answerOf(
   throw new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);
 }
 
+/** Key of the only message of a session that was made for it. */
+const ONLY = 'only';
+
+/** A session that was made for a message has it once, also if the request is repeated. */
+function keyed({ thread, command }: SurfaceRequest): SurfaceCommand {
+  if (thread.type !== 'new' || command.type !== 'run' || command.message === null) return command;
+  return { ...command, message: { ...command.message, key: command.message.key ?? ONLY } };
+}
+
 async function openedBy(
   { gateway, now, sessionIdOf }: SurfaceOptions,
   surface: Surface,
-  { owner, token }: Caller,
-  { agent, thread, userId }: SurfaceRequest,
+  { caller: { owner, token }, isRepeated }: SurfaceSource,
+  { agent, thread, userId, command }: SurfaceRequest,
 ): Promise<Opened> {
   if (thread.type === 'session') return { id: await gateway.requireId(thread.sessionId), open: null };
   if (agent === null) throw new EngineError('internal', 'A session without an agent');
@@ -130,14 +148,22 @@ async function openedBy(
       }
       const history = await admitted(thread.history);
       const { key, isEphemeral } = thread;
-      const start = ['request', owner, user, surface.name, agent, key, thread.history];
-      const id = key === null ? await gateway.newSessionId() : await sessionIdOf(JSON.stringify(start));
-      await gateway.openSession(
-        { session_id: id, ...record, ...(isEphemeral ? { ephemeral: true } : {}) },
-        {},
-        history,
+      const open = async (id: string): Promise<SessionRecord> =>
+        await gateway.openSession(
+          { session_id: id, ...record, ...(isEphemeral ? { ephemeral: true } : {}) },
+          {},
+          history,
+        );
+      const message = command.type === 'run' ? command.message : null;
+      const id = await sessionIdOf(
+        JSON.stringify(['request', owner, user, surface.name, agent, key, thread.history, message]),
       );
-      return { id, open: null };
+      const { created_at: createdAt } = await open(id);
+      // Without a key, the same request is another one, unless its client says that it has sent it before.
+      if (key !== null || isRepeated || createdAt === record.created_at) return { id, open: null };
+      const other = await gateway.newSessionId();
+      await open(other);
+      return { id: other, open: null };
     }
   }
 }

@@ -16,7 +16,7 @@ import {
 import type { Surface, SurfaceInput, SurfaceRequest } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv } from '../gateway.ts';
-import { idempotencyKey, sessionName } from '../headers.ts';
+import { idempotencyKey, retryCount, sessionName } from '../headers.ts';
 import type { RequestHeader } from '../headers.ts';
 import type { LargeBodies } from '../large-bodies.ts';
 import { operation, readHeader } from '../openapi/describe.ts';
@@ -60,7 +60,8 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
         session: header(c, sessionName),
         isKey: caller.token === null,
       };
-      return await answer(options, surface, c.req.raw, caller, read(input));
+      const isRepeated = Number(header(c, retryCount) ?? '0') > 0;
+      return await answer(options, surface, { request: c.req.raw, caller, isRepeated }, read(input));
     });
   };
 
@@ -80,14 +81,19 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
       response: surfaceDocument,
       media: 'events',
       run: true,
-      headers: [idempotencyKey, sessionName],
+      headers: [idempotencyKey, sessionName, retryCount],
     },
     openai,
     readChatCompletion,
   );
 
   const document = { response: surfaceDocument, media: 'events', run: true } as const;
-  serve('POST /v1/responses', { ...document, body: surfaceBody, headers: [idempotencyKey] }, openai, readResponse);
+  serve(
+    'POST /v1/responses',
+    { ...document, body: surfaceBody, headers: [idempotencyKey, retryCount] },
+    openai,
+    readResponse,
+  );
   serve('GET /v1/responses/:response', { ...document, query: responseQuery }, openai, readRetrieveResponse);
   serve('POST /v1/responses/:response/cancel', { response: surfaceDocument }, openai, readCancelResponse);
 
