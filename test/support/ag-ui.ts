@@ -11,15 +11,14 @@ export interface AgUiChat {
   say(content: string, runId?: string): Promise<string>;
 }
 
-/** @param answer to a request of the client */
+/** @param answer to a request of the client; default: the network's */
 export function agUiChat(
   config: HttpAgentConfig,
-  answer: (input: RunAgentInput, init: RequestInit) => Promise<Response>,
+  answer?: (input: RunAgentInput, init: RequestInit) => Promise<Response>,
 ): AgUiChat {
-  const agent = new HttpAgent({
-    ...config,
-    fetch: async (_url, init) => await answer(JSON.parse(String(init.body)) as RunAgentInput, init),
-  });
+  const fetch = async (_url: string, init: RequestInit): Promise<Response> =>
+    (await answer?.(JSON.parse(String(init.body)) as RunAgentInput, init)) ?? Response.error();
+  const agent = new HttpAgent({ ...config, ...(answer === undefined ? {} : { fetch }) });
   const seen: BaseEvent[] = [];
   let end = 'nothing';
   const subscriber: AgentSubscriber = {
