@@ -17,6 +17,7 @@
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
 import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { ShownText } from '../shown-text.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
 
 export type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
@@ -26,11 +27,7 @@ interface Block {
   /** Its number in the message: short, because every piece of text has it. */
   readonly id: string;
   readonly part: 'text' | 'reasoning';
-  /** UTF-16 code units of its text that were seen. */
-  seen: number;
-  /** White space at its beginning: a blank block is not shown. */
-  blank: string;
-  isShown: boolean;
+  readonly text: ShownText;
 }
 
 interface Tool {
@@ -137,8 +134,8 @@ export class ChunkFold {
 
   /** Ends open parts and the step. */
   #closing(): Chunk[] {
-    const ends = [...this.#blocks.values()].flatMap(({ part, id, isShown }) =>
-      isShown ? [{ type: `${part}-end`, id }] : [],
+    const ends = [...this.#blocks.values()].flatMap(({ part, id, text }) =>
+      text.isShown ? [{ type: `${part}-end`, id }] : [],
     );
     this.#blocks.clear();
     const step = this.#isInStep ? [{ type: 'finish-step' }] : [];
@@ -161,10 +158,9 @@ export class ChunkFold {
   /** What precedes a new part: the parts of open blocks that have no text yet. @param segment only blocks before it */
   #begun(segment = Infinity): Chunk[] {
     const chunks = this.#resumed();
-    for (const [opened, block] of this.#blocks) {
-      if (block.isShown || opened >= segment) continue;
-      const { id, part, blank } = block;
-      block.isShown = true;
+    for (const [opened, { id, part, text }] of this.#blocks) {
+      if (text.isShown || opened >= segment) continue;
+      const blank = text.show();
       chunks.push({ type: `${part}-start`, id });
       if (blank !== '') chunks.push({ type: `${part}-delta`, id, delta: blank });
     }
@@ -172,7 +168,10 @@ export class ChunkFold {
   }
 
   #chunksOf(event: SessionEvent): Chunk[] {
-    if (isTextPatch(event)) return this.#text(event.data.segment, event.data.offset, event.data.delta);
+    if (isTextPatch(event)) {
+      const { segment, offset, delta } = event.data;
+      return this.#text(segment, (text) => text.add(offset, delta));
+    }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
     // What follows after a wait shows that the run went on.
     if (event.seq !== null) this.#outcome = null;
@@ -185,7 +184,7 @@ export class ChunkFold {
       case 'response_started': {
         const part = event.type === 'thought_started' ? 'reasoning' : 'text';
         const id = String((this.#blockCount += 1));
-        this.#blocks.set(event.seq, { id, part, seen: 0, blank: '', isShown: false });
+        this.#blocks.set(event.seq, { id, part, text: new ShownText() });
         return [];
       }
       case 'plan_generated': {
@@ -209,30 +208,22 @@ export class ChunkFold {
     }
   }
 
-  #text(segment: number, offset: number, delta: string): Chunk[] {
+  #text(segment: number, take: (text: ShownText) => string): Chunk[] {
     const block = this.#blocks.get(segment);
     if (block === undefined) return [];
-    const added = delta.slice(Math.max(0, block.seen - offset));
-    block.seen = Math.max(block.seen, offset + delta.length);
-    if (added === '') return [];
-    const { id, part, blank, isShown } = block;
-    if (isShown) return [{ type: `${part}-delta`, id, delta: added }];
-    const text = blank + added;
-    if (!/\S/.test(text)) {
-      block.blank = text;
-      return [];
-    }
-    const begun = this.#begun(segment);
-    block.isShown = true;
-    return [...begun, { type: `${part}-start`, id }, { type: `${part}-delta`, id, delta: text }];
+    const { id, part, text } = block;
+    const { isShown } = text;
+    const delta = take(text);
+    if (delta === '') return [];
+    const start = isShown ? [] : [...this.#begun(segment), { type: `${part}-start`, id }];
+    return [...start, { type: `${part}-delta`, id, delta }];
   }
 
   #blockEnd(segment: number, content: string): Chunk[] {
-    const seen = this.#blocks.get(segment)?.seen ?? 0;
-    const rest = this.#text(segment, seen, content.slice(seen));
+    const rest = this.#text(segment, (text) => text.end(content));
     const block = this.#blocks.get(segment);
     this.#blocks.delete(segment);
-    return block?.isShown === true ? [...rest, { type: `${block.part}-end`, id: block.id }] : rest;
+    return block?.text.isShown === true ? [...rest, { type: `${block.part}-end`, id: block.id }] : rest;
   }
 
   #action(event: SessionEvent): Chunk[] {

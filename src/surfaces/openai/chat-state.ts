@@ -11,6 +11,7 @@
 import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { ShownText } from '../shown-text.ts';
 import type { FoldedRun } from '../surface.ts';
 
 export type Piece =
@@ -31,11 +32,7 @@ export interface ChatUsage {
 /** An open block of text. */
 interface Block {
   readonly type: 'content' | 'reasoning';
-  /** UTF-16 code units of its text that were seen. */
-  seen: number;
-  /** White space at its beginning, until there is more. */
-  blank: string;
-  isShown: boolean;
+  readonly text: ShownText;
 }
 
 export class ChatState {
@@ -59,7 +56,7 @@ export class ChatState {
 
   readonly #after: number;
   readonly #blocks = new Map<number, Block>();
-  readonly #shown = new Set<Block['type']>();
+  readonly #begun = new Set<Block['type']>();
   readonly #approvals = new Map<string, string>();
   #seq = 0;
   #outcome: ChatOutcome | null = null;
@@ -83,14 +80,17 @@ export class ChatState {
     const isKnown = event.seq === null ? this.#seq < this.#after : event.seq <= this.#after;
     const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
     if (isKnown || isOver) return [];
-    if (isTextPatch(event)) return this.#text(event.data.segment, event.data.offset, event.data.delta);
+    if (isTextPatch(event)) {
+      const { segment, offset, delta } = event.data;
+      return this.#shown(segment, (text) => text.add(offset, delta));
+    }
     if (isBlockEnd(event)) return this.#blockEnd(event.data);
     switch (event.type) {
       case 'thought_started':
       case 'text_started':
       case 'response_started': {
         const type = event.type === 'thought_started' ? 'reasoning' : 'content';
-        this.#blocks.set(event.seq, { type, seen: 0, blank: '', isShown: false });
+        this.#blocks.set(event.seq, { type, text: new ShownText() });
         return [];
       }
       case 'client_tool_called': {
@@ -143,35 +143,23 @@ export class ChatState {
     }
   }
 
-  #text(segment: number, offset: number, delta: string): Piece[] {
+  #shown(segment: number, take: (text: ShownText) => string): Piece[] {
     const block = this.#blocks.get(segment);
     if (block === undefined) return [];
-    const added = delta.slice(Math.max(0, block.seen - offset));
-    block.seen = Math.max(block.seen, offset + delta.length);
+    const { type, text } = block;
+    const { isShown } = text;
+    const added = take(text);
     if (added === '') return [];
-    const { type, blank, isShown } = block;
-    if (isShown) return [{ type, text: added }];
-    const text = blank + added;
-    if (!/\S/.test(text)) {
-      block.blank = text;
-      return [];
-    }
-    block.isShown = true;
-    const separator = this.#shown.has(type) ? '\n\n' : '';
-    this.#shown.add(type);
-    return [{ type, text: separator + text }];
+    const separator = !isShown && this.#begun.has(type) ? '\n\n' : '';
+    this.#begun.add(type);
+    return [{ type, text: separator + added }];
   }
 
   #blockEnd(end: { readonly segment: number; readonly content: string; readonly cut?: true }): Piece[] {
     const { segment, content, cut } = end;
-    const block = this.#blocks.get(segment);
-    if (cut === true) {
-      this.#blocks.delete(segment);
-      if (block?.isShown === true) this.#outcome = { type: 'cut' };
-      return [];
-    }
-    const seen = block?.seen ?? 0;
-    const rest = this.#text(segment, seen, content.slice(seen));
+    const isSent = this.#blocks.get(segment)?.text.isShown === true;
+    const rest = cut === true ? [] : this.#shown(segment, (text) => text.end(content));
+    if (cut === true && isSent) this.#outcome = { type: 'cut' };
     this.#blocks.delete(segment);
     return rest;
   }
