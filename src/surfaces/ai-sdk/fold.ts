@@ -184,8 +184,10 @@ export class ChunkFold {
       case 'response_started': {
         const part = event.type === 'thought_started' ? 'reasoning' : 'text';
         const id = String((this.#blockCount += 1));
+        // Before the block is open: a new step closes what is.
+        const resumed = this.#resumed();
         this.#blocks.set(event.seq, { id, part, text: new ShownText() });
-        return [];
+        return resumed;
       }
       case 'plan_generated': {
         const { total, waves, edges } = event.data;

@@ -100,3 +100,26 @@ test('[E1] every cut of the events ends with an error, unless the run has ended 
     expect(chunksOf(framesOf(events, how)).at(-1)?.type).toBe('error');
   }
 });
+
+test('[E1] text that follows a wait in the same generation is whole, however it is cut', async () => {
+  const head = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+  const event = (seq: number | null, type: string, data: object): SessionEvent =>
+    ({ seq, type, ...head, data }) as unknown as SessionEvent;
+  const waited = [
+    event(1, 'iteration_started', { iteration: 1 }),
+    event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 }),
+    event(3, 'response_started', { final: true, completes: 1 }),
+  ];
+  const patches = ['It ', 'is ', 'teal.'].map((delta, n) =>
+    event(null, 'response', { segment: 3, offset: n * 3, delta }),
+  );
+  const ended = [
+    event(4, 'response_completed', { segment: 3, content: 'It is teal.', final: true }),
+    event(5, 'agent_completed', { response: 'It is teal.', iterations: 1, usage: {} }),
+  ];
+  const live = await messageOf(framesOf([...waited, ...patches, ...ended]));
+  expect(live?.parts.filter(({ type }) => type === 'text')).toEqual([
+    { type: 'text', text: 'It is teal.', state: 'done' },
+  ]);
+  expect(live).toEqual(await messageOf(framesOf([...waited, ...ended])));
+});
