@@ -22,6 +22,7 @@ import type { EventOf, SessionEvent } from '../../domain/event.ts';
 import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { ShownText } from '../shown-text.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
 
 type Frame = { readonly type: string } & Readonly<Record<string, unknown>>;
@@ -45,11 +46,7 @@ export type ClientMessage = JsonObject & { readonly id: string; readonly role: s
 /** An open block of text. */
 interface Block {
   readonly part: 'text' | 'reasoning';
-  /** UTF-16 code units of its text that were seen. */
-  seen: number;
-  /** White space at its beginning: a blank block is not shown. */
-  blank: string;
-  isShown: boolean;
+  readonly text: ShownText;
 }
 
 interface Queued {
@@ -202,7 +199,9 @@ export class AgUiFold implements Fold {
 
   /** Ends what is open. */
   #closing(): Frame[] {
-    const blocks = [...this.#blocks].flatMap(([segment, block]) => (block.isShown ? this.#ended(segment, block) : []));
+    const blocks = [...this.#blocks].flatMap(([segment, block]) =>
+      block.text.isShown ? this.#ended(segment, block) : [],
+    );
     this.#blocks.clear();
     const subagents = [...this.#calls.values()].flatMap((call): Frame[] => {
       if (!call.isSubagent) return [];
@@ -253,7 +252,10 @@ export class AgUiFold implements Fold {
   }
 
   #framesOf(event: SessionEvent): Frame[] {
-    if (isTextPatch(event)) return this.#text(event.data.segment, event.data.offset, event.data.delta);
+    if (isTextPatch(event)) {
+      const { segment, offset, delta } = event.data;
+      return this.#text(segment, (text) => text.add(offset, delta));
+    }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
     // What follows after a wait shows that the run went on.
     if (event.seq !== null) this.#outcome = null;
@@ -269,7 +271,7 @@ export class AgUiFold implements Fold {
       case 'text_started':
       case 'response_started': {
         const part = event.type === 'thought_started' ? 'reasoning' : 'text';
-        this.#blocks.set(event.seq, { part, seen: 0, blank: '', isShown: false });
+        this.#blocks.set(event.seq, { part, text: new ShownText() });
         return [];
       }
       case 'plan_generated': {
@@ -324,43 +326,36 @@ export class AgUiFold implements Fold {
 
   // --- text ---
 
-  #text(segment: number, offset: number, delta: string): Frame[] {
+  #text(segment: number, take: (text: ShownText) => string): Frame[] {
     const block = this.#blocks.get(segment);
     if (block === undefined) return [];
-    const added = delta.slice(Math.max(0, block.seen - offset));
-    block.seen = Math.max(block.seen, offset + delta.length);
-    if (added === '') return [];
-    if (block.isShown) return [this.#content(segment, block, added)];
-    const text = block.blank + added;
-    if (!/\S/.test(text)) {
-      block.blank = text;
-      return [];
-    }
-    const before = this.#begun(segment);
-    return [...before, ...this.#opened(segment, block), this.#content(segment, block, text)];
+    const { isShown } = block.text;
+    const delta = take(block.text);
+    if (delta === '') return [];
+    const opened = isShown ? [] : [...this.#begun(segment), ...this.#opened(segment, block)];
+    return [...opened, this.#content(segment, block, delta)];
   }
 
   #blockEnd(segment: number, content: string): Frame[] {
-    const seen = this.#blocks.get(segment)?.seen ?? 0;
-    const rest = this.#text(segment, seen, content.slice(seen));
+    const rest = this.#text(segment, (text) => text.end(content));
     const block = this.#blocks.get(segment);
     this.#blocks.delete(segment);
-    return block?.isShown === true ? [...rest, ...this.#ended(segment, block)] : rest;
+    return block?.text.isShown === true ? [...rest, ...this.#ended(segment, block)] : rest;
   }
 
   /** What precedes another message: open blocks that have no text yet. @param segment only blocks before it */
   #begun(segment = Infinity): Frame[] {
     return [...this.#blocks].flatMap(([id, block]) => {
-      if (block.isShown || id >= segment) return [];
+      if (block.text.isShown || id >= segment) return [];
+      const blank = block.text.show();
       const opened = this.#opened(id, block);
-      return block.blank === '' ? opened : [...opened, this.#content(id, block, block.blank)];
+      return blank === '' ? opened : [...opened, this.#content(id, block, blank)];
     });
   }
 
-  #opened(segment: number, block: Block): Frame[] {
-    block.isShown = true;
+  #opened(segment: number, { part }: Block): Frame[] {
     const messageId = this.#messageId(segment);
-    if (block.part === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }];
+    if (part === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }];
     return [
       { type: 'REASONING_START', messageId },
       { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },

@@ -16,7 +16,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { callOutput } from '../openai/parts.ts';
+import { callOutput, parsed } from '../reading.ts';
 import type { SurfaceAnswer, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
 import { isOurMessage } from './fold.ts';
 import type { ClientMessage, ClientRun } from './fold.ts';
@@ -181,11 +181,4 @@ function partOf(part: unknown): JsonObject[] {
   const filename =
     known === undefined ? (type === 'image' || from.type === 'url' ? {} : { name: type }) : { name: known };
   return [{ type: type === 'image' ? 'image' : 'file', ...filename, ...media, ...given }];
-}
-
-function parsed<S extends z.ZodType>(schema: S, value: unknown, at: string): z.output<S> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new EngineError('invalid_request', `"${at}${issue?.path.join('.') ?? ''}": ${issue?.message ?? 'not valid'}`);
 }

@@ -7,6 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceCommand, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
+import { parsed } from '../reading.ts';
 
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 const filePart = z.object({
@@ -95,13 +96,6 @@ function chatOf({ params }: SurfaceInput): Omit<SurfaceRequest, 'command'> {
 
 function notSupported(what: string): EngineError {
   return new EngineError('not_supported', `${what} is not supported; send it as a new message`);
-}
-
-function parsed<S extends z.ZodType>(schema: S, value: unknown, at: string): z.output<S> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new EngineError('invalid_request', `"${at}${issue?.path.join('.') ?? ''}": ${issue?.message ?? 'not valid'}`);
 }
 
 /** A part of a user's message as one of ours (C2); others are left out. */

@@ -12,7 +12,8 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceInput, SurfaceMessage, SurfaceRequest, SurfaceTool, Thread } from '../surface.ts';
-import { callOutput, knownContent, messageContent, parsed, textContent } from './parts.ts';
+import { knownContent, messageContent, textContent } from './parts.ts';
+import { callOutput, parsed } from '../reading.ts';
 
 const call = z.object({
   id: z.string(),

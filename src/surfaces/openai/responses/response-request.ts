@@ -21,7 +21,8 @@ import type {
   SurfaceTool,
   Thread,
 } from '../../surface.ts';
-import { callOutput, knownContent, messageContent, parsed, textContent } from '../parts.ts';
+import { knownContent, messageContent, textContent } from '../parts.ts';
+import { callOutput, parsed } from '../../reading.ts';
 import { approvalOfItem, placeOfResponse, runOfItem, sessionOfId, sessionOfRun } from './ids.ts';
 import type { ResponsePlace } from './ids.ts';
 
