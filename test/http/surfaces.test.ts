@@ -160,6 +160,44 @@ describe('[E2] requests that continue', () => {
   });
 });
 
+describe('[E2] responses with tokens', () => {
+  const SESSION = '0'.repeat(32);
+  const ID = `resp_${SESSION}_0a1b2c3d4e5f_2`;
+  const ASK = { model: 'assistant', input: 'Hello' };
+
+  test('a user token makes a session of the user that is kept, and may give neither a history nor instructions', async () => {
+    const on = edge();
+    const token = await on.bearer();
+    expect((await on.send('/v1/responses', ASK, token)).status).toBe(200);
+    expect(on.opened[0]).toMatchObject({ user_id: 'zoë', agent: 'assistant', owner: 'ann' });
+    expect(on.opened[0]?.ephemeral).toBeUndefined();
+    const input = [user('I'), { role: 'assistant', content: 'You' }, user('Hello')];
+    expect(await errorOf(await on.send('/v1/responses', { ...ASK, input }, token))).toEqual([403, 'forbidden']);
+    const writer = await on.bearer({ agents: ['writer'] });
+    expect(await errorOf(await on.send('/v1/responses', ASK, writer))).toEqual([403, 'forbidden']);
+  });
+
+  test('the session of a response decides who may read, continue and cancel it', async () => {
+    const on = edge();
+    const token = await on.bearer({ agents: ['assistant'] });
+    await on.send('/v1/responses', { ...ASK, previous_response_id: ID }, token);
+    await on.send(`/v1/responses/${ID}?stream=true&include[]=a&include[]=b`, null, token);
+    await on.send(`/v1/responses/${ID}/cancel`, {}, token);
+    expect(on.calls.map(({ id, call: { agent, command } }) => [id, agent, command.type])).toEqual([
+      [`ses_${SESSION}`, 'assistant', 'run'],
+      [`ses_${SESSION}`, null, 'follow'],
+      [`ses_${SESSION}`, null, 'cancel'],
+    ]);
+    expect(on.opened).toHaveLength(0);
+    const reader = await on.bearer({ scopes: ['read'] });
+    expect(await errorOf(await on.send(`/v1/responses/${ID}/cancel`, {}, reader))).toEqual([403, 'forbidden']);
+    expect(await errorOf(await on.send(`/v1/responses/${ID}?starting_after=x`, null, reader))).toEqual([
+      400,
+      'invalid_request',
+    ]);
+  });
+});
+
 test('[E2] an error that would be the same again says so', async () => {
   const on = edge();
   on.gone.add(`ses_${'0'.repeat(32)}`);

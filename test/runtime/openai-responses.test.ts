@@ -69,6 +69,10 @@ const picking = {
 
 const SEAL =
   'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+const asking = (name: string): string =>
+  `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Asks the client.\nimplementation: {type: client}\n`;
+const ASKER =
+  'kind: Agent\nversion: "1.0"\nname: asker\nsummary: Asks.\npersona: {agent: You ask.}\nimport: {tools: [locate, hurry]}\n';
 const SEALER =
   'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
 
@@ -76,6 +80,9 @@ beforeAll(async () => {
   for (const [path, body] of [
     ['tool/seal', SEAL],
     ['agent/sealer', SEALER],
+    ['tool/locate', asking('locate')],
+    ['tool/hurry', asking('hurry')],
+    ['agent/asker', ASKER],
   ] as const) {
     expect([200, 201]).toContain((await call(`/manifests/${path}`, { method: 'PUT', body })).status);
   }
@@ -205,6 +212,27 @@ describe('[E2] openai', () => {
       expect(frames.at(-1)).toMatchObject({ type: 'response.completed', response: { id: asked.id } });
     },
   );
+
+  test('a response to one of two results has the call that is still open', async () => {
+    const { openai } = clients();
+    const model = 'asker';
+    const callsOf = ({ output }: Answer): [string, string][] =>
+      output.flatMap((item) => (item.type === 'function_call' ? [[item.name, item.call_id]] : []));
+    const resultOf = (id: string) =>
+      ({ type: 'function_call_output', call_id: id, output: `result of ${id}` }) as const;
+    const asked = await openai.responses.create({ model, input: 'use locate and use hurry' });
+    const [locate, hurry] = callsOf(asked);
+    expect([locate?.[0], hurry?.[0]]).toEqual(['locate', 'hurry']);
+    const input = [resultOf(locate?.[1] ?? '')];
+    const half = await openai.responses.create({ model, input, previous_response_id: asked.id });
+    expect(callsOf(half)).toEqual([hurry]);
+    const streamed = openai.responses.stream({ model, input, previous_response_id: asked.id });
+    expect(callsOf(await streamed.finalResponse())).toEqual([hurry]);
+    const rest = [resultOf(hurry?.[1] ?? '')];
+    const answered = await openai.responses.create({ model, input: rest, previous_response_id: half.id });
+    expect(answered.output_text).toContain(`result of ${hurry?.[1]}`);
+    expect(answered.output_text).toContain(`result of ${locate?.[1]}`);
+  });
 
   test.each([true, false])('a person decides about an action (%s)', async (approve) => {
     const { openai, seen } = clients();

@@ -84,8 +84,9 @@ interface Journal {
   readonly blocks: readonly (Open & { readonly from: number; readonly to: number })[];
 }
 
-function journalOf(steps: readonly Step[], last: string): Journal {
-  const events: SessionEvent[] = [event(1, 'agent_started', {})];
+/** @param before the events of the run before these */
+function journalOf(steps: readonly Step[], last: string, before: readonly SessionEvent[] = []): Journal {
+  const events: SessionEvent[] = before.length > 0 ? [...before] : [event(1, 'agent_started', {})];
   const blocks: (Open & { from: number; to: number })[] = [];
   let open: (Open & { from: number })[] = [];
   const close = (block: Open & { from: number }): void => {
@@ -182,6 +183,24 @@ describe('[E2] frames of a response', () => {
         }
       }),
       { numRuns: 30 },
+    );
+  });
+
+  test('of a continued run begin where it waited, and those of the first response end there', () => {
+    const parts = fc.tuple(anyJournal, fc.array(step, { maxLength: 15 }), fc.infiniteStream(fc.nat(1_000)));
+    fc.assert(
+      fc.property(parts, ([{ events }, steps, numbers]) => {
+        const choose = (most: number): number => (numbers.next().value ?? 0) % (most + 1);
+        const wait = event(events.length, 'agent_waiting', { reason: 'client_tools' });
+        const first = [...events.slice(0, -1), wait];
+        const whole = journalOf(steps, 'agent_completed', first);
+        expect(textOf(whole.events)).toBe(textOf(first));
+        const after = first.length;
+        const replayed = textOf(whole.events, { after });
+        expect(textOf(liveOf(whole, choose), { after })).toBe(replayed);
+        expect(framesIn(replayed).at(-1)?.response).toMatchObject({ id: `resp_1_c${after}`, status: 'completed' });
+      }),
+      { numRuns: 100 },
     );
   });
 

@@ -8,7 +8,8 @@
  *  2. A response is over when the run first waits after its beginning, or ends. Later events give nothing.
  *  3. A block that a crash has cut off ends as an incomplete item without content, because the model writes it again.
  *     Blank blocks are not shown.
- *  4. Of events up to `run.after` only the parameters of actions are kept, whose calls may follow.
+ *  4. A response that ends because the run waits has all that it waits for, also what an earlier response had already. Of
+ *     other events up to `run.after` only the parameters of actions are kept, whose calls may follow.
  */
 import type { EventOf, EventType, SessionEvent } from '../../../domain/event.ts';
 import { isBlockEnd, isTextPatch } from '../../../domain/event.ts';
@@ -26,6 +27,8 @@ export type Frame = { readonly type: string; readonly sequence_number: number } 
 
 type Start = EventOf<'thought_started' | 'text_started' | 'response_started'>;
 type End = EventOf<'agent_completed' | 'agent_failed' | 'agent_cancelled' | 'agent_waiting'>;
+
+type Asked = EventOf<'client_tool_called' | 'approval_requested'>;
 
 /** The block that is shown. */
 interface Block {
@@ -98,6 +101,8 @@ export class ResponseState {
   readonly #queued = new Map<string, JsonObject>();
   /** Actions that a client executes. */
   readonly #ofClient = new Set<string>();
+  /** What the run waits for, by iteration and id. */
+  readonly #asked = new Map<string, Asked>();
   /** Items of the requests for approval. */
   readonly #approvals = new Map<string, string>();
   readonly #calls = new Map<string, { readonly index: number; readonly call: McpCall }>();
@@ -225,6 +230,9 @@ export class ResponseState {
       this.#continue();
     }
     this.#numbers.at(event.seq);
+    if (event.type === 'agent_waiting') {
+      for (const asked of this.#asked.values()) if (asked.seq <= this.#run.after) this.#ask(asked);
+    }
     for (const { index, call } of this.#calls.values()) {
       this.#done(index, mcpCall(call, { status: 'incomplete' }));
     }
@@ -318,16 +326,27 @@ export class ResponseState {
       case 'action_queued':
         this.#queued.set(key, event.data.parameters);
         return;
-      case 'action_started':
-      case 'action_completed':
-      case 'action_failed':
-        this.#queued.delete(key);
-        return;
       case 'client_tool_called':
         this.#ofClient.add(key);
+        this.#asked.set(key, event);
         return;
       case 'approval_requested':
         this.#approvals.set(key, approvalItemId(this.#run.runId, event.data.approval_id));
+        this.#asked.set(key, event);
+        return;
+      case 'approval_resolved':
+      case 'client_tool_settled':
+        this.#asked.delete(key);
+        return;
+      case 'action_started':
+        this.#queued.delete(key);
+        return;
+      case 'action_completed':
+      case 'action_failed':
+      case 'action_skipped':
+      case 'action_cancelled':
+        this.#queued.delete(key);
+        this.#asked.delete(key);
         return;
       default:
         return;
@@ -344,23 +363,28 @@ export class ResponseState {
         return;
       }
       case 'action_queued':
+      case 'approval_resolved':
+      case 'client_tool_settled':
         return this.#remember(event);
       case 'action_started':
         if (event.data.attempt === 1 && !this.#run.clientTools.includes(name)) this.#call(event, event.data.parameters);
         return;
-      case 'approval_requested': {
-        const id = approvalItemId(this.#run.runId, event.data.approval_id);
-        const parameters = event.data.parameters ?? this.#queued.get(keyOf(event)) ?? {};
-        this.#remember(event);
-        const item = approvalRequest(id, name, parameters);
-        return this.#done(this.#added(item), item);
-      }
+      case 'approval_requested':
       case 'client_tool_called':
         this.#remember(event);
-        return this.#function(event);
+        return this.#ask(event);
       default:
         return this.#settle(event);
     }
+  }
+
+  #ask(event: Asked): void {
+    if (event.type === 'client_tool_called') return this.#function(event);
+    const { approval_id: approvalId, parameters } = event.data;
+    const name = event.action_name ?? event.action_id;
+    const id = approvalItemId(this.#run.runId, approvalId);
+    const item = approvalRequest(id, name, parameters ?? this.#queued.get(keyOf(event)) ?? {});
+    this.#done(this.#added(item), item);
   }
 
   #function({ seq, data: { call_id: callId, name, parameters } }: EventOf<'client_tool_called'>): void {
@@ -398,6 +422,7 @@ export class ResponseState {
 
   #settled(event: SessionEvent, end: Settlement): void {
     const key = keyOf(event);
+    this.#asked.delete(key);
     if (this.#ofClient.has(key)) return;
     const { index, call } = this.#call(event, undefined);
     this.#calls.delete(key);
