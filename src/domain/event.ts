@@ -51,6 +51,11 @@ export const RUN_END_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
 /** The events that end the stream of the request that started a run: its end, or that it waits for people and clients (J8, C3). */
 export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([...RUN_END_EVENTS, 'agent_waiting']);
 
+/** Whether a run that waited for people and clients goes on. Background actions may write events while it still waits. */
+export function endsWait({ type }: SessionEvent): boolean {
+  return type === 'approval_resolved' || type === 'client_tool_settled';
+}
+
 /** An appended event, as its writer sees it. */
 export interface WrittenEvent<T extends JournaledEventType> {
   /** 0 if the event was not written: a replay does not write it again. */

@@ -1,6 +1,6 @@
 /** The unchanged client of the AI SDK against the Worker (E1). */
 import { abortAllDurableObjects } from 'cloudflare:test';
-import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
+import { lastAssistantMessageIsCompleteWithApprovalResponses, lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -125,6 +125,44 @@ test('[E1] a page that is loaded again gets the messages that the first one had'
   expect(page.chat.messages.map(({ role }) => role)).toEqual(['user']);
   await page.chat.resumeStream();
   expect(plain(page.chat.messages)).toEqual(plain(open.chat.messages));
+});
+
+const SEAL =
+  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
+const SEALER =
+  'kind: Agent\nversion: "1.0"\nname: ai_sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
+
+test.each([true, false])('[E1] a person decides about an action (%s), and the answer follows', async (approved) => {
+  const uploaded = await call('/manifests', {
+    method: 'PUT',
+    body: JSON.stringify({ files: { 'tools/seal.yaml': SEAL, 'agents/sealer.yaml': SEALER } }),
+  });
+  expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+  const seen: Seen[] = [];
+  const api = 'http://127.0.0.1:8787/ai/ai_sealer/chat';
+  const transport = transportOf(async (url, init) => {
+    if (seen.length > 3) throw new Error('the chat sends its decision again and again');
+    const response = await call(new URL(String(url)).pathname, init);
+    const header = (name: string): string => response.headers.get(name) ?? '';
+    seen.push({ path: '', run: header('x-run-id'), session: header('x-session-id') });
+    return response;
+  }, api);
+  const chat = new PlainChat({
+    id: `approval ${approved}`,
+    transport,
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
+  await chat.sendMessage({ text: 'use seal' });
+  const tool = () => chat.lastMessage?.parts.find((part) => part.type === 'dynamic-tool');
+  expect([chat.status, tool()?.state]).toEqual(['ready', 'approval-requested']);
+  await chat.addToolApprovalResponse({ id: tool()?.approval?.id ?? '', approved });
+  await expect.poll(() => [chat.status, seen.length]).toEqual(['ready', 2]);
+  const run = await stored(first(seen));
+  expect([run.status, new Set(seen.map(({ run: id }) => id)).size]).toEqual(['completed', 1]);
+  expect([tool()?.state, run.actions[0]?.status]).toEqual(
+    approved ? ['output-available', 'completed'] : ['output-denied', 'failed'],
+  );
+  expect(textOf(chat.lastMessage)).toContain(run.response);
 });
 
 test('[E1] a person stops a run, which is cancelled; the message keeps what it has', async () => {

@@ -19,7 +19,7 @@
  *  5. Events up to `run.after` change the state and give no frames.
  */
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { ShownText } from '../shown-text.ts';
@@ -257,8 +257,7 @@ export class AgUiFold implements Fold {
       return this.#text(segment, (text) => text.add(offset, delta));
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
-    // What follows after a wait shows that the run went on.
-    if (event.seq !== null) this.#outcome = null;
+    if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
       case 'iteration_started': {
         const ended = this.#stepEnd();

@@ -15,7 +15,7 @@
  *  5. Events up to `run.after` change the state and give no frames. A continued stream begins with the same message id.
  */
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
@@ -82,7 +82,7 @@ export class ChunkFold {
   #seq = 0;
   #isStarted = false;
   #isInStep = false;
-  /** The run has waited, and nothing was shown since then. */
+  /** The run goes on after a wait, and nothing was shown since then. */
   #hasWaited = false;
   #outcome: Outcome | null = null;
 
@@ -173,8 +173,10 @@ export class ChunkFold {
       return this.#text(segment, (text) => text.add(offset, delta));
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
-    // What follows after a wait shows that the run went on.
-    if (event.seq !== null) this.#outcome = null;
+    if (endsWait(event)) {
+      this.#hasWaited ||= this.#outcome?.type === 'agent_waiting';
+      this.#outcome = null;
+    }
     switch (event.type) {
       case 'iteration_started': {
         return this.#nextStep();
@@ -197,9 +199,6 @@ export class ChunkFold {
       case 'context_feed_updated':
         return [{ type: 'data-feed', data: event.data, transient: true }];
       case 'agent_waiting':
-        this.#hasWaited = true;
-        this.#outcome = event;
-        return [];
       case 'agent_completed':
       case 'agent_failed':
       case 'agent_cancelled':
@@ -265,9 +264,12 @@ export class ChunkFold {
         return this.#settled(key, name, { output: event.data.output });
       case 'action_failed':
         return this.#settled(key, name, { errorText: event.data.error.message });
-      case 'action_rejected':
-        this.#queued.set(key, event.data.parameters ?? {});
-        return this.#settled(key, name, { errorText: event.data.message });
+      case 'action_rejected': {
+        // Its id may be that of another action.
+        const own = `${key}/${event.seq}`;
+        this.#queued.set(own, event.data.parameters ?? {});
+        return this.#settled(own, name, { errorText: event.data.message });
+      }
       case 'action_skipped':
         return this.#settled(key, name, { errorText: `skipped: ${event.data.because ?? event.data.reason}` });
       case 'action_cancelled':

@@ -25,6 +25,7 @@ export const MESSAGE_EVENTS: readonly EventType[] = [
   'approval_requested',
   'approval_resolved',
   'client_tool_called',
+  'client_tool_settled',
   'agent_waiting',
   'agent_completed',
   'agent_failed',

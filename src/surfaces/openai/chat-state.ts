@@ -9,7 +9,7 @@
  *  3. The message ends where the run first waits for the client. What follows belongs to the next request.
  */
 import type { EventType, SessionEvent } from '../../domain/event.ts';
-import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { FoldedRun } from '../surface.ts';
@@ -17,6 +17,8 @@ import type { FoldedRun } from '../surface.ts';
 export type Piece =
   | { readonly type: 'content' | 'reasoning'; readonly text: string }
   | { readonly type: 'call'; readonly id: string; readonly name: string; readonly parameters: JsonObject };
+
+type Call = Extract<Piece, { type: 'call' }>;
 
 export type ChatOutcome =
   | { readonly type: 'completed' | 'calls' | 'cancelled' | 'cut' }
@@ -45,6 +47,7 @@ export class ChatState {
     'response_started',
     'response_completed',
     'client_tool_called',
+    'client_tool_settled',
     'approval_requested',
     'approval_resolved',
     'usage',
@@ -58,6 +61,10 @@ export class ChatState {
   readonly #blocks = new Map<number, Block>();
   readonly #begun = new Set<Block['type']>();
   readonly #approvals = new Map<string, string>();
+  /** Calls without a result, also those of earlier messages. */
+  readonly #open = new Map<string, Call>();
+  /** Ids of the calls in this message. */
+  readonly #called = new Set<string>();
   #seq = 0;
   #outcome: ChatOutcome | null = null;
   #usage: ChatUsage = { prompt: 0, completion: 0, cached: 0 };
@@ -79,7 +86,9 @@ export class ChatState {
     this.#seq = event.seq ?? this.#seq;
     const isKnown = event.seq === null ? this.#seq < this.#after : event.seq <= this.#after;
     const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
-    if (isKnown || isOver) return [];
+    if (isOver) return [];
+    this.#count(event);
+    if (isKnown) return [];
     if (isTextPatch(event)) {
       const { segment, offset, delta } = event.data;
       return this.#shown(segment, (text) => text.add(offset, delta));
@@ -93,10 +102,8 @@ export class ChatState {
         this.#blocks.set(event.seq, { type, text: new ShownText() });
         return [];
       }
-      case 'client_tool_called': {
-        const { call_id: id, name, parameters } = event.data;
-        return [{ type: 'call', id, name, parameters }];
-      }
+      case 'client_tool_called':
+        return this.#asked();
       case 'usage': {
         const { prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached } = event.data;
         const { usage } = this;
@@ -107,28 +114,57 @@ export class ChatState {
         };
         return [];
       }
+      case 'agent_waiting':
+        return this.#waits(event.data.reason);
       default:
         this.#take(event);
         return [];
     }
   }
 
-  #take(event: SessionEvent): void {
+  /** Keeps what is open, whichever message it began in. */
+  #count(event: SessionEvent): void {
     switch (event.type) {
+      case 'client_tool_called': {
+        const { call_id: id, name, parameters } = event.data;
+        this.#open.set(id, { type: 'call', id, name, parameters });
+        return;
+      }
+      case 'client_tool_settled':
+        this.#open.delete(event.data.call_id);
+        return;
       case 'approval_requested':
         this.#approvals.set(event.data.approval_id, event.action_name ?? event.action_id);
         return;
       case 'approval_resolved':
         this.#approvals.delete(event.data.approval_id);
-        // The run goes on.
-        this.#outcome = null;
         return;
-      case 'agent_waiting': {
-        const [[approvalId, action] = ['', '']] = this.#approvals;
-        this.#outcome =
-          event.data.reason === 'client_tools' ? { type: 'calls' } : { type: 'approval', approvalId, action };
+      default:
         return;
-      }
+    }
+  }
+
+  /** The open calls that are not in the message yet. */
+  #asked(): Piece[] {
+    const calls = [...this.#open.values()].filter(({ id }) => !this.#called.has(id));
+    for (const { id } of calls) this.#called.add(id);
+    return calls;
+  }
+
+  #waits(reason: 'approvals' | 'client_tools'): Piece[] {
+    if (reason === 'approvals') {
+      const [[approvalId, action] = ['', '']] = this.#approvals;
+      this.#outcome = { type: 'approval', approvalId, action };
+      return [];
+    }
+    this.#outcome = { type: 'calls' };
+    // Also those that the client has left unanswered.
+    return this.#asked();
+  }
+
+  #take(event: SessionEvent): void {
+    if (endsWait(event)) this.#outcome = null;
+    switch (event.type) {
       case 'agent_completed':
         this.#outcome = { type: 'completed' };
         return;

@@ -1,0 +1,125 @@
+/**
+ * Golden transcripts: the frames of one run in every protocol, as a client gets them (E1 to E3). A change of them is a
+ * change for clients: look at the difference, then `npx vitest run --project node test/surfaces/golden.test.ts -u`.
+ *
+ * The run has a thought, bare text, a plan, actions that succeed, fail, are skipped and are rejected, an action in a
+ * thought, an approval, a call of a client tool, a variable, and a response whose value is known only after the wait.
+ */
+import { expect, test } from 'vitest';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { agUi } from '../../src/surfaces/ag-ui/index.ts';
+import { aiSdk } from '../../src/surfaces/ai-sdk/index.ts';
+import { openai } from '../../src/surfaces/openai/index.ts';
+import type { FoldedRun, Surface } from '../../src/surfaces/surface.ts';
+import { callsOf } from '../support/client-calls.ts';
+import { toolOf } from '../support/definitions.ts';
+import { say, sessionKit, settle } from '../support/session-kit.ts';
+
+const action = (id: string, body: object, more = ''): string =>
+  `<action type="tool" mode="async" id="${id}"${more}>${JSON.stringify(body)}</action>`;
+
+const FIRST = [
+  `<thought>I look. ${action('t', { name: 'echo', parameters: { text: 'in a thought' } })}</thought>`,
+  'Some bare text, with an emoji: 🎈.',
+  '<action type="internal" mode="sync" id="v">{"name": "set_variable", "parameters": {"key": "colour", "value": "red"}}</action>',
+  action('e', { name: 'echo', parameters: { text: 'one' } }),
+  action('d', { name: 'echo', parameters: { text: 'after $e.text' } }),
+  action('f', { name: 'fail', parameters: {} }),
+  action('s', { name: 'echo', parameters: { text: '$f.text' } }),
+  action('p', { name: 'pay', parameters: { to: 'Ann' } }),
+  action('l', { name: 'locate', parameters: {} }),
+  action('e', { name: 'echo', parameters: { text: 'the id is used already' } }),
+  '<response final="false">Ann is paid in $l.</response>',
+].join('\n');
+const SECOND = '<thought>So be it.</thought><response final="true">Over and out.</response>';
+
+async function recorded(): Promise<readonly SessionEvent[]> {
+  const kit = await sessionKit({
+    script: [FIRST, SECOND],
+    tools: [
+      toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'pay', effects: 'idempotent', approval: 'always' }),
+      toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'fail' }),
+      toolOf({ type: 'client' }, { name: 'locate' }),
+    ],
+    approvalIds: () => `apr_${'1'.padStart(32, '0')}`,
+    executors: {
+      tool: async ({ action: { name }, parameters }) =>
+        name === 'fail'
+          ? { ok: false, error: { code: 'no_luck', message: 'No luck', retryable: false } }
+          : { ok: true, output: { name, ...parameters } },
+    },
+  });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const [call = ''] = callsOf(kit);
+  const [open = ''] = kit.session.openApprovalIds;
+  await kit.session.resolveApproval(open, true, null);
+  await kit.session.settleCall(call, { output: 'Bern' });
+  await kit.session.ended(1);
+  await settle();
+  return kit.events;
+}
+
+const AG_UI: JsonObject = {
+  threadId: 'thread',
+  runId: 'run',
+  answered: [],
+  hasState: true,
+  knowsCancelled: true,
+  messages: null,
+};
+const PROTOCOLS: readonly (readonly [name: string, surface: Surface, options: JsonObject])[] = [
+  ['ai-sdk', aiSdk, {}],
+  ['openai-chat', openai, { api: 'chat', usage: true }],
+  ['openai-responses', openai, { api: 'responses' }],
+  ['ag-ui', agUi, AG_UI],
+];
+
+const events = await recorded();
+const wait = events.find(({ type }) => type === 'agent_waiting')?.seq ?? 0;
+
+/** @param after as in a request that continues the run */
+function framesOf(surface: Surface, given: readonly SessionEvent[], options: JsonObject, after: number): string {
+  const [{ session_id: sessionId, run_id: runId } = { session_id: '', run_id: '' }] = given;
+  const run: FoldedRun = {
+    sessionId,
+    runId,
+    agent: 'assistant',
+    startedAt: 0,
+    after,
+    clientTools: ['locate'],
+    options,
+  };
+  const fold = surface.fold(run);
+  return given.map((event) => fold.add(event)).join('') + fold.end('stopped');
+}
+
+const asked = events.slice(0, events.findIndex(({ seq }) => seq === wait) + 1);
+
+test.each(PROTOCOLS)(
+  '%s: a background action that ends while the run waits changes nothing about the wait',
+  (...each) => {
+    const [, surface, options] = each;
+    const head = { session_id: 's', run_id: 'r', iteration: 1, timestamp: 0, action_id: 'b', action_name: 'echo' };
+    const data = { output: 1, ms: 1, attempt: 1 };
+    const ended = { seq: wait + 1, type: 'action_completed', ...head, data } as SessionEvent;
+    const lastOf = (frames: string): unknown => {
+      const last = frames.split('\n\n').findLast((frame) => frame.includes('{')) ?? '';
+      return { ...(JSON.parse(last.slice(last.indexOf('{'))) as object), response: null, sequence_number: 0 };
+    };
+    expect(lastOf(framesOf(surface, [...asked, ended], options, 0))).toEqual(
+      lastOf(framesOf(surface, asked, options, 0)),
+    );
+  },
+);
+
+test.each(PROTOCOLS)('%s: the frames up to the wait, and those of the rest', async (name, surface, options) => {
+  await expect(framesOf(surface, asked, options, 0)).toMatchFileSnapshot(`golden/${name}.asked.txt`);
+  await expect(framesOf(surface, events, options, wait)).toMatchFileSnapshot(`golden/${name}.answered.txt`);
+});
+
+test.each(PROTOCOLS)('%s: the frames of a replay', async (name, surface, options) => {
+  const journaled = events.filter(({ seq }) => seq !== null);
+  await expect(framesOf(surface, journaled, options, 0)).toMatchFileSnapshot(`golden/${name}.replayed.txt`);
+});
