@@ -96,8 +96,11 @@ export type SurfaceCommand =
        * waited before the answers.
        */
       readonly after: number | null;
-      /** The message must follow this run directly; null: whichever is the last one. */
-      readonly follows: string | null;
+      /**
+       * The message must follow this run directly; null: whichever is the last one. `unanswered`: there may be this number
+       * of runs between, whose answers the client did not want.
+       */
+      readonly follows: { readonly runId: string; readonly unanswered: number } | null;
       /** Answers and decisions that come too late have no effect, and the run says what happened. Default: they are errors. */
       readonly ignoresLate?: boolean;
       readonly stream: boolean;

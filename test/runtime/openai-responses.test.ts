@@ -371,6 +371,19 @@ describe('[E2] @ai-sdk/openai', () => {
     expect((await stored(first(seen))).actions[0]?.output).toBe('teal');
   });
 
+  test('a conversation goes on after an answer that the user stopped reading', async () => {
+    const { model, seen } = clients();
+    const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
+    const one = await generateText({ model: model('assistant'), messages });
+    messages.push(...(await one.response).messages, { role: 'user', content: 'What is 2 + 3?' });
+    // The client keeps nothing of this one.
+    await generateText({ model: model('assistant'), messages });
+    messages.push({ role: 'user', content: 'What is 3 + 3?' });
+    const { text } = await generateText({ model: model('assistant'), messages });
+    expect(text).toContain('6');
+    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
+  });
+
   test('a conversation goes on in its session: the client refers to items', async () => {
     const { model, seen } = clients();
     const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];

@@ -116,11 +116,15 @@ async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Follo
 }
 
 /** @throws EngineError `not_supported` if the message continues an earlier run than the last one */
-function requireLast(c: Context<SessionEnv>, runId: string, key: string | null): void {
+function requireLast(
+  c: Context<SessionEnv>,
+  { runId, unanswered }: NonNullable<RunCommand['follows']>,
+  key: string | null,
+): void {
   const { session } = c.env;
-  const [last] = session.runs(1);
+  const isNear = session.runs(1 + Math.min(unanswered, limits.pageRows)).some((run) => run.runId === runId);
   // The same request again has its run already.
-  if (last?.runId === runId || (key !== null && session.hasMessage(key))) return;
+  if (isNear || (key !== null && session.hasMessage(key))) return;
   session.run(runId);
   throw new EngineError('not_supported', 'A conversation continues after its last run only; begin a new one instead');
 }

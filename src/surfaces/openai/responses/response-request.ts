@@ -127,11 +127,13 @@ export function readResponse({ body: given, key }: SurfaceInput): SurfaceRequest
     return { ...base, thread, command };
   };
   if (sessionId === null) return asNew();
+  // Without the id of a response, several messages in a row mean that the client stopped reading the answers between.
+  const after = { runId: follows ?? '', unanswered: previous === null ? Math.max(0, messages.length - 1) : 0 };
   const message = messages.length === 0 ? null : { content: joined(messages), ...common };
   const continued: SurfaceRequest = {
     ...base,
     thread: { type: 'session', sessionId },
-    command: { ...run, answers, decisions, message, follows: message === null ? null : follows },
+    command: { ...run, answers, decisions, message, follows: message === null || follows === null ? null : after },
   };
   return found.isWhole ? { ...continued, otherwise: asNew() } : continued;
 }
