@@ -25,7 +25,7 @@ function parts({ thread, command }: SurfaceRequest): object {
     answers: answers.map((one) => ('output' in one ? [one.callId, one.output] : one)),
     decisions: decisions.map(({ approvalId, approved }) => [approvalId, approved]),
     message: message?.content ?? null,
-    follows,
+    follows: follows?.runId ?? null,
   };
 }
 const NOTHING = { answers: [], decisions: [], message: null, follows: null };
@@ -154,6 +154,16 @@ describe('[E2] input that continues', () => {
     ],
   ])('%s', (_, body, expected) => {
     expect(parts(read(body))).toEqual({ ...NOTHING, ...expected });
+  });
+
+  test('messages that follow each other may have runs between; with the id of a response, they may not', () => {
+    const followed = (body: JsonObject): unknown => {
+      const { command } = read(body);
+      return command.type === 'run' ? command.follows : null;
+    };
+    const input = [user('B'), user('C')];
+    expect(followed({ input: [user('A'), reference(), ...input] })).toEqual({ runId: RUN, unanswered: 1 });
+    expect(followed({ ...previous, input })).toEqual({ runId: RUN, unanswered: 0 });
   });
 
   test('results whose session is gone are history, if the request has all of it', () => {
