@@ -40,14 +40,23 @@ async function waiting(): Promise<SessionKit & { readonly approval: string; read
   return { ...kit, approval, callId };
 }
 
-async function ask({ session }: SessionKit, change: Partial<Run>, scopes: string | null = null): Promise<Response> {
+interface Asked {
+  readonly scopes?: string | null;
+  readonly surface?: SurfaceCall['surface'];
+}
+
+async function ask(
+  { session }: SessionKit,
+  change: Partial<Run>,
+  { scopes = null, surface = 'ag-ui' }: Asked = {},
+): Promise<Response> {
   const app = createSessionApp({
     session,
     clock: new FakeClock(),
     destroy: async () => undefined,
     log: () => undefined,
   });
-  const call: SurfaceCall = { surface: 'ag-ui', agent: 'assistant', open: null, command: { ...RUN, ...change } };
+  const call: SurfaceCall = { surface, agent: 'assistant', open: null, command: { ...RUN, ...change } };
   const headers = scopes === null ? {} : { [SCOPES_HEADER]: scopes };
   const body = JSON.stringify(call);
   return await app.fetch(new Request(`http://session${SURFACE_PATH}`, { method: 'POST', headers, body }));
@@ -73,9 +82,9 @@ describe('[T1] a token', () => {
           ? { answers: [{ callId: kit.callId, output: 'Bern' }] }
           : { message: { content: 'go', tools: [], instructions: null, key: null, metadata: null } };
     const others = ['approve', 'tools', 'message', 'read'].filter((one) => one !== scope).join(' ');
-    expect(await outcomeOf(await ask(kit, change, others))).toBe('403 forbidden');
+    expect(await outcomeOf(await ask(kit, change, { scopes: others }))).toBe('403 forbidden');
     expect(kit.session.openApprovalIds).toEqual([kit.approval]);
-    const allowed = await ask(kit, change, scope);
+    const allowed = await ask(kit, change, { scopes: scope });
     expect(allowed.status).toBe(200);
     await allowed.body?.cancel();
   });
@@ -107,4 +116,23 @@ describe('[E3] an answer or a decision that comes too late', () => {
     const change = { decisions: [{ approvalId: `apr_${'9'.repeat(32)}`, approved: true, note: null }] };
     expect(await outcomeOf(await ask(kit, { ...change, ignoresLate: true }))).toBe('404 unknown_approval');
   });
+});
+
+describe('[E2] the results of all calls in one request', () => {
+  test.each(['chat', 'responses'])(
+    'are answered with what follows, also if the request is repeated (%s)',
+    async (api) => {
+      const script = [action('a', 'locate') + action('b', 'locate'), '<response final="true">Both.</response>'];
+      const kit = await sessionKit({ script, tools: [LOCATE] });
+      kit.sql.onSync = settle;
+      await say(kit, 'go');
+      const answers = callsOf(kit).map((callId) => ({ callId, output: 'Bern' }));
+      expect(answers).toHaveLength(2);
+      const change = { answers, stream: false, options: { api } };
+      const answer = await (await ask(kit, change, { surface: 'openai' })).text();
+      expect(answer).toContain('Both.');
+      expect(answer).not.toContain('call_');
+      expect(await (await ask(kit, change, { surface: 'openai' })).text()).toBe(answer);
+    },
+  );
 });

@@ -136,7 +136,6 @@ async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Foll
   if (answers.length > 0) requireScope(c, 'tools');
   if (decisions.length > 0) requireScope(c, 'approve');
   await admitted(c.env);
-  const before = session.lastSeq;
   const runIds = await Promise.all([
     ...answers.map(async ({ callId, ...result }) => {
       const settled = session.settleCall(callId, result);
@@ -155,7 +154,7 @@ async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Foll
   const [first = '', ...others] = new Set(runIds);
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
-  return { run, after: after ?? (await lastWait(c, run, before)) };
+  return { run, after: after ?? (await lastWait(c, run, command)) };
 }
 
 /** The run of a call or an approval that is closed. @throws any other error again */
@@ -167,18 +166,18 @@ function lateRun(fault: unknown): { readonly run_id: string } {
 }
 
 /**
- * The last time that the run waited before the latest answer: the client has the frames up to then.
- *
- * @param before last event of the session before this request; if the request is a repeated one, its effect is older
+ * The last time that the run waited before the latest of these answers: the client has the frames up to then. A run can
+ * wait between two answers of one request, because they take effect one after the other.
  */
-async function lastWait(c: Context<SessionEnv>, run: RunRecord, before: number): Promise<number> {
+async function lastWait(c: Context<SessionEnv>, run: RunRecord, { answers, decisions }: RunCommand): Promise<number> {
+  const ids = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
   let wait = 0;
   let answered = 0;
   const types = ['agent_waiting', 'client_tool_settled', 'approval_resolved'] as const;
   for await (const event of c.env.session.read().events(run, types)) {
-    const seq = event.seq ?? 0;
-    if (event.type !== 'agent_waiting') answered = wait;
-    else if (seq <= before) wait = seq;
+    if (event.type === 'agent_waiting') wait = event.seq ?? 0;
+    else if (event.type === 'client_tool_settled' && ids.has(event.data.call_id)) answered = wait;
+    else if (event.type === 'approval_resolved' && ids.has(event.data.approval_id)) answered = wait;
   }
   return answered;
 }
