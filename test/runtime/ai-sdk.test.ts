@@ -1,6 +1,10 @@
 /** The unchanged client of the AI SDK against the Worker (E1). */
 import { abortAllDurableObjects } from 'cloudflare:test';
-import { lastAssistantMessageIsCompleteWithApprovalResponses, lastAssistantMessageIsCompleteWithToolCalls } from 'ai';
+import {
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  safeValidateUIMessages,
+} from 'ai';
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
@@ -163,6 +167,9 @@ test.each([true, false])('[E1] a person decides about an action (%s), and the an
     approved ? ['output-available', 'completed'] : ['output-denied', 'failed'],
   );
   expect(textOf(chat.lastMessage)).toContain(run.response);
+  const messages = await (await call(`/ai/ai_sealer/chat/${encodeURIComponent(chat.id)}/messages`)).json<UIMessage[]>();
+  expect(messages).toEqual(plain(chat.messages.map(({ id, role, parts }) => ({ id, role, parts }))));
+  expect(await safeValidateUIMessages({ messages })).toMatchObject({ success: true });
 });
 
 test('[E1] a person stops a run, which is cancelled; the message keeps what it has', async () => {

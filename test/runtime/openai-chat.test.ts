@@ -160,6 +160,7 @@ test('[E2] the same request with an idempotency key has one run', async () => {
   const [one, two] = await Promise.all([ask('Hello'), ask('Hello')]);
   expect(one).toBe(two);
   expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+  await expect(ask('Another one')).rejects.toMatchObject({ status: 422, code: 'idempotency_mismatch' });
 });
 
 /** A client whose first stream calls `at` before the chunk of this number. */

@@ -123,3 +123,25 @@ test.each(PROTOCOLS)('%s: the frames of a replay', async (name, surface, options
   const journaled = events.filter(({ seq }) => seq !== null);
   await expect(framesOf(surface, journaled, options, 0)).toMatchFileSnapshot(`golden/${name}.replayed.txt`);
 });
+
+test.each(PROTOCOLS)('%s: an answer whose generation ended early is no success', (name, surface, options) => {
+  const head = { session_id: 's', run_id: 'r', iteration: 1, timestamp: 0 };
+  const event = (seq: number, type: string, data: object): SessionEvent =>
+    ({ seq, type, ...head, data }) as unknown as SessionEvent;
+  const run = (code: string): readonly SessionEvent[] => [
+    event(1, 'iteration_started', { iteration: 1 }),
+    event(2, 'response_started', { final: true }),
+    event(3, 'response_completed', { segment: 2, content: 'Hello th', final: true, unclosed: true }),
+    event(4, 'warning', { code, message: 'm' }),
+    event(5, 'agent_completed', { response: 'Hello th', iterations: 1, usage: {} }),
+  ];
+  const expected =
+    {
+      'ai-sdk': '"finishReason":"length"',
+      'openai-chat': '"finish_reason":"length"',
+      'openai-responses': '"type":"response.incomplete"',
+      'ag-ui': '"type":"RUN_ERROR","code":"generation_cut"',
+    }[name] ?? '';
+  expect(framesOf(surface, run('generation_cut'), options, 0)).toContain(expected);
+  expect(framesOf(surface, run('another_code'), options, 0)).not.toContain(expected);
+});

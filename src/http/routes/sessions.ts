@@ -164,7 +164,8 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
   return app;
 }
 
-async function sha256Hex(text: string): Promise<string> {
+/** Of its UTF-8, in hexadecimal. */
+export async function sha256Hex(text: string): Promise<string> {
   return bytesToHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))));
 }
 

@@ -20,7 +20,7 @@ import { historyBody, untilInvalid } from '../history-body.ts';
 import { findOperation, OPERATIONS } from '../operations.ts';
 import type { Operation } from '../operations.ts';
 import { retryAfter } from '../problem.ts';
-import { requireAgentOf } from '../routes/sessions.ts';
+import { requireAgentOf, sha256Hex } from '../routes/sessions.ts';
 import { validate } from '../schemas.ts';
 import { SURFACE_PATH } from './session-surface.ts';
 import type { SurfaceCall } from './session-surface.ts';
@@ -148,16 +148,20 @@ async function openedBy(
       }
       const history = await admitted(thread.history);
       const { key, isEphemeral } = thread;
+      const content = JSON.stringify([thread.history, command.type === 'run' ? command.message : null]);
       const open = async (id: string): Promise<SessionRecord> =>
         await gateway.openSession(
-          { session_id: id, ...record, ...(isEphemeral ? { ephemeral: true } : {}) },
+          {
+            session_id: id,
+            ...record,
+            ...(isEphemeral ? { ephemeral: true } : {}),
+            ...(key === null ? {} : { request_sha256: await sha256Hex(content) }),
+          },
           {},
           history,
         );
-      const message = command.type === 'run' ? command.message : null;
-      const id = await sessionIdOf(
-        JSON.stringify(['request', owner, user, surface.name, agent, key, thread.history, message]),
-      );
+      const start = ['request', owner, user, surface.name, agent, key ?? [content]];
+      const id = await sessionIdOf(JSON.stringify(start));
       const { created_at: createdAt } = await open(id);
       // Without a key, the same request is another one, unless its client says that it has sent it before.
       if (key !== null || isRepeated || createdAt === record.created_at) return { id, open: null };

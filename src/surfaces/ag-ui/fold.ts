@@ -19,7 +19,7 @@
  *  5. Events up to `run.after` change the state and give no frames.
  */
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { ShownText } from '../shown-text.ts';
@@ -127,6 +127,8 @@ export class AgUiFold implements Fold {
   #isStarted = false;
   #step: string | null = null;
   #outcome: Outcome | null = null;
+  /** The last generation whose text ended early. */
+  #cutIn: number | null = null;
 
   constructor({ options, ...run }: FoldedRun) {
     // `readRun` has made the options.
@@ -221,7 +223,11 @@ export class AgUiFold implements Fold {
     const success = { type: 'success', ...(pendingToolCallIds.length === 0 ? {} : { pendingToolCallIds }) };
     switch (outcome?.type) {
       case 'agent_completed': {
-        const { outputs, response } = outcome.data;
+        const { outputs, response, iterations } = outcome.data;
+        if (iterations === this.#cutIn) {
+          const message = 'The answer is not whole: the output of the model ended early';
+          return [...this.#background(), { type: 'RUN_ERROR', code: 'generation_cut', message, ...usage }];
+        }
         return [...this.#background(), { ...finished, outcome: success, result: outputs ?? response }];
       }
       case 'agent_waiting': {
@@ -257,6 +263,7 @@ export class AgUiFold implements Fold {
       return this.#text(segment, (text) => text.add(offset, delta));
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
+    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
       case 'iteration_started': {

@@ -15,7 +15,7 @@
  *  5. Events up to `run.after` change the state and give no frames. A continued stream begins with the same message id.
  */
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
@@ -85,6 +85,8 @@ export class ChunkFold {
   /** The run goes on after a wait, and nothing was shown since then. */
   #hasWaited = false;
   #outcome: Outcome | null = null;
+  /** The last generation whose text ended early. */
+  #cutIn: number | null = null;
 
   constructor(run: FoldedRun) {
     this.#run = run;
@@ -120,7 +122,7 @@ export class ChunkFold {
     const outcome = how === 'stopped' ? this.#outcome : null;
     switch (outcome?.type) {
       case 'agent_completed':
-        return { type: 'finish', finishReason: 'stop' };
+        return { type: 'finish', finishReason: outcome.data.iterations === this.#cutIn ? 'length' : 'stop' };
       case 'agent_waiting':
         return { type: 'finish', finishReason: 'tool-calls' };
       case 'agent_cancelled':
@@ -173,6 +175,7 @@ export class ChunkFold {
       return this.#text(segment, (text) => text.add(offset, delta));
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
+    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (endsWait(event)) {
       this.#hasWaited ||= this.#outcome?.type === 'agent_waiting';
       this.#outcome = null;

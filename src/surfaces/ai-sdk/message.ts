@@ -1,5 +1,5 @@
 /** Ended runs as messages of the AI SDK, for a page that is loaded again (E1). */
-import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Turn, TurnFold } from '../surface.ts';
 import { ChunkFold } from './fold.ts';
@@ -49,6 +49,15 @@ export class MessageFold implements TurnFold {
 
   add(event: SessionEvent): void {
     for (const chunk of this.#chunks.add(event)) this.#apply(chunk);
+    if (event.type === 'approval_resolved') this.#decided(event.data);
+  }
+
+  /** The client keeps its decision with the part. */
+  #decided({ approval_id: id, approved, note }: EventOf<'approval_resolved'>['data']): void {
+    const part = this.#parts.find(({ approval }) => (approval as { id?: unknown } | undefined)?.id === id);
+    if (part === undefined) return;
+    part['approval'] = { id, approved, ...(note === undefined ? {} : { reason: note }) };
+    if (approved) part['state'] = 'approval-responded';
   }
 
   end(): Json[] {

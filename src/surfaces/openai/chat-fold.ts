@@ -12,13 +12,15 @@ const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 /** A failed run is no failure of the request: clients would repeat it, and a second run would begin. */
 const FAILED_STATUS = 422;
 
-type Finish = 'stop' | 'tool_calls';
+type Finish = 'stop' | 'length' | 'tool_calls';
 
 /** @returns the reason, or the error of a message that cannot be completed */
 function endOf(outcome: ChatOutcome): Finish | { readonly error: JsonObject } {
   switch (outcome.type) {
     case 'completed':
       return 'stop';
+    case 'unfinished':
+      return 'length';
     case 'calls':
       return 'tool_calls';
     case 'cancelled':

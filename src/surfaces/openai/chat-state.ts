@@ -9,7 +9,7 @@
  *  3. The message ends where the run first waits for the client. What follows belongs to the next request.
  */
 import type { EventType, SessionEvent } from '../../domain/event.ts';
-import { endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { FoldedRun } from '../surface.ts';
@@ -21,7 +21,7 @@ export type Piece =
 type Call = Extract<Piece, { type: 'call' }>;
 
 export type ChatOutcome =
-  | { readonly type: 'completed' | 'calls' | 'cancelled' | 'cut' }
+  | { readonly type: 'completed' | 'unfinished' | 'calls' | 'cancelled' | 'cut' }
   | { readonly type: 'approval'; readonly approvalId: string; readonly action: string }
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
 
@@ -51,6 +51,7 @@ export class ChatState {
     'approval_requested',
     'approval_resolved',
     'usage',
+    'warning',
     'agent_waiting',
     'agent_completed',
     'agent_failed',
@@ -67,6 +68,8 @@ export class ChatState {
   readonly #called = new Set<string>();
   #seq = 0;
   #outcome: ChatOutcome | null = null;
+  /** The last generation whose text ended early. */
+  #cutIn: number | null = null;
   #usage: ChatUsage = { prompt: 0, completion: 0, cached: 0 };
 
   constructor({ after }: Pick<FoldedRun, 'after'>) {
@@ -163,10 +166,11 @@ export class ChatState {
   }
 
   #take(event: SessionEvent): void {
+    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
       case 'agent_completed':
-        this.#outcome = { type: 'completed' };
+        this.#outcome = { type: event.data.iterations === this.#cutIn ? 'unfinished' : 'completed' };
         return;
       case 'agent_cancelled':
         this.#outcome = { type: 'cancelled' };

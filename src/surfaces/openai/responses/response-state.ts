@@ -12,7 +12,7 @@
  *     other events up to `run.after` only the parameters of actions are kept, whose calls may follow.
  */
 import type { EventOf, EventType, SessionEvent } from '../../../domain/event.ts';
-import { isBlockEnd, isTextPatch } from '../../../domain/event.ts';
+import { cutGeneration, isBlockEnd, isTextPatch } from '../../../domain/event.ts';
 import type { BlockEnd } from '../../../domain/event.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { RunStatus } from '../../../domain/session.ts';
@@ -45,7 +45,7 @@ interface Block {
 type Settlement = Exclude<McpEnd, { status: 'incomplete' }>;
 
 interface Over {
-  readonly status: 'completed' | 'failed' | 'cancelled';
+  readonly status: 'completed' | 'incomplete' | 'failed' | 'cancelled';
   readonly error: JsonObject | null;
   readonly at: number;
 }
@@ -78,6 +78,7 @@ export class ResponseState {
     'client_tool_called',
     'client_tool_settled',
     'usage',
+    'warning',
     'agent_waiting',
     'agent_completed',
     'agent_failed',
@@ -86,6 +87,8 @@ export class ResponseState {
 
   readonly #run: Pick<FoldedRun, 'runId' | 'agent' | 'after' | 'clientTools'>;
   readonly #hasPieces: boolean;
+  /** The last generation whose text ended early. */
+  #cutIn: number | null = null;
   readonly #numbers = new FrameNumbers();
   readonly #output: JsonObject[] = [];
   /** Frames of the event that is processed. */
@@ -121,6 +124,7 @@ export class ResponseState {
 
   add(event: SessionEvent): Frame[] {
     this.#frames = [];
+    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (event.seq === null) this.#live(event);
     else if (event.seq <= this.#run.after) this.#remember(event);
     else if (this.#over === null) this.#journaled(event);
@@ -139,7 +143,7 @@ export class ResponseState {
       status: over?.status ?? unfinished,
       completed_at: over?.status === 'completed' ? over.at : null,
       error: over?.error ?? null,
-      incomplete_details: null,
+      incomplete_details: over?.status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
       instructions: null,
       max_output_tokens: null,
       metadata: { run_id: runId },
@@ -237,9 +241,9 @@ export class ResponseState {
       this.#done(index, mcpCall(call, { status: 'incomplete' }));
     }
     this.#calls.clear();
-    this.#over = overBy(event);
-    const type = this.#over.status === 'completed' ? 'response.completed' : 'response.failed';
-    this.#emit(type, { response: this.response() });
+    this.#over = overBy(event, this.#cutIn);
+    const { status } = this.#over;
+    this.#emit(`response.${status === 'cancelled' ? 'failed' : status}`, { response: this.response() });
   }
 
   // --- text ---
@@ -483,10 +487,12 @@ function errorOf(code: string, message: string): { readonly [member: string]: Js
   return { code, message, type: 'server_error' };
 }
 
-function overBy(event: End): Over {
+/** @param cutIn the last generation whose text ended early */
+function overBy(event: End, cutIn: number | null): Over {
   const at = seconds(event.timestamp);
   switch (event.type) {
     case 'agent_completed':
+      return { status: event.data.iterations === cutIn ? 'incomplete' : 'completed', error: null, at };
     case 'agent_waiting':
       return { status: 'completed', error: null, at };
     case 'agent_failed':
