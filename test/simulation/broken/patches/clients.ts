@@ -21,8 +21,8 @@ export const CLIENT_PATCHES: readonly Patch[] = [
   {
     name: 'the same result is refused while the first one is being written',
     file: 'src/engine/session/session-calls.ts',
-    find: `if (settling.sha256 !== digest) throw callSettled(`,
-    replace: `throw callSettled(`,
+    find: `if (settling.sha256 !== digest) {`,
+    replace: `if (settling.sha256 !== '') {`,
     invariant: 'settled once',
   },
   {
