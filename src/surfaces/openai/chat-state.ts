@@ -3,10 +3,12 @@
  * bare text are content, calls of client tools are tool calls. Actions are not shown.
  *
  * Invariants:
- *  1. Blocks are separated by an empty line. Blank blocks are not shown.
+ *  1. Blocks are separated by an empty line, in the order in which they began: a response that waits for a value holds back
+ *     what follows it. Blank blocks are not shown.
  *  2. A block that a crash has cut off is not shown, because the model writes it again. If a part of it was sent already,
  *     the message cannot be completed: the outcome is `cut`.
- *  3. The message ends where the run first waits for the client. What follows belongs to the next request.
+ *  3. The message ends where the run first waits for the client. What follows belongs to the next request, with the whole
+ *     text of blocks that were open.
  */
 import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
@@ -31,10 +33,14 @@ export interface ChatUsage {
   readonly cached: number;
 }
 
-/** An open block of text. */
+/** A block of text that was not sent completely. */
 interface Block {
   readonly type: 'content' | 'reasoning';
   readonly text: ShownText;
+  /** Text that is held back. */
+  held: string;
+  isSent: boolean;
+  isClosed: boolean;
 }
 
 export class ChatState {
@@ -91,20 +97,21 @@ export class ChatState {
     const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
     if (isOver) return [];
     this.#count(event);
-    if (isKnown) return [];
+    if (isKnown) {
+      this.#note(event);
+      return [];
+    }
     if (isTextPatch(event)) {
       const { segment, offset, delta } = event.data;
-      return this.#shown(segment, (text) => text.add(offset, delta));
+      return this.#text(segment, (text) => text.add(offset, delta));
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data);
     switch (event.type) {
       case 'thought_started':
       case 'text_started':
-      case 'response_started': {
-        const type = event.type === 'thought_started' ? 'reasoning' : 'content';
-        this.#blocks.set(event.seq, { type, text: new ShownText() });
+      case 'response_started':
+        this.#note(event);
         return [];
-      }
       case 'client_tool_called':
         return this.#asked();
       case 'usage': {
@@ -183,24 +190,49 @@ export class ChatState {
     }
   }
 
-  #shown(segment: number, take: (text: ShownText) => string): Piece[] {
+  /** Which blocks are open. */
+  #note(event: SessionEvent): void {
+    if (isBlockEnd(event)) this.#blocks.delete(event.data.segment);
+    if (event.type !== 'thought_started' && event.type !== 'text_started' && event.type !== 'response_started') return;
+    const type = event.type === 'thought_started' ? 'reasoning' : 'content';
+    this.#blocks.set(event.seq, { type, text: new ShownText(), held: '', isSent: false, isClosed: false });
+  }
+
+  #text(segment: number, take: (text: ShownText) => string): Piece[] {
     const block = this.#blocks.get(segment);
     if (block === undefined) return [];
-    const { type, text } = block;
-    const { isShown } = text;
-    const added = take(text);
-    if (added === '') return [];
-    const separator = !isShown && this.#begun.has(type) ? '\n\n' : '';
-    this.#begun.add(type);
-    return [{ type, text: separator + added }];
+    block.held += take(block.text);
+    return this.#released(block.type);
   }
 
   #blockEnd(end: { readonly segment: number; readonly content: string; readonly cut?: true }): Piece[] {
     const { segment, content, cut } = end;
-    const isSent = this.#blocks.get(segment)?.text.isShown === true;
-    const rest = cut === true ? [] : this.#shown(segment, (text) => text.end(content));
-    if (cut === true && isSent) this.#outcome = { type: 'cut' };
+    const block = this.#blocks.get(segment);
+    if (block === undefined) return [];
+    if (cut !== true) {
+      block.isClosed = true;
+      return this.#text(segment, (text) => text.end(content));
+    }
     this.#blocks.delete(segment);
-    return rest;
+    if (block.isSent) this.#outcome = { type: 'cut' };
+    return block.isSent ? [] : this.#released(block.type);
+  }
+
+  /** What is not held back any more: text of the first open block, and of those before it. */
+  #released(type: Block['type']): Piece[] {
+    const pieces: Piece[] = [];
+    for (const [segment, block] of this.#blocks) {
+      if (block.type !== type) continue;
+      if (block.held !== '') {
+        const separator = !block.isSent && this.#begun.has(type) ? '\n\n' : '';
+        this.#begun.add(type);
+        block.isSent = true;
+        pieces.push({ type, text: separator + block.held });
+        block.held = '';
+      }
+      if (!block.isClosed) break;
+      this.#blocks.delete(segment);
+    }
+    return pieces;
   }
 }

@@ -122,6 +122,40 @@ describe('[E2] how a message ends', () => {
     expect((await read(framesOf([started, CUT, ...AGAIN]))).content).toBe('Whole.');
   });
 
+  const patch = (segment: number, offset: number, delta: string): SessionEvent =>
+    event(null, 'response', { segment, offset, delta });
+  const ended = (seq: number, segment: number, content: string): SessionEvent =>
+    event(seq, 'response_completed', { segment, content, final: null });
+
+  test('a response that waits for a value holds back what follows it, live and replayed', async () => {
+    const live = [
+      event(1, 'response_started', {}),
+      patch(1, 0, 'The sum is '),
+      event(2, 'response_started', {}),
+      patch(2, 0, 'Over.'),
+      ended(3, 2, 'Over.'),
+      patch(1, 11, '5.'),
+      ended(4, 1, 'The sum is 5.'),
+      COMPLETED,
+    ];
+    for (const events of [live, live.filter(({ seq }) => seq !== null)]) {
+      expect((await read(framesOf(events))).content).toBe('The sum is 5.\n\nOver.');
+    }
+  });
+
+  test('a response that was open while the client had to act is whole in the next message', async () => {
+    const before = [
+      event(1, 'response_started', {}),
+      patch(1, 0, 'The color is '),
+      event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 }),
+    ];
+    const after = [patch(1, 0, 'The color is '), patch(1, 13, 'teal.'), ended(4, 1, 'The color is teal.'), COMPLETED];
+    const live = [...before, ...after];
+    for (const events of [live, live.filter(({ seq }) => seq !== null)]) {
+      expect((await read(framesOf(events, { after: 2 }))).content).toBe('The color is teal.');
+    }
+  });
+
   test('an approval is an error that names it; the answer after it is one', async () => {
     const asked = [
       {
