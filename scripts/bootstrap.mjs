@@ -1,6 +1,7 @@
 /**
  * Prepares a fresh clone and then runs a command: installs the pinned packages, including a current Node, if they
- * are missing or out of date. Plain JavaScript, because it runs on the user's Node.
+ * are missing or out of date, and bundles the manifests if they never were. Plain JavaScript, because it runs on the
+ * user's Node.
  *
  * usage: node scripts/bootstrap.mjs <command> [arguments…]
  */
@@ -38,6 +39,16 @@ if (!installed()) {
     console.error('npm ci failed; see its output above. Check that the npm registry is reachable.');
     process.exit(npm.status ?? 1);
   }
+}
+
+if (!existsSync(join(root, 'src', 'catalog', 'bundled.generated.ts'))) {
+  const node = join(bin, process.platform === 'win32' ? 'node.cmd' : 'node');
+  const bundled = spawnSync(node, ['scripts/bundle-manifests.ts'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    shell: process.platform === 'win32',
+  });
+  if (bundled.status !== 0) process.exit(bundled.status ?? 1);
 }
 
 const [command, ...args] = process.argv.slice(2);

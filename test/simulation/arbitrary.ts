@@ -51,7 +51,7 @@ const action: fc.Arbitrary<ActionScript> = fc.record({
   mode: fc.constantFrom('async', 'async', 'sync', 'fire_and_forget'),
   dependsOn: fc.option(
     fc.oneof({ weight: 5, arbitrary: places(-3, -1, 2) }, { weight: 1, arbitrary: places(-3, 3, 2) }),
-    { freq: 1 },
+    { freq: 2 },
   ),
   refers: mostly<readonly number[]>([], [-1], [-2], [-1, -2], [1]),
   when: mostly<boolean | null>(null, true, false),
@@ -332,7 +332,7 @@ const withAgain: fc.Arbitrary<History> = fc
       },
     ),
     // Clients that delete the session together.
-    fc.option(fc.constantFrom(0, 1, 5), { freq: 1 }),
+    fc.option(fc.constantFrom(0, 1, 5), { freq: 2 }),
   )
   .map(([history, [first, ...further], laterMs]) => {
     if (first === undefined) return history;

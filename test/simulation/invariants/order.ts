@@ -50,11 +50,11 @@ function satisfies(end: SessionEvent, mayFail: boolean): boolean {
   return end.type === 'action_failed' && mayFail;
 }
 
-/** The ids that the text of an action names, in `depends_on` or as references. */
+/** The ids that the text of an action names in `depends_on`, or by references to actions before it (P12). */
 function neededBy(token: string, script: ActionScript | null): string[] {
   const place = placeOf(token);
   if (place === null || script === null) return [];
-  const distances = new Set([...(script.dependsOn ?? []), ...script.refers]);
+  const distances = new Set([...(script.dependsOn ?? []), ...script.refers.filter((distance) => distance < 0)]);
   return [...distances].map((distance) => tokenOf({ ...place, action: place.action + distance }));
 }
 

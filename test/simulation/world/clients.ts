@@ -43,8 +43,8 @@ export class Clients {
   readonly #seen = new Set<string>();
   /** The parts of messages, which are the same when a message is sent again. */
   readonly #parts = new Map<string, readonly GivenPart[]>();
-  /** Messages and texts that are not on their way. */
-  readonly #posted = new Set<number>();
+  /** Messages and texts that are not on their way, with the number of the last session that may have got them. */
+  readonly #posted = new Map<number, number>();
   /** Requests without an answer. */
   open = 0;
 
@@ -58,12 +58,13 @@ export class Clients {
     this.#posted.delete(index);
     await this.#post(index, script);
     if (script.repeats && script.type === 'message') await this.#post(index, script);
-    this.#posted.add(index);
+    this.#posted.set(index, this.#stage.incarnation);
   }
 
-  /** The same in a session that was made again. A text is not sent again while it may still arrive. */
+  /** The same in a session that was made again. A text is not sent again while it may still arrive, or if this session has it. */
   async again(index: number, script: MessageScript): Promise<void> {
-    if (script.type === 'message' || this.#posted.has(index)) await this.message(index, script);
+    const mayLack = (this.#posted.get(index) ?? Infinity) < this.#stage.incarnation;
+    if (script.type === 'message' || mayLack) await this.message(index, script);
   }
 
   async #post(index: number, script: MessageScript): Promise<void> {
