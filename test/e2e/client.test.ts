@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser } from 'playwright-core';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
-import { isAlive } from '../../container-runner/test/support/processes.ts';
+import { isAlive, signalAll } from '../../container-runner/test/support/processes.ts';
 import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm, StreamStep } from '../../scripts/scripted-llm/server.ts';
 import { freePort } from '../../scripts/system/services.ts';
@@ -268,7 +268,8 @@ test(
 async function killed(started: Started): Promise<void> {
   const all = processesOf(started);
   started.process.kill('SIGKILL');
-  for (const { pid } of all) process.kill(pid, 'SIGKILL');
+  // The start script's guards end them, too.
+  signalAll(all, 'SIGKILL');
   await exitOf(started);
   await expect.poll(() => all.filter(isAlive)).toEqual([]);
 }

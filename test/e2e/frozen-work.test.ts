@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { signalAll } from '../../container-runner/test/support/processes.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
@@ -65,7 +66,7 @@ test('[J2] a run in progress at three frozen starts is quarantined by name; othe
     await expect
       .poll(() => notes(env.CORTEX_STATE_DIR).get(poison) ?? [], LATER)
       .toContain(lifeOf(env.CORTEX_STATE_DIR));
-    for (const { pid } of withCommand(processesOf(system), '/workerd serve')) process.kill(pid, 'SIGSTOP');
+    signalAll(withCommand(processesOf(system), '/workerd serve'), 'SIGSTOP');
     await expect
       .poll(() => system.output().match(/(?:has not answered|froze while)/g)?.length ?? 0, LATER)
       .toBe(freeze);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
-import { isAlive } from '../../container-runner/test/support/processes.ts';
+import { isAlive, signalAll } from '../../container-runner/test/support/processes.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
@@ -23,7 +23,7 @@ const execute = (system: Started, text: string): Promise<RunResult> =>
 
 function kill(processes: readonly ProcessRef[], signal: NodeJS.Signals = 'SIGKILL'): void {
   expect(processes).not.toEqual([]);
-  for (const { pid } of processes) process.kill(pid, signal);
+  signalAll(processes, signal);
 }
 
 /** The system that the tests share: each test leaves one running, with the same ports and folder, for the next one. */

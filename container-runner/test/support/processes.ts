@@ -24,6 +24,18 @@ export function isAlive({ pid, startedAt }: ProcessRef): boolean {
   return stat !== null && stat.startedAt === startedAt && !'ZX'.includes(stat.state);
 }
 
+/** Sends a signal to each process that has not ended meanwhile. */
+export function signalAll(processes: readonly ProcessRef[], signal: NodeJS.Signals): void {
+  for (const one of processes) {
+    try {
+      if (isAlive(one)) process.kill(one.pid, signal);
+    } catch (fault) {
+      // It ended after the look.
+      if ((fault as NodeJS.ErrnoException).code !== 'ESRCH') throw fault;
+    }
+  }
+}
+
 /** The fields 3 and 22 of /proc/<pid>/stat; the second field is the program's name and can contain any character. */
 function statOf(pid: number): { readonly state: string; readonly startedAt: string } | null {
   try {
