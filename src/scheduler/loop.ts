@@ -66,7 +66,7 @@ export function review(frame: StepFrame): void {
   const { generation, phase } = state;
   if (phase !== 'live' || generation === null || generation.streaming) return;
   if (state.open === 0) completeIteration(frame, generation);
-  else if (state.active === 0 && state.asking > 0) park(frame);
+  else if (state.active === 0 && state.asking > 0 && !frame.expectsMore) park(frame);
 }
 
 function completeIteration(frame: StepFrame, generation: Generation): void {

@@ -49,6 +49,11 @@ export function isBlockedByOthers({ phase, generation, active, asking }: RunStat
   return phase === 'live' && generation?.streaming === true && active === 0 && asking > 0;
 }
 
+/** Whether only people and clients can advance a run that does not wait yet: not all answers that came together were taken. */
+export function lacksAnswers({ phase, generation, active, asking }: RunState): boolean {
+  return phase === 'live' && generation?.streaming === false && active === 0 && asking > 0;
+}
+
 /**
  * Whether the run waits for people and clients only: nothing of it is running, not even a fire_and_forget action (J8, C3,
  * S4). Otherwise its host is still needed. Also for a run that has ended, whose fire_and_forget actions wait for them.

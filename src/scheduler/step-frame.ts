@@ -8,4 +8,6 @@ export interface StepFrame {
   readonly at: number;
   readonly out: SchedulerCommand[];
   readonly settled: ActionNode[];
+  /** More answers of people and clients follow at once. */
+  readonly expectsMore: boolean;
 }

@@ -67,6 +67,7 @@ export {
   isFireAndForget,
   isAtRest,
   isBlockedByOthers,
+  lacksAnswers,
   lookup,
   statusOf,
 } from './queries.ts';
@@ -80,7 +81,8 @@ export {
  * @see docs/scheduling.md
  */
 export function step(state: RunState, input: SchedulerInput): { state: RunState; commands: SchedulerCommand[] } {
-  const frame: StepFrame = { state, at: input.at, out: [], settled: [] };
+  const expectsMore = 'more' in input && input.more === true;
+  const frame: StepFrame = { state, at: input.at, out: [], settled: [], expectsMore };
   take(frame, input);
   advance(frame);
   return { state, commands: frame.out };

@@ -68,7 +68,7 @@ export type SchedulerInput = { readonly at: number } & (
   | { readonly type: 'answer_checked'; readonly missing: boolean; readonly pending: boolean }
   /** The call was shown to the client, whose result is reported as that of the attempt (C3). */
   | { readonly type: 'client_called'; readonly key: ActionKey }
-  /** The source of the text waits until an action settles; used by workflows (J8). */
+  /** Nothing more arrives for now: the run waits if only people and clients can advance it (J8). */
   | { readonly type: 'generation_idle' }
   | {
       readonly type: 'condition_evaluated';
@@ -83,12 +83,16 @@ export type SchedulerInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly found: 'outcome' | 'nothing' | { readonly error: ActionError };
     }
-  /** `spent`: the part of its reservation that a child used (S12). */
+  /**
+   * `spent`: the part of its reservation that a child used (S12). `more`: it is one of several answers of people and clients
+   * that came together: the run does not wait before the last one, or `generation_idle` after it.
+   */
   | {
       readonly type: 'attempt_succeeded';
       readonly key: ActionKey;
       readonly attempt: number;
       readonly spent?: Spent;
+      readonly more?: true;
     }
   | {
       readonly type: 'attempt_failed';
@@ -98,6 +102,7 @@ export type SchedulerInput = { readonly at: number } & (
       readonly spent?: Spent;
       /** Uniform in [0, 1): the jitter of the backoff (S7). */
       readonly random: number;
+      readonly more?: true;
     }
   /** `random`: as above, for a timeout that is followed by a retry; without it the full backoff applies. */
   | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
@@ -108,6 +113,7 @@ export type SchedulerInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly approved: boolean;
       readonly note: string | null;
+      readonly more?: true;
     }
   /** `cost`: US dollars; absent if the model's price is unknown. */
   | { readonly type: 'usage_recorded'; readonly tokens: number; readonly cost?: number }

@@ -92,10 +92,10 @@ export type SurfaceCommand =
       /** If there are answers or decisions too, these come first. */
       readonly message: SurfaceMessage | null;
       /**
-       * For a continued run: seq of the last event that the client has, if it says so. Default: the last time that the run
-       * waited before the answers.
+       * For a continued run: the client's last answer begins after the event with this seq, and ends where the run waits
+       * next. Null: the request does not say.
        */
-      readonly after: number | null;
+      readonly since: number | null;
       /**
        * The message must follow this run directly; null: whichever is the last one. `unanswered`: there may be this number
        * of runs between, whose answers the client did not want.

@@ -49,6 +49,7 @@ export async function observe(
     isWhole: !session.isDeleted && stuck === null,
     isDeleted: session.isDeleted,
     readers: session.readers,
+    clients: [],
     runs,
     messageOf,
     replacements,

@@ -23,7 +23,7 @@ const RUN: Run = {
   answers: [],
   decisions: [],
   message: null,
-  after: null,
+  since: null,
   follows: null,
   stream: true,
   options: { threadId: 't', runId: 'r', answered: [], hasState: true, knowsCancelled: true, messages: null },
@@ -133,6 +133,78 @@ describe('[E2] the results of all calls in one request', () => {
       expect(answer).toContain('Both.');
       expect(answer).not.toContain('call_');
       expect(await (await ask(kit, change, { surface: 'openai' })).text()).toBe(answer);
+    },
+  );
+});
+
+/** The name of each protocol, with the options of its requests. */
+const STREAMS = [
+  ['ai-sdk', 'ai-sdk', {}],
+  ['responses', 'openai', { api: 'responses' }],
+  ['ag-ui', 'ag-ui', RUN.options],
+] as const;
+
+describe('[E1] [E2] [E3] what follows an answer', () => {
+  test.each(STREAMS)('%s: one request denies an action and approves another one', async (_name, surface, options) => {
+    let count = 0;
+    const kit = await sessionKit({
+      script: [action('a', 'pay') + action('b', 'pay'), '<response final="true">Both are decided.</response>'],
+      tools: [PAY],
+      approvalIds: () => `apr_${String((count += 1)).padStart(32, '0')}`,
+    });
+    kit.sql.onSync = settle;
+    await say(kit, 'go');
+    const decisions = kit.session.openApprovalIds.map((approvalId, index) => ({
+      approvalId,
+      approved: index === 1,
+      note: null,
+    }));
+    expect(decisions).toHaveLength(2);
+    const answered = async (): Promise<string> => await (await ask(kit, { decisions, options }, { surface })).text();
+    const first = await answered();
+    // The run waits for a moment between the decisions: the client has not seen that, so it gets both ends.
+    for (const part of [/was denied|tool-output-denied/, /"output"|TOOL_CALL_RESULT/, /decided\./]) {
+      expect(first).toMatch(part);
+    }
+    expect(await answered()).toBe(first);
+  });
+
+  test.each(STREAMS)(
+    '%s: begins where the run waited for it, although others have answered, and it waited again',
+    async (_name, surface, options) => {
+      const script = [action('p', 'pay') + action('l', 'locate'), '<response final="true">Over.</response>'];
+      const kit = await sessionKit({ script, tools: [PAY, LOCATE] });
+      kit.sql.onSync = settle;
+      await say(kit, 'go');
+      const [approvalId = ''] = kit.session.openApprovalIds;
+      const [callId = ''] = callsOf(kit);
+      // Somebody approves it elsewhere: the action is done, and the run waits for the call.
+      await kit.session.resolveApproval(approvalId, true, null);
+      await settle();
+      const answers = [{ callId, output: 'Bern' }];
+      const decisions = [{ approvalId, approved: true, note: null }];
+      const frames = await (await ask(kit, { answers, decisions, options }, { surface })).text();
+      expect(frames).toMatch(/tool-output-available|mcp_call\.completed|TOOL_CALL_RESULT/);
+      // A response ends where the run waited next.
+      expect(frames).toContain(surface === 'openai' ? '"type":"function_call"' : 'Over.');
+    },
+  );
+
+  test.each([...STREAMS, ['chat', 'openai', { api: 'chat' }] as const])(
+    '%s: is nothing if the run has ended and a background action has asked',
+    async (_name, surface, options) => {
+      const background = action('p', 'pay').replace('async', 'fire_and_forget');
+      const kit = await sessionKit({ script: [`${background}<response final="true">Over.</response>`], tools: [PAY] });
+      kit.sql.onSync = settle;
+      await say(kit, 'go');
+      const [approvalId = ''] = kit.session.openApprovalIds;
+      const decisions = [{ approvalId, approved: true, note: null }];
+      const frames = await (await ask(kit, { decisions, options }, { surface })).text();
+      expect(frames).not.toContain('Over.","');
+      expect(frames).not.toMatch(/delta":"Over/);
+      expect(frames).toMatch(
+        /"finishReason":"stop"|"type":"response.completed"|"finish_reason":"stop"|"outcome":{"type":"success"/,
+      );
     },
   );
 });

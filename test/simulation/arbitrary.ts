@@ -1,6 +1,6 @@
 /** Generates histories. Frequent values are harmless, so that most histories get far. */
 import * as fc from 'fast-check';
-import { ATTEMPT_ENDS } from './history.ts';
+import { ATTEMPT_ENDS, PROTOCOLS } from './history.ts';
 import type {
   ActionScript,
   AgentSettings,
@@ -15,6 +15,7 @@ import type {
   Request,
   SeededScript,
   Target,
+  ViaScript,
 } from './history.ts';
 
 /** The first value usually, otherwise one of the others. The first is also the simplest, for shrinking. */
@@ -98,6 +99,7 @@ const message: fc.Arbitrary<MessageScript> = fc.record({
   at: moment,
   ifBusy: mostly<MessageScript['ifBusy']>('queue', 'reject'),
   repeats: mostly(false, true),
+  via: fc.constant(null),
   files: fc.constant([]),
   generations: fc.array(generation, { minLength: 1, maxLength: 3 }),
 });
@@ -340,9 +342,47 @@ const withAgain: fc.Arbitrary<History> = fc
     return { ...history, requests: [...history.requests, first, ...together] };
   });
 
+const via: fc.Arbitrary<ViaScript> = fc.record({
+  protocol: fc.constantFrom(...PROTOCOLS),
+  reads: fc.constantFrom(null, 1, 2, 3, 5, 8),
+  pauseMs: mostly(0, 20, 300),
+});
+
+/** Messages of other protocols. What is generated before stays the same for a seed. */
+const withProtocols: fc.Arbitrary<History> = fc
+  .tuple(
+    withAgain,
+    fc.array(fc.oneof({ weight: 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: via }), {
+      minLength: 6,
+      maxLength: 6,
+    }),
+    // What the run asks of them.
+    fc.record({
+      replaced: fc.constantFrom<Target | null>(null, 'pure', 'unsafe'),
+      supervised: mostly(false, true),
+    }),
+  )
+  .map(([history, clients, asks]) => {
+    const messages = history.messages.map((sent, index) =>
+      sent.type === 'message' ? { ...sent, ...viaOf(clients[index] ?? null, sent, asks.replaced) } : sent,
+    );
+    const isAsked = asks.supervised && messages.some((sent) => sent.via !== null);
+    return { ...history, messages, ...(isAsked ? { agent: { ...history.agent, supervised: true } } : {}) };
+  });
+
+/** These clients neither send files nor ask to be rejected. */
+function viaOf(client: ViaScript | null, sent: MessageScript, replaced: Target | null): Partial<MessageScript> {
+  if (client === null || sent.files.length > 0 || sent.ifBusy === 'reject') return {};
+  const { generations } = sent;
+  return {
+    via: client,
+    generations: replaced === null ? generations : generations.map((one) => byClient(one, replaced)),
+  };
+}
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withAgain, { seed, numRuns: 1 });
+  const [history] = fc.sample(withProtocols, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

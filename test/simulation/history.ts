@@ -98,14 +98,29 @@ export interface FileScript {
   readonly body: number;
 }
 
+/** Protocols of other systems' clients (E1 to E3); `chat` and `responses` are those of OpenAI. */
+export const PROTOCOLS = ['ai-sdk', 'chat', 'responses', 'ag-ui'] as const;
+export type ProtocolName = (typeof PROTOCOLS)[number];
+
+/** A client of another protocol, which sends the message and reads its run. */
+export interface ViaScript {
+  readonly protocol: ProtocolName;
+  /** It leaves after this many reads, and comes back; null: it stays. */
+  readonly reads: number | null;
+  /** Pause after each read. */
+  readonly pauseMs: number;
+}
+
 /** A message, or posted protocol text: then the first generation is the text. */
 export interface MessageScript {
   readonly type: 'message' | 'text';
   readonly at: number;
   readonly ifBusy: 'queue' | 'reject';
-  /** The client sends it again, with the same idempotency key, even if it was accepted. */
+  /** The client sends it again, with the same idempotency key, even if it was accepted. With `via`: another client does the same. */
   readonly repeats: boolean;
-  /** Posted text has none. */
+  /** The client of another protocol that sends it; null: one of our own. Posted text has none. */
+  readonly via: ViaScript | null;
+  /** Posted text, and messages of other protocols, have none. */
   readonly files: readonly FileScript[];
   readonly generations: readonly GenerationScript[];
 }

@@ -1,7 +1,8 @@
 /** What a world has seen of one history. The invariants read nothing else. */
 import type { FilePart } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { History } from './history.ts';
+import type { History, ViaScript } from './history.ts';
+import type { Reading } from './protocols/client-protocol.ts';
 
 /** Hashes of files. */
 export interface StoredFiles {
@@ -138,6 +139,28 @@ export interface ReaderFrame {
   readonly connection: number;
 }
 
+/** One stream that a client of another protocol has read. */
+export interface ClientStream {
+  readonly asked: 'ask' | 'follow' | 'answer' | 'conversation';
+  /** What it got from the session. */
+  readonly text: string;
+  /** `left`: by the client. `lost`: with the host. */
+  readonly end: 'ended' | 'left' | 'lost';
+  /** What the client has then. */
+  readonly reading: Reading;
+}
+
+/** What a client of another protocol got. */
+export interface ClientLog {
+  readonly name: string;
+  readonly via: ViaScript;
+  /** Null: its message was not accepted. */
+  readonly runId: string | null;
+  readonly streams: readonly ClientStream[];
+  /** The list of messages that it got at the end; null: it has asked for none. */
+  readonly conversation: { readonly text: string } | null;
+}
+
 export interface RunEnd {
   readonly run: number;
   readonly status: string;
@@ -176,6 +199,7 @@ export interface Observation {
   readonly isWhole: boolean;
   readonly isDeleted: boolean;
   readonly readers: readonly ReaderLog[];
+  readonly clients: readonly ClientLog[];
   readonly runs: readonly RunEnd[];
   /** The message of each run, by run number. */
   readonly messageOf: ReadonlyMap<number, number>;

@@ -9,6 +9,7 @@ const USUAL_MESSAGE: MessageScript = {
   at: 0,
   ifBusy: 'queue',
   repeats: false,
+  via: null,
   files: [],
   generations: [USUAL_GENERATION],
 };

@@ -101,9 +101,10 @@ const withUsualMembers: Candidates = (history) =>
     if (name === 'type') {
       if (value === 'text') yield 'message';
       if (value === 'bare') yield 'thought';
-    } else if (Array.isArray(value) || typeof value !== 'object' || value === null) {
-      if (USUAL.has(name) && USUAL.get(name) !== value) yield USUAL.get(name);
-    } else {
+      return;
+    }
+    if (USUAL.has(name) && USUAL.get(name) !== value) yield USUAL.get(name);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       const usual = Object.entries(value).map(([member, old]) => [
         member,
         typeof old !== 'object' && USUAL.has(member) ? USUAL.get(member) : old,

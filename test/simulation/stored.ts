@@ -1,7 +1,7 @@
 /** Stored histories: the files of histories/, and those that `npm run test:simulation` writes. */
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { ATTEMPT_ENDS, FILE_FORMS, TARGETS } from './history.ts';
+import { ATTEMPT_ENDS, FILE_FORMS, PROTOCOLS, TARGETS } from './history.ts';
 import type { History } from './history.ts';
 
 const count = z.int().min(0);
@@ -45,6 +45,7 @@ const message = z.strictObject({
   at: count,
   ifBusy: z.enum(['queue', 'reject']),
   repeats: z.boolean(),
+  via: z.strictObject({ protocol: z.enum(PROTOCOLS), reads: position.nullable(), pauseMs: count }).nullable(),
   files: z.array(z.strictObject({ form: z.enum(FILE_FORMS), body: count })),
   generations: z.array(generation).min(1),
 });

@@ -45,6 +45,7 @@ const USUAL_OTHERS = {
   againMs: null,
   ifBusy: 'queue',
   repeats: false,
+  via: null,
   form: 'image',
   body: 0,
   words: 1,

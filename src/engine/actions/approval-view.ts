@@ -63,7 +63,10 @@ function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {
 }
 
 /** The error for a decision that came too late. */
-export function approvalClosed(id: string, status: ApprovalStatus | 'deciding'): EngineError {
+export function approvalClosed(
+  { approval_id: id, run_id: runId }: Pick<ApprovalView, 'approval_id' | 'run_id'>,
+  status: ApprovalStatus | 'deciding',
+): EngineError {
   const why = {
     // The run has failed with an internal error since.
     open: 'its run has ended',
@@ -75,6 +78,7 @@ export function approvalClosed(id: string, status: ApprovalStatus | 'deciding'):
   }[status];
   return new EngineError('approval_closed', `The approval "${id}" is no longer open: ${why}`, {
     approval_id: id,
+    run_id: runId,
     approval_status: status,
   });
 }

@@ -154,7 +154,13 @@ export class ClientCalls {
    *
    * @returns the outcome that counts; null if the call was closed before
    */
-  answered({ key, outcome, sha256, onDecided }: Extract<RunInput, { type: 'client_answered' }>): ActionOutcome | null {
+  answered({
+    key,
+    outcome,
+    sha256,
+    more,
+    onDecided,
+  }: Extract<RunInput, { type: 'client_answered' }>): ActionOutcome | null {
     const { context, log, results } = this.#scope;
     if (!this.#open.has(key)) {
       onDecided?.(false);
@@ -162,7 +168,9 @@ export class ClientCalls {
     }
     const refusal = outcome.ok ? results.stageOutput(key, outcome.output, log.replaying) : null;
     const counts: ActionOutcome = refusal === null ? outcome : { ok: false, error: refusal };
-    log.record({ type: 'client_answered', at: context.clock.now(), key, error: counts.ok ? null : counts.error });
+    const error = counts.ok ? null : counts.error;
+    const together = more === undefined ? {} : { more };
+    log.record({ type: 'client_answered', at: context.clock.now(), key, error, ...together });
     this.#settle(key, counts.ok ? 'completed' : 'failed', sha256);
     if (onDecided !== undefined) log.afterSync(() => onDecided(true));
     return counts;

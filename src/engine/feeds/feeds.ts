@@ -156,6 +156,8 @@ export class Feeds {
   refresh(feed: FeedDefinition, fetch: FetchFeed): Promise<void> {
     const underWay = this.#fetching.get(feed.id);
     if (underWay !== undefined) return underWay;
+    // The session was deleted while the refresh was admitted.
+    if (this.#isClosed) return Promise.resolve();
     const abort = new AbortController();
     const giveUp = this.#clock.schedule(limits.feedFetchMs, () =>
       abort.abort(new Error(`the feed did not answer within ${limits.feedFetchMs / 1_000} s`)),

@@ -41,8 +41,8 @@ export function recordInput(
       return log.record({ type, at, key, found: found.type === 'refused' ? { error: found.error } : found.type });
     }
     case 'approval_resolved': {
-      const { type, key, approved, note } = input;
-      return log.record({ type, at, key, approved, note });
+      const { type, key, approved, note, more } = input;
+      return log.record({ type, at, key, approved, note, ...(more === undefined ? {} : { more }) });
     }
     case 'timer_fired':
       return log.record({ ...input, at, random });
@@ -94,9 +94,9 @@ export function inputOf(
     case 'client_called':
       return { ...recorded, parameters: {} };
     case 'client_answered': {
-      const { type, key, error } = recorded;
+      const { type, key, error, more } = recorded;
       const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };
-      return { type, key, outcome, sha256: '' };
+      return { type, key, outcome, sha256: '', ...(more === undefined ? {} : { more }) };
     }
     case 'reasoning':
     case 'usage':

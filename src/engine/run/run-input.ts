@@ -45,12 +45,13 @@ export type RunInput =
   | (Scheduled<'approval_resolved'> & { readonly onDecided?: (counts: boolean) => void })
   /** The call of a client tool is valid; `parameters` are what the client gets (C3). */
   | (Scheduled<'client_called'> & { readonly parameters: JsonObject })
-  /** The client's result. `sha256`: of its canonical JSON. `onDecided`: as above. */
+  /** The client's result. `sha256`: of its canonical JSON. `more`: as in the scheduler's inputs. `onDecided`: as above. */
   | {
       readonly type: 'client_answered';
       readonly key: ActionKey;
       readonly outcome: ActionOutcome;
       readonly sha256: string;
+      readonly more?: true;
       readonly onDecided?: (counts: boolean) => void;
     }
   /** Model output. `pieces`: the pieces that the events were read from. */
@@ -110,7 +111,12 @@ export type RecordedInput = { readonly at: number } & (
   | (Scheduled<'approval_asked'> & { readonly error: ActionError })
   | Extract<RunInput, { type: 'reasoning' | 'usage' }>
   /** A client's result; `error` is null for a success. */
-  | { readonly type: 'client_answered'; readonly key: ActionKey; readonly error: ActionError | null }
+  | {
+      readonly type: 'client_answered';
+      readonly key: ActionKey;
+      readonly error: ActionError | null;
+      readonly more?: true;
+    }
   /** Verbatim text of the generation. */
   | { readonly type: 'text'; readonly text: string }
   /** Number of further characters of the posted text, which is already in the journal. */

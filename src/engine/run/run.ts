@@ -15,6 +15,7 @@ import {
   initialState,
   isAtRest,
   isBlockedByOthers,
+  lacksAnswers,
   lookup,
   step,
 } from '../../scheduler/step.ts';
@@ -63,6 +64,11 @@ export interface LiveRun {
 
 /** Inputs from the stream of a generation; its end is decided by the scheduler. */
 const STREAMED: ReadonlySet<RunInput['type']> = new Set<RunInput['type']>(['protocol', 'reasoning', 'token']);
+
+/** An answer of a person or a client. Several that come together do not let the run wait in between. */
+function isAnswer(input: RunInput): input is Extract<RunInput, { type: 'approval_resolved' | 'client_answered' }> {
+  return input.type === 'approval_resolved' || input.type === 'client_answered';
+}
 
 /**
  * Starts a run. Its inputs arrive in `inputQueue`, everything else is in `given`.
@@ -169,10 +175,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return called === null ? undefined : decide({ ...called, at });
       }
       case 'client_answered': {
-        const { key } = input;
+        const { key, more } = input;
         const outcome = actions.clients.answered(input);
         if (outcome === null) return;
-        return decide(actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random));
+        const ended = actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random);
+        return decide({ ...ended, ...(more === undefined ? {} : { more }) });
       }
       case 'recalled':
         return decide(actions.lookups.answered(input, at));
@@ -180,10 +187,10 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         actions.timers.fired(input.timer);
         return decide({ ...input, at, random });
       case 'approval_resolved': {
-        const { type, key, approved, note } = input;
+        const { type, key, approved, note, more } = input;
         // A late decision changes nothing.
-        if (actions.approvals.resolve(input)) decide({ type, at, key, approved, note });
-        return;
+        if (!actions.approvals.resolve(input)) return;
+        return decide({ type, at, key, approved, note, ...(more === undefined ? {} : { more }) });
       }
       case 'cancel_requested':
       case 'generation_idle':
@@ -308,6 +315,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     const message = `The host was restarted during this run; the run continues (recovery ${recoveries} of ${limits.recoveries})`;
     log.append('warning', { code: 'run_recovered', message });
     if (state.generation?.streaming === true) generations.resume();
+    // The record ends within answers that came together.
+    if (lacksAnswers(state)) inputQueue.put({ type: 'generation_idle' });
   };
 
   const end = (command: RunEnd): void => {
@@ -323,7 +332,10 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     reportIdle();
     if (isAtRest(state)) context.rested();
     while (!progress.drained) {
-      for (const input of await inputQueue.take(turn)) {
+      const inputs = await inputQueue.take(turn);
+      const areTogether = inputs.filter(isAnswer).length > 1;
+      for (const taken of inputs) {
+        const input = areTogether && isAnswer(taken) ? { ...taken, more: true as const } : taken;
         // The run ends with the cancel, so the usage of its model call is reported first (L6).
         const usage = input.type === 'cancel_requested' ? generations.usage.estimateOpenCall() : null;
         if (usage !== null) handle({ type: 'usage', usage }, context.random());
@@ -336,6 +348,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         const waited = turn();
         if (waited !== null) await waited;
       }
+      if (areTogether && lacksAnswers(state)) handle({ type: 'generation_idle' }, 0);
       notifyResumed();
       scheduleSave();
       charge();

@@ -16,8 +16,8 @@ import type { SessionRuns } from './session-runs.ts';
 export class SessionApprovals {
   readonly #scope: Pick<SessionScope, 'journal' | 'clock'>;
   readonly #runs: SessionRuns;
-  /** Approvals whose decision is not durable yet. */
-  readonly #deciding = new Set<string>();
+  /** Decisions that are not durable yet, by approval; each resolves to whether it counts. */
+  readonly #deciding = new Map<string, { readonly approved: boolean; readonly counts: Promise<boolean> }>();
 
   constructor(scope: Pick<SessionScope, 'journal' | 'clock'>, runs: SessionRuns) {
     this.#scope = scope;
@@ -29,21 +29,36 @@ export class SessionApprovals {
     const found = this.#runs.waitingFor(approvalId);
     if (found !== null) {
       const { run, active, key } = found;
-      if (this.#deciding.has(approvalId)) throw approvalClosed(approvalId, 'deciding');
-      this.#deciding.add(approvalId);
+      if (this.#deciding.has(approvalId)) throw approvalClosed(this.view(approvalId), 'deciding');
       this.#runs.resume(run);
+      const counts = new Promise<boolean>((onDecided) => {
+        active.put({ type: 'approval_resolved', key, approved, note, onDecided });
+        // A run that ends first does not call back.
+        active.live.drained.catch(() => undefined).finally(() => onDecided(false));
+      });
+      this.#deciding.set(approvalId, { approved, counts });
       try {
-        const counts = await new Promise<boolean>((onDecided) => {
-          active.put({ type: 'approval_resolved', key, approved, note, onDecided });
-          // A run that ends first does not call back.
-          active.live.drained.catch(() => undefined).finally(() => onDecided(false));
-        });
-        if (counts) return;
+        if (await counts) return;
       } finally {
         this.#deciding.delete(approvalId);
       }
     }
-    throw approvalClosed(approvalId, this.view(approvalId).status);
+    const view = this.view(approvalId);
+    throw approvalClosed(view, view.status);
+  }
+
+  /**
+   * The same, but the decision that counts is accepted again.
+   *
+   * @returns the id of the run
+   */
+  async accept(approvalId: string, approved: boolean, note: string | null): Promise<string> {
+    const deciding = this.#deciding.get(approvalId);
+    if (deciding?.approved === approved) await deciding.counts;
+    const { run_id: runId, status } = this.view(approvalId);
+    if (status !== (approved ? 'approved' : 'denied')) await this.decide(approvalId, approved, note);
+    else await this.#scope.journal.sync();
+    return runId;
   }
 
   /** The requests that wait for a decision, oldest first. */

@@ -51,6 +51,11 @@ import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
 
+/** An answer to what a run has asked: the result of a call, or a decision. */
+export type ClientAnswer =
+  | { readonly callId: string; readonly result: CallResult }
+  | { readonly approvalId: string; readonly approved: boolean; readonly note: string | null };
+
 export class Session {
   readonly #scope: SessionScope;
   readonly #journal: Journal;
@@ -221,6 +226,22 @@ export class Session {
   async settleCall(callId: string, result: CallResult): Promise<SettledCall> {
     await this.recover();
     return await this.#calls.settle(callId, result);
+  }
+
+  /**
+   * Takes several answers of a client together: their run does not wait in between, and no client sees it between them.
+   *
+   * @returns for each answer, in order: the id of its run, or why it was refused, as in `settleCall` and `resolveApproval`
+   */
+  async answer(answers: readonly ClientAnswer[]): Promise<PromiseSettledResult<string>[]> {
+    await this.recover();
+    // All of them are queued before the run takes the first one.
+    return await Promise.allSettled(answers.map((answer) => this.#take(answer)));
+  }
+
+  async #take(answer: ClientAnswer): Promise<string> {
+    if ('callId' in answer) return (await this.#calls.settle(answer.callId, answer.result)).run_id;
+    return await this.#approvals.accept(answer.approvalId, answer.approved, answer.note);
   }
 
   /** The approval requests that wait for a decision, oldest first (J8). */

@@ -10,6 +10,8 @@ import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { readContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
+import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { FoldedRun, SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
@@ -24,6 +26,8 @@ import { SURFACES } from './surfaces.ts';
 
 /** Where the Worker sends commands. */
 export const SURFACE_PATH = '/-/surface';
+
+const WAIT_EVENTS: readonly EventType[] = [...RUN_TERMINAL_EVENTS, 'client_tool_called', 'approval_requested'];
 
 /** What the Worker sends. */
 export interface SurfaceCall {
@@ -129,57 +133,68 @@ function requireLast(
   throw new EngineError('not_supported', 'A conversation continues after its last run only; begin a new one instead');
 }
 
-/** Settles calls and approvals in one turn, so that the run does not stop in between. */
+/** Settles calls and approvals together: the run does not wait in between. */
 async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Followed> {
-  const { answers, decisions, after, ignoresLate = false } = command;
+  const { answers, decisions, ignoresLate = false } = command;
   const { session } = c.env;
   if (answers.length > 0) requireScope(c, 'tools');
   if (decisions.length > 0) requireScope(c, 'approve');
   await admitted(c.env);
-  const runIds = await Promise.all([
-    ...answers.map(async ({ callId, ...result }) => {
-      const settled = session.settleCall(callId, result);
-      return (ignoresLate ? await settled.catch(lateRun) : await settled).run_id;
-    }),
-    ...decisions.map(async ({ approvalId, approved, note }) => {
-      const approval = session.approval(approvalId);
-      // The same decision again is accepted.
-      if (approval.status !== (approved ? 'approved' : 'denied')) {
-        const decided = session.resolveApproval(approvalId, approved, note);
-        await (ignoresLate ? decided.catch(lateRun) : decided);
-      }
-      return approval.run_id;
-    }),
-  ]);
+  const taken = await session.answer([...answers.map(({ callId, ...result }) => ({ callId, result })), ...decisions]);
+  const runIds = taken.map((one) => {
+    if (one.status === 'fulfilled') return one.value;
+    if (ignoresLate) return lateRun(one.reason);
+    throw one.reason;
+  });
   const [first = '', ...others] = new Set(runIds);
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
-  return { run, after: after ?? (await lastWait(c, run, command)) };
+  return { run, after: await lastWait(c, run, command) };
 }
 
 /** The run of a call or an approval that is closed. @throws any other error again */
-function lateRun(fault: unknown): { readonly run_id: string } {
+function lateRun(fault: unknown): string {
   if (fault instanceof EngineError && (fault.code === 'call_settled' || fault.code === 'approval_closed')) {
-    return { run_id: String(fault.details['run_id'] ?? '') };
+    return String(fault.details['run_id'] ?? '');
   }
   throw fault;
 }
 
 /**
- * The last time that the run waited before the latest of these answers: the client has the frames up to then. A run can
- * wait between two answers of one request, because they take effect one after the other.
+ * The time that the run waited, or its end, up to which the client has the frames. Background actions ask after the run's
+ * end, too.
+ *
+ * What the client answers was asked in a stream that it has read, and that ended when the run waited next. Neither who has
+ * answered nor when matters: another client may have been faster, and a request may be repeated.
  */
-async function lastWait(c: Context<SessionEnv>, run: RunRecord, { answers, decisions }: RunCommand): Promise<number> {
-  const ids = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
+async function lastWait(
+  c: Context<SessionEnv>,
+  run: RunRecord,
+  { answers, decisions, since }: RunCommand,
+): Promise<number> {
+  const asked = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
   let wait = 0;
-  let answered = 0;
-  const types = ['agent_waiting', 'client_tool_settled', 'approval_resolved'] as const;
-  for await (const event of c.env.session.read().events(run, types)) {
-    if (event.type === 'agent_waiting') wait = event.seq ?? 0;
-    else if (event.type === 'client_tool_settled' && ids.has(event.data.call_id)) answered = wait;
-    else if (event.type === 'approval_resolved' && ids.has(event.data.approval_id)) answered = wait;
+  let after = 0;
+  let isAsking = false;
+  for await (const event of c.env.session.read().events(run, WAIT_EVENTS)) {
+    const seq = event.seq ?? 0;
+    if (RUN_TERMINAL_EVENTS.has(event.type)) {
+      wait = seq;
+      if (since !== null && seq > since) return seq;
+      if (isAsking) after = seq;
+      isAsking = false;
+    } else if (asked.delete(askedBy(event))) {
+      isAsking = true;
+      after = wait;
+    }
   }
-  return answered;
+  // The events end with the run.
+  return asked.size > 0 ? wait : after;
+}
+
+function askedBy(event: SessionEvent): string {
+  if (event.type === 'client_tool_called') return event.data.call_id;
+  return event.type === 'approval_requested' ? event.data.approval_id : '';
 }
 
 function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Response {

@@ -101,7 +101,7 @@ export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
             metadata: null,
           }
         : null,
-    after: null,
+    since: null,
     follows: null,
     ignoresLate: true,
     stream: true,

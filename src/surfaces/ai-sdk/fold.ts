@@ -15,7 +15,7 @@
  *  5. Events up to `run.after` change the state and give no frames. A continued stream begins with the same message id.
  */
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { cutGeneration, endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
@@ -82,7 +82,7 @@ export class ChunkFold {
   #seq = 0;
   #isStarted = false;
   #isInStep = false;
-  /** The run goes on after a wait, and nothing was shown since then. */
+  /** The run goes on after a wait, or had ended before the client's answers, and nothing was shown since then. */
   #hasWaited = false;
   #outcome: Outcome | null = null;
   /** The last generation whose text ended early. */
@@ -100,6 +100,8 @@ export class ChunkFold {
     if (isKnown) {
       // What was open then was closed by the end of that stream.
       this.#isInStep = false;
+      // What was asked after the end of the run has been answered.
+      this.#hasWaited ||= RUN_END_EVENTS.has(event.type);
       return [];
     }
     return this.#started(chunks);

@@ -53,7 +53,7 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
     type: 'run',
     answers: [],
     decisions: [],
-    after: null,
+    since: null,
     follows: null,
     stream: true,
     options: {},

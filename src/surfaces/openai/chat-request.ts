@@ -79,7 +79,7 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
     type: 'run',
     answers: [] as readonly SurfaceAnswer[],
     decisions: [],
-    after: null,
+    since: null,
     follows: null,
     stream: asked.stream === true,
     options,

@@ -11,7 +11,7 @@
  *     text of blocks that were open.
  */
 import type { EventType, SessionEvent } from '../../domain/event.ts';
-import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import { cutGeneration, endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
 import type { FoldedRun } from '../surface.ts';
@@ -99,6 +99,8 @@ export class ChatState {
     this.#count(event);
     if (isKnown) {
       this.#note(event);
+      // A background action has asked, and the run had ended.
+      if (RUN_END_EVENTS.has(event.type)) this.#take(event);
       return [];
     }
     if (isTextPatch(event)) {

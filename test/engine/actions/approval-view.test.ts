@@ -109,10 +109,10 @@ describe('[J8] an approval', () => {
     ['expired', 'it expired after 168 hours, which counts as denied'],
     ['cancelled', 'its action ended before a decision'],
   ] as const)('that is %s accepts no decision, with the reason', (status, why) => {
-    expect(approvalClosed('apr_1', status)).toMatchObject({
+    expect(approvalClosed({ approval_id: 'apr_1', run_id: 'run_1' }, status)).toMatchObject({
       code: 'approval_closed',
       message: `The approval "apr_1" is no longer open: ${why}`,
-      details: { approval_id: 'apr_1', approval_status: status },
+      details: { approval_id: 'apr_1', run_id: 'run_1', approval_status: status },
     });
   });
 });

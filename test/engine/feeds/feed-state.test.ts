@@ -106,6 +106,13 @@ describe('[F2] a prompt fetches a feed', () => {
     expect(world.feeds.list(agent).map(({ feed: { id } }) => id)).toEqual(['off', 'on']);
   });
 
+  test('not after the session was closed for its deletion', async () => {
+    const world = new World();
+    world.feeds.close();
+    await world.feeds.refresh(feedOf('f'), world.fetch);
+    expect(world.fetched).toEqual([]);
+  });
+
   test('without waiting for it after the run is aborted', async () => {
     const world = new World();
     world.silent = true;

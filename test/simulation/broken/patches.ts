@@ -9,6 +9,7 @@ import { FILE_PATCHES } from './patches/files.ts';
 import { IMAGE_PATCHES } from './patches/images.ts';
 import { INCARNATION_PATCHES } from './patches/incarnations.ts';
 import { JOURNAL_PATCHES } from './patches/journal.ts';
+import { PROTOCOL_PATCHES } from './patches/protocols.ts';
 import { READER_PATCHES } from './patches/readers.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
 import { SEEDED_PATCHES } from './patches/seeded.ts';
@@ -21,6 +22,7 @@ export const PATCHES: readonly Patch[] = [
   ...IMAGE_PATCHES,
   ...INCARNATION_PATCHES,
   ...JOURNAL_PATCHES,
+  ...PROTOCOL_PATCHES,
   ...READER_PATCHES,
   ...RUN_PATCHES,
   ...SCHEDULER_PATCHES,

@@ -2,6 +2,7 @@
 import type { Observation } from '../observation.ts';
 import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
+import { closedParts } from './closed-parts.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
@@ -11,11 +12,13 @@ import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
 import { oneEnd } from './one-end.ts';
 import { order } from './order.ts';
+import { noFalseSuccess } from './no-false-success.ts';
 import { ownAnswers } from './own-answers.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
 import { resultsShown } from './results-shown.ts';
 import { sameEvents } from './same-events.ts';
+import { sameMessage } from './same-message.ts';
 import { sameReplay } from './same-replay.ts';
 import { settledOnce } from './settled-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
@@ -41,6 +44,9 @@ export const INVARIANTS: readonly Invariant[] = [
   everythingEnds,
   bounded,
   historyFirst,
+  sameMessage,
+  noFalseSuccess,
+  closedParts,
 ];
 
 /** The violations of all invariants. */

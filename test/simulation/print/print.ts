@@ -7,6 +7,7 @@ import type {
   GenerationScript,
   History,
   MessageScript,
+  ViaScript,
 } from '../history.ts';
 import { INVARIANTS } from '../invariants/all.ts';
 import type { Violation } from '../invariants/invariant.ts';
@@ -73,20 +74,29 @@ function seededLines(seeded: History['seeded']): string[] {
   return [`  The session begins with a history: ${texts.join(', ')}.`];
 }
 
-function messageLines({ type, at, ifBusy, repeats, files, generations }: MessageScript, message: number): string[] {
+function messageLines(script: MessageScript, message: number): string[] {
+  const { type, at, ifBusy, repeats, via, files, generations } = script;
   const what = type === 'message' ? `sends message ${message}` : `posts the text of message ${message}`;
+  const client = via === null ? 'a client' : clientText(via, repeats);
   const details = [
     ...(ifBusy === 'reject' && type === 'message' ? ['to be rejected if the session is busy'] : []),
     ...(files.length > 0 && type === 'message' ? [`with ${files.map(fileText).join(', ')}`] : []),
-    ...(repeats && type === 'message' ? ['twice with the same idempotency key'] : []),
+    ...(repeats && type === 'message' && via === null ? ['twice with the same idempotency key'] : []),
   ];
   return [
-    `  At ${at} ms, a client ${[what, ...details].join(', ')}.`,
+    `  At ${at} ms, ${client} ${[what, ...details].join(', ')}.`,
     ...generations.flatMap((script, generation) => {
       const isPosted = type === 'text' && generation === 0;
       return generationLines(script, message, generation, isPosted);
     }),
   ];
+}
+
+function clientText({ protocol, reads, pauseMs }: ViaScript, isTwice: boolean): string {
+  const pause = pauseMs === 0 ? [] : [`pauses ${pauseMs} ms after each read`];
+  const leaves = reads === null ? [] : [`leaves after ${counted(reads, 'read')}`];
+  const how = [...pause, ...leaves].join(' and ');
+  return `a client of ${protocol}${isTwice ? ', and another one like it,' : ''}${how === '' ? '' : `, which ${how},`}`;
 }
 
 /** `image 1` */

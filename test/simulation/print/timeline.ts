@@ -38,6 +38,12 @@ export function timelineText(seen: Observation): string {
     ...lines.map(({ at, text }) => `  ${String(at).padStart(width)} ms  ${text}`),
     ...runs.map(({ run, status, isOpen }) => `  At the end, run ${run} is ${status}${isOpen ? ' and open' : ''}.`),
     ...(stuck === null ? [] : [`  The world did not come to rest: ${stuck}.`]),
+    ...sessions
+      .flatMap((session) => session.clients)
+      .map(({ name, via, streams }) => {
+        const ends = streams.map(({ asked, end, reading }) => `${asked} ${end} (${reading.outcome ?? 'no end'})`);
+        return `  ${name} (${via.protocol}) had ${counted(streams.length, 'stream')}: ${ends.join(', ')}.`;
+      }),
     ...readers.map(({ name, from, frames }) => {
       const connections = new Set(frames.map(({ connection }) => connection)).size;
       const seqs = frames.flatMap(({ event }) => event.seq ?? []);

@@ -1,10 +1,13 @@
 /** Clients of the session: messages, cancels, decisions and the deletion. A request without an answer is repeated. */
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { DecisionScript, MessageScript } from '../history.ts';
+import type { DecisionScript, MessageScript, ViaScript } from '../history.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { CallResult } from '../../../src/engine/session/session-calls.ts';
 import { mistaken, postsOf } from '../call-posts.ts';
-import { textOf } from '../script.ts';
+import { runNumberOf } from '../../../src/journal/run-id.ts';
+import type { ClientProtocol } from '../protocols/client-protocol.ts';
+import { CLIENT_PROTOCOLS } from '../protocols/protocols.ts';
+import { placeOf, textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import type { Fact } from '../observation.ts';
 import { DiskFailure, HostGone } from './life.ts';
@@ -13,6 +16,8 @@ import { admitContent } from '../../../src/policies/message-content.ts';
 import type { AdmittedContent, GivenPart } from '../../../src/policies/message-content.ts';
 import { givenPart } from './files.ts';
 import { markOf } from './model.ts';
+import { ProtocolClient } from './protocol-client.ts';
+import type { ProtocolAnswer } from './protocol-client.ts';
 import { Rows } from './rows.ts';
 import type { Stage } from './stage.ts';
 
@@ -41,6 +46,10 @@ export class Clients {
   readonly #rows: Rows;
   readonly #host: () => Host | null;
   readonly #seen = new Set<string>();
+  readonly #decisions = new Map<string, DecisionScript>();
+  /** Approvals whose decision by a client of another protocol was answered. */
+  readonly #decided = new Set<string>();
+  readonly ofProtocols: ProtocolClient[] = [];
   /** The parts of messages, which are the same when a message is sent again. */
   readonly #parts = new Map<string, readonly GivenPart[]>();
   /** Messages and texts that are not on their way, with the number of the last session that may have got them. */
@@ -55,6 +64,7 @@ export class Clients {
   }
 
   async message(index: number, script: MessageScript): Promise<void> {
+    if (script.via !== null) return await this.#ofProtocol(index, script, script.via);
     this.#posted.delete(index);
     await this.#post(index, script);
     if (script.repeats && script.type === 'message') await this.#post(index, script);
@@ -65,6 +75,52 @@ export class Clients {
   async again(index: number, script: MessageScript): Promise<void> {
     const mayLack = (this.#posted.get(index) ?? Infinity) < this.#stage.incarnation;
     if (script.type === 'message' || mayLack) await this.message(index, script);
+  }
+
+  /** Whether a client of another protocol reads a stream now. */
+  get isReading(): boolean {
+    return this.ofProtocols.some(({ isReading }) => isReading);
+  }
+
+  /** Clients of another protocol; two of them do the same, if the script repeats the message. */
+  async #ofProtocol(index: number, script: MessageScript, via: ViaScript): Promise<void> {
+    const options = {
+      stage: this.#stage,
+      host: this.#host,
+      decisionOf: (approval: string) => this.#decisionOf(approval),
+      onAnswered: (answer: ProtocolAnswer) => this.#noteAnswer(index, answer),
+    };
+    const names = script.repeats ? ['a', 'b'] : ['a'];
+    const clients = names.map((name) => new ProtocolClient(`client ${index}${name}`, index, via, options));
+    this.ofProtocols.push(...clients);
+    this.open += 1;
+    await Promise.all(clients.map((client) => client.run()));
+    this.open -= 1;
+  }
+
+  #noteAnswer(index: number, answer: ProtocolAnswer): void {
+    const { code, incarnation } = answer;
+    if (answer.asked === 'ask') {
+      const run = answer.run === null ? null : runNumberOf(answer.run);
+      const isCurrent = run !== null && incarnation === this.#stage.incarnation;
+      const queued = isCurrent ? { queued: this.#rows.queuedUpTo(run) } : {};
+      return this.#stage.note({ type: 'message_answered', message: index, run, code, ...queued }, incarnation);
+    }
+    const { results, decisions } = answer.answers;
+    // An error does not say which answer it is about; and some protocols ignore what comes too late.
+    const isTold = answer.protocol.tellsLate && (code === 'accepted' || results.length + decisions.length === 1);
+    if (!isTold) return;
+    for (const { callId: call, result } of results) {
+      const isRecorded = this.#isRecorded('client_tool_settled', 'call_id', call, incarnation);
+      this.#stage.note({ type: 'call_answered', call, result: JSON.stringify(result), code, isRecorded }, incarnation);
+    }
+    for (const { approvalId: approval, approved } of decisions) {
+      // The same decision is accepted again.
+      if (this.#decided.has(approval)) continue;
+      this.#decided.add(approval);
+      const isRecorded = this.#isRecorded('approval_resolved', 'approval_id', approval, incarnation);
+      this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded }, incarnation);
+    }
   }
 
   async #post(index: number, script: MessageScript): Promise<void> {
@@ -159,9 +215,9 @@ export class Clients {
   }
 
   /** A person sees the request and decides, now or later. */
-  seeApproval(approval: string): void {
-    if (this.#seen.has(approval)) return;
-    const decision = this.#stage.history.decisions[this.#seen.size] ?? APPROVE;
+  seeApproval(approval: string, token: string): void {
+    if (this.#seen.has(approval) || this.#protocolOf(token)?.decides === true) return;
+    const decision = this.#decisionOf(approval);
     this.#seen.add(approval);
     const { incarnation } = this.#stage;
     this.#stage.note({ type: 'approval_seen', approval });
@@ -170,9 +226,25 @@ export class Clients {
     }
   }
 
+  /** The decision is the same, whoever asks. */
+  #decisionOf(approval: string): DecisionScript {
+    const known = this.#decisions.get(approval);
+    if (known !== undefined) return known;
+    const decision = this.#stage.history.decisions[this.#decisions.size] ?? APPROVE;
+    this.#decisions.set(approval, decision);
+    return decision;
+  }
+
+  /** The protocol of the client that has caused an action. */
+  #protocolOf(token: string): ClientProtocol | null {
+    const via = this.#stage.history.messages[placeOf(token)?.message ?? -1]?.via ?? null;
+    return via === null ? null : CLIENT_PROTOCOLS[via.protocol];
+  }
+
   /** A client sees a call, and posts its result as the script of the action says. */
   seeCall(call: string, token: string): void {
-    if (this.#seen.has(call)) return;
+    // Clients of other protocols answer their own.
+    if (this.#seen.has(call) || this.#protocolOf(token) !== null) return;
     this.#seen.add(call);
     const { incarnation } = this.#stage;
     const posts = postsOf(this.#stage.history.messages, token, { expiryMs: limits.clientToolMs, againMs: AGAIN_MS });

@@ -15,7 +15,7 @@ import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import { Session } from '../../../src/engine/session/session.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
-import { eventSource } from '../../../src/http/session-app.ts';
+import { createSessionApp, eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
 import { filesOfOutput } from '../../../src/journal/artifacts.ts';
 import { Journal } from '../../../src/journal/journal.ts';
@@ -54,6 +54,8 @@ interface Opened {
   readonly incarnation: number;
   readonly session: Session;
   readonly events: EventSource;
+  /** Its routes; made when a client needs them. */
+  app: ReturnType<typeof createSessionApp> | null;
 }
 
 interface Surroundings {
@@ -117,6 +119,21 @@ export class Host {
     return this.#opened.events;
   }
 
+  /** The routes of the session. */
+  get app(): ReturnType<typeof createSessionApp> {
+    const { session, incarnation } = this.#opened;
+    const log = this.#logOf(incarnation);
+    return (this.#opened.app ??= createSessionApp({
+      session,
+      clock: this.life.clock,
+      destroy: () => this.delete(session),
+      // A refusal, such as that of a full session, is no error of the engine.
+      log: (event, details) => {
+        if (event !== 'request_failed') log(event, details);
+      },
+    }));
+  }
+
   /** Number of its session, from 0. */
   get incarnation(): number {
     return this.#opened.incarnation;
@@ -170,7 +187,7 @@ export class Host {
       if (life.isOver) return;
       for (const event of batch ?? []) if (event.seq !== null) this.#seen(event, incarnation);
     });
-    return { incarnation, session, events: eventSource(session, clock) };
+    return { incarnation, session, events: eventSource(session, clock), app: null };
   }
 
   #seen(event: SessionEvent, incarnation: number): void {

@@ -47,10 +47,13 @@ export class Rows {
     return list === '' ? 'no run is open' : list;
   }
 
-  /** Ids of the requests for approvals that no crash can lose. */
-  get approvals(): string[] {
-    const sql = `SELECT json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ?`;
-    return this.query('events', sql, this.#disk.durableSeq).map(({ id }) => String(id));
+  /** The requests for approvals that no crash can lose. `token`: of the action. */
+  get approvals(): { readonly id: string; readonly token: string }[] {
+    const sql = `SELECT action_id, json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ?`;
+    return this.query('events', sql, this.#disk.durableSeq).map(({ id, action_id: token }) => ({
+      id: String(id),
+      token: String(token),
+    }));
   }
 
   /** The calls of client tools that no crash can lose. */

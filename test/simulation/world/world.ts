@@ -196,7 +196,7 @@ class World {
   /** People look at the list of requests from time to time. */
   #seeApprovals(): void {
     if (!this.#stage.history.agent.supervised) return;
-    for (const id of this.#rows.approvals) this.#clients.seeApproval(id);
+    for (const { id, token } of this.#rows.approvals) this.#clients.seeApproval(id, token);
   }
 
   /** Clients that have missed an event find the calls in the document of the run. */
@@ -207,7 +207,8 @@ class World {
   /** Whether it waits is decided by the journal: a session that does not rest would say that it is running. */
   #lookParked(): void {
     const host = this.#host;
-    if (host === null || host.life.isOver || !this.#rows.isWaiting) return;
+    // A stream has a timer.
+    if (host === null || host.life.isOver || !this.#rows.isWaiting || this.#clients.isReading) return;
     this.#stage.note({ type: 'parked', timers: host.life.timers, holds: host.holds });
   }
 
@@ -317,6 +318,7 @@ class World {
       facts: this.#stage.factsOf(incarnation),
       isDeleted: this.#deleted.some((deleted) => deleted.incarnation === incarnation),
       readers: this.#readers.filter((reader) => reader.incarnation === incarnation),
+      clients: this.#clients.ofProtocols.filter((client) => client.incarnation === incarnation),
       ...rest,
     };
   }

@@ -106,7 +106,7 @@ export function readResponse({ body: given, key }: SurfaceInput): SurfaceRequest
   };
   const run = {
     type: 'run',
-    after: null,
+    since: null,
     follows: null,
     stream: asked.stream === true,
     options: { api: 'responses' },
@@ -130,10 +130,18 @@ export function readResponse({ body: given, key }: SurfaceInput): SurfaceRequest
   // Without the id of a response, several messages in a row mean that the client stopped reading the answers between.
   const after = { runId: follows ?? '', unanswered: previous === null ? Math.max(0, messages.length - 1) : 0 };
   const message = messages.length === 0 ? null : { content: joined(messages), ...common };
+  const since = previous?.after ?? null;
   const continued: SurfaceRequest = {
     ...base,
     thread: { type: 'session', sessionId },
-    command: { ...run, answers, decisions, message, follows: message === null || follows === null ? null : after },
+    command: {
+      ...run,
+      since,
+      answers,
+      decisions,
+      message,
+      follows: message === null || follows === null ? null : after,
+    },
   };
   return found.isWhole ? { ...continued, otherwise: asNew() } : continued;
 }

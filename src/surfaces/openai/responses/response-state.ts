@@ -126,7 +126,7 @@ export class ResponseState {
     this.#frames = [];
     this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (event.seq === null) this.#live(event);
-    else if (event.seq <= this.#run.after) this.#remember(event);
+    else if (event.seq <= this.#run.after && !isLastOf(event)) this.#remember(event);
     else if (this.#over === null) this.#journaled(event);
     return this.#frames;
   }
@@ -470,6 +470,11 @@ export class ResponseState {
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000);
 
 const keyOf = ({ iteration, action_id: id }: SessionEvent): string => `${iteration}/${id ?? ''}`;
+
+/** After the end of a run, only its background actions go on; a client that answers them has an empty response. */
+function isLastOf(event: SessionEvent): boolean {
+  return isEnd(event) && event.type !== 'agent_waiting';
+}
 
 function isStart(event: SessionEvent): event is Start {
   return event.type === 'thought_started' || event.type === 'text_started' || event.type === 'response_started';
