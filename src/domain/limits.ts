@@ -168,6 +168,10 @@ export const limits = {
   clientToolBytes: 65_536,
   /** A client's own name of a conversation. */
   threadNameChars: 512,
+  /** A request is repeated within this time: as long as OpenAI's clients wait for an answer, and some more. */
+  repeatedRequestMs: 900_000,
+  /** The answer of an ended run is given again for this time, if its client may have lost it. */
+  repeatedAnswerMs: 120_000,
   /** Parts of a message that another protocol's client sends: also those of the actions of a whole run. */
   surfaceParts: 16_384,
   /** Instructions that come with a message: each generation of its run shows them to the model. */

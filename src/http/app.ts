@@ -30,7 +30,7 @@ import type { SystemRoutesOptions } from './routes/system.ts';
 import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
-import { surfaceProblem } from './surfaces/edge-surface.ts';
+import { surfaceProblem, unknownSurfaceRoute } from './surfaces/edge-surface.ts';
 import { surfaceRoutes } from './surfaces/routes.ts';
 import { presentedToken } from './tokens.ts';
 import { unknownRoute } from './unknown-route.ts';
@@ -95,7 +95,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
     return surfaceProblem(c.req, fault) ?? problemResponse(fault);
   });
-  app.notFound((c) => unknownRoute(app, c.req.raw));
+  app.notFound((c) => unknownRoute(app, c.req.raw, (fault) => unknownSurfaceRoute(c.req.path, fault)));
 
   /** Pages of listed origins may read responses, including errors. */
   app.use(async (c, next) => {

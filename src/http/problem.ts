@@ -13,7 +13,7 @@ export interface Problem {
 }
 
 /** The problem document of any thrown value; unexpected errors reveal no internals. */
-function toProblem(fault: unknown): Problem {
+export function toProblem(fault: unknown): Problem {
   if (!(fault instanceof EngineError)) {
     return problem('internal', 'An unexpected error; it has been logged');
   }

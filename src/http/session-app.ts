@@ -75,7 +75,6 @@ export function createSessionApp(options: SessionAppOptions): {
     bodies,
     heartbeat: new Heartbeat(clock),
     events: eventSource(session, clock),
-    unread: { runId: null },
   };
   return { fetch: (request) => sessionRoutes.fetch(request, env) };
 }

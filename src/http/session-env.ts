@@ -54,17 +54,11 @@ export interface SessionAppOptions {
   readonly log: Logger;
 }
 
-/** The last run whose stream a client of another protocol left before its end, as far as this host knows. */
-export interface UnreadRun {
-  runId: string | null;
-}
-
 export type SessionEnv = {
   Bindings: SessionAppOptions & {
     readonly heartbeat: Heartbeat;
     readonly events: EventSource;
     readonly bodies: LargeBodies;
-    readonly unread: UnreadRun;
   };
 };
 

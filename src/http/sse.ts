@@ -91,8 +91,6 @@ interface StreamOptions {
   readonly view?: EventView | null;
   /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
-  /** Called if the reader leaves, or may not read on, before it has everything. */
-  readonly left?: () => void;
 }
 
 /** The output format: bytes for a client, values for a parent session. */
@@ -127,7 +125,6 @@ class Reader<Chunk> {
   readonly #expiry: StreamExpiry | null;
   readonly #view: EventView | null;
   readonly #slices: Slices | null;
-  readonly #left: () => void;
   #cursor: number;
   #sentBytes = 0;
   #live = false;
@@ -144,7 +141,6 @@ class Reader<Chunk> {
     this.#expiry = options.expiry ?? null;
     this.#view = options.view ?? null;
     this.#slices = options.slices ?? null;
-    this.#left = options.left ?? ((): void => undefined);
     this.#source = source;
     this.#runId = options.runId;
     this.#endsWaiting = options.endsWaiting === true;
@@ -208,7 +204,6 @@ class Reader<Chunk> {
 
   cancel(): void {
     this.#leave();
-    this.#left();
   }
 
   #goLive(controller: ReadableStreamDefaultController<Chunk>): void {
@@ -275,7 +270,6 @@ class Reader<Chunk> {
 
   /** The chunks in the reader's queue were sent in time; nothing more is sent. */
   #expire(controller: ReadableStreamDefaultController<Chunk>): void {
-    this.#left();
     this.#finish(controller, 'token_expired');
   }
 

@@ -8,16 +8,21 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 /** Matches only middleware, which is registered for all methods. */
 const NO_METHOD = 'NONE';
 
-export function unknownRoute({ router }: Pick<Hono, 'router'>, request: Request): Response {
+/** @param respond the response for an error, in the form of the protocol that the path belongs to */
+export function unknownRoute(
+  { router }: Pick<Hono, 'router'>,
+  request: Request,
+  respond: (fault: EngineError) => Response = problemResponse,
+): Response {
   const { pathname } = new URL(request.url);
   const count = (method: string): number => router.match(method, pathname)[0].length;
   const allowed = METHODS.filter((method) => count(method) > count(NO_METHOD));
   const route = `${request.method} ${pathname.slice(0, limits.excerptChars * 2)}`;
   if (allowed.length === 0) {
-    return problemResponse(new EngineError('not_found', `No route ${route} (see /openapi.json)`));
+    return respond(new EngineError('not_found', `No route ${route} (see /openapi.json)`));
   }
   const methods = allowed.join(', ');
-  const response = problemResponse(new EngineError('method_not_allowed', `No route ${route} (allowed: ${methods})`));
+  const response = respond(new EngineError('method_not_allowed', `No route ${route} (allowed: ${methods})`));
   response.headers.set('allow', methods);
   return response;
 }

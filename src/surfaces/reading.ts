@@ -2,6 +2,7 @@
 import type * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
 import type { Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 
 /**
  * @param at what precedes the place of the value in the request, such as `messages.0.`
@@ -11,7 +12,14 @@ export function parsed<S extends z.ZodType>(schema: S, value: unknown, at: strin
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
-  throw new EngineError('invalid_request', `"${at}${issue?.path.join('.') ?? ''}": ${issue?.message ?? 'not valid'}`);
+  const place = `${at}${issue?.path.join('.') ?? ''}`;
+  const what = place === '' ? 'The body' : `"${place.replace(/\.$/, '')}"`;
+  throw new EngineError('invalid_request', `${what}: ${issue?.message ?? 'not valid'}`);
+}
+
+/** A person's note about a decision, cut at its limit; null for none. */
+export function noteOf(text: unknown): string | null {
+  return typeof text === 'string' && text !== '' ? text.slice(0, limits.approvalNoteChars) : null;
 }
 
 /** The result of a call: JSON if it is an object or a list, so that later actions can use its members. */

@@ -81,6 +81,11 @@ export interface SurfaceMessage {
   /** Idempotency key; null: every request is another message. */
   readonly key: string | null;
   readonly metadata: JsonObject | null;
+  /**
+   * The client means a message that it has sent before: to change it, or to have it answered again. That is an error, but the
+   * message may never have arrived.
+   */
+  readonly changes?: 'edited' | 'again';
 }
 
 export type SurfaceCommand =

@@ -1,5 +1,6 @@
 /** Commands of other protocols in the session's object: answers and decisions (E1 to E3, T1). */
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { SURFACE_PATH } from '../../src/http/surfaces/session-surface.ts';
@@ -56,7 +57,7 @@ async function ask(
     destroy: async () => undefined,
     log: () => undefined,
   });
-  const call: SurfaceCall = { surface, agent: 'assistant', open: null, command: { ...RUN, ...change } };
+  const call: SurfaceCall = { surface, agent: 'assistant', open: null, repeats: null, command: { ...RUN, ...change } };
   const headers = scopes === null ? {} : { [SCOPES_HEADER]: scopes };
   const body = JSON.stringify(call);
   return await app.fetch(new Request(`http://session${SURFACE_PATH}`, { method: 'POST', headers, body }));
@@ -207,4 +208,58 @@ describe('[E1] [E2] [E3] what follows an answer', () => {
       );
     },
   );
+});
+
+describe('[T1] instructions with a message', () => {
+  const message = { content: 'go', tools: [], instructions: 'Be brief.', key: null, metadata: null };
+
+  test.each([
+    ['an API key', null, '200'],
+    ['a token', 'message', '403 forbidden'],
+  ])('of %s', async (_, scopes, outcome) => {
+    const kit = await sessionKit({ script: ['<response final="true">Over.</response>'] });
+    kit.sql.onSync = settle;
+    expect(await outcomeOf(await ask(kit, { message }, { scopes }))).toBe(outcome);
+  });
+});
+
+test('[E2] one run is cancelled, and not what waits behind it', async () => {
+  const kit = await waiting();
+  const [{ runId } = { runId: '' }] = kit.session.runs(1);
+  kit.session.message({ content: 'next', tokens: false, ifBusy: 'queue', idempotencyKey: null }).catch(() => undefined);
+  await settle();
+  const [, { runId: next } = { runId: '' }] = kit.session.runs(2);
+  await kit.session.cancel('by a test', runId);
+  await kit.session.ended(2);
+  expect(kit.session.run(runId).status).toBe('cancelled');
+  expect(kit.session.run(next).status).toBe('completed');
+});
+
+test('[E1] a run that has just ended is streamed again; later, there is nothing to follow', async () => {
+  const clock = new FakeClock();
+  const kit = await sessionKit({ script: ['<response final="true">Over.</response>'], clock });
+  kit.sql.onSync = settle;
+  await say(kit, 'go');
+  const app = createSessionApp({
+    session: kit.session,
+    clock,
+    destroy: async () => undefined,
+    log: () => undefined,
+  });
+  const follow = async (): Promise<Response> =>
+    await app.fetch(
+      new Request(`http://session${SURFACE_PATH}`, {
+        method: 'POST',
+        body: JSON.stringify({
+          surface: 'ai-sdk',
+          agent: 'assistant',
+          open: null,
+          repeats: null,
+          command: { type: 'follow', runId: null, after: 0, stream: true, options: {} },
+        } satisfies SurfaceCall),
+      }),
+    );
+  expect(await (await follow()).text()).toContain('Over.');
+  clock.advance(limits.repeatedAnswerMs);
+  expect((await follow()).status).toBe(204);
 });

@@ -1,6 +1,6 @@
 /** Other protocols at the Worker: who may do what (E1 to E3, T1, T3). */
 import { describe, expect, test } from 'vitest';
-import { unknownSession } from '../../src/domain/errors.ts';
+import { EngineError, unknownSession } from '../../src/domain/errors.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { problemResponse } from '../../src/http/problem.ts';
@@ -11,12 +11,14 @@ import { edgeApp, noManifests } from './edge-app.ts';
 
 const KEY = { authorization: 'Bearer k-ann' };
 const user = (content: string) => ({ role: 'user', content });
+/** A session that exists. */
+const KNOWN = `ses_${'0'.repeat(32)}`;
 const BODY = { model: 'assistant', messages: [user('Hello')] };
 
 function edge() {
   const calls: { readonly id: string; readonly call: SurfaceCall }[] = [];
   const opened: SessionRecord[] = [];
-  const gone = new Set<string>();
+  const faults = new Map<string, EngineError>();
   const app = edgeApp({
     auth: { keys: parseApiKeys('ann:admin:k-ann'), allowedOrigins: [] },
     tokens: new Tokens(
@@ -35,7 +37,8 @@ function edge() {
     forward: async (id, path, request) => {
       if (path === '/-/incarnation') return Response.json({ incarnation: 'i1' });
       calls.push({ id, call: (await request.json()) as SurfaceCall });
-      return gone.has(id) ? problemResponse(unknownSession()) : new Response('data: {}\n\n');
+      const fault = faults.get(id);
+      return fault === undefined ? new Response('data: {}\n\n') : problemResponse(fault);
     },
   });
   const send = async (path: string, body: object | null, headers: Record<string, string>): Promise<Response> =>
@@ -50,7 +53,7 @@ function edge() {
     const made = await send('/tokens', { user_id: 'zoë', ...body }, KEY);
     return { authorization: `Bearer ${((await made.json()) as { token: string }).token}` };
   };
-  return { calls, opened, gone, send, bearer };
+  return { calls, opened, faults, send, bearer };
 }
 
 const errorOf = async (response: Response): Promise<readonly [number, string]> => [
@@ -59,7 +62,7 @@ const errorOf = async (response: Response): Promise<readonly [number, string]> =
 ];
 
 describe('[E2] chat completions with a user token', () => {
-  test('make a session of the user, and may give neither a history nor instructions', async () => {
+  test('make a session of the user, and may give no history', async () => {
     const on = edge();
     const token = await on.bearer();
     expect((await on.send('/v1/chat/completions', BODY, token)).status).toBe(200);
@@ -150,7 +153,7 @@ describe('[E2] requests that continue', () => {
 
   test('results of a session that is gone are history', async () => {
     const on = edge();
-    on.gone.add(`ses_${'0'.repeat(32)}`);
+    on.faults.set(`ses_${'0'.repeat(32)}`, unknownSession());
     expect((await on.send('/v1/chat/completions', { ...BODY, messages }, KEY)).status).toBe(200);
     expect(on.calls.map(({ call: { command } }) => command.type === 'run' && command.message?.content)).toEqual([
       undefined,
@@ -165,7 +168,7 @@ describe('[E2] responses with tokens', () => {
   const ID = `resp_${SESSION}_0a1b2c3d4e5f_2`;
   const ASK = { model: 'assistant', input: 'Hello' };
 
-  test('a user token makes a session of the user that is kept, and may give neither a history nor instructions', async () => {
+  test('a user token makes a session of the user that is kept, and may give no history', async () => {
     const on = edge();
     const token = await on.bearer();
     expect((await on.send('/v1/responses', ASK, token)).status).toBe(200);
@@ -198,9 +201,32 @@ describe('[E2] responses with tokens', () => {
   });
 });
 
-test('[E2] an error that would be the same again says so', async () => {
+test.each([
+  ['call_settled', 409, 'false'],
+  ['unknown_call', 404, null],
+  ['queue_full', 429, null],
+] as const)('[E2] clients are told not to repeat a conflict: %s', async (code, status, retries) => {
   const on = edge();
-  on.gone.add(`ses_${'0'.repeat(32)}`);
-  const refused = await on.send('/v1/chat/completions', { ...BODY, model: 'none' }, KEY);
-  expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([404, null]);
+  on.faults.set(KNOWN, new EngineError(code, 'The call is closed'));
+  const body = { model: 'assistant', input: 'Hello', previous_response_id: `resp_${KNOWN.slice(4)}_0a1b2c3d4e5f_2` };
+  const refused = await on.send('/v1/responses', body, KEY);
+  expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([status, retries]);
+  expect(await errorOf(refused)).toEqual([status, code]);
+});
+
+describe('a route that a protocol has and we do not have', () => {
+  test.each([
+    ['GET', '/v1/embeddings', 404, 'not_found'],
+    ['POST', '/v1/models', 405, 'method_not_allowed'],
+    ['POST', '/agui/assistant/more', 404, 'not_found'],
+  ])('[E2] [E3] [H4] %s %s is an error in both forms', async (method, path, status, code) => {
+    const response = await edge().send(path, method === 'GET' ? null : {}, KEY);
+    expect(await response.json()).toMatchObject({ status, code, detail: expect.any(String), error: { code } });
+    expect(response.status).toBe(status);
+  });
+
+  test('[E1] is a text for the AI SDK', async () => {
+    const response = await edge().send('/ai/assistant/talk', {}, KEY);
+    expect([response.status, await response.text()]).toEqual([404, expect.stringContaining('(not_found)')]);
+  });
 });

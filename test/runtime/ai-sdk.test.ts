@@ -6,7 +6,7 @@ import {
   safeValidateUIMessages,
 } from 'ai';
 import type { UIMessage } from 'ai';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { PlainChat, textOf, transportOf } from '../support/ai-chat.ts';
 import { call, post } from './client.ts';
@@ -179,7 +179,12 @@ test('[E1] a person stops a run, which is cancelled; the message keeps what it h
   expect((await post('/ai/assistant/chat/stopped/stop', {})).status).toBe(204);
   expect((await stored(first(seen))).status).toBe('cancelled');
   expect(id).toBe(first(seen).run);
-  expect((await call('/ai/assistant/chat/stopped/stream')).status).toBe(204);
+  // A client that comes back is told.
+  const frames = await (await call('/ai/assistant/chat/stopped/stream')).text();
+  expect(frames).toMatch(/"type":"abort"}\n\ndata: \[DONE\]\n\n$/);
+  const page = chatOf('stopped', { messages: chat.messages.slice(0, 1) });
+  await page.chat.resumeStream();
+  expect([page.chat.status, page.chat.error]).toEqual(['ready', undefined]);
 });
 
 test('[E1] files of a message are those of our own messages', async () => {
@@ -197,12 +202,47 @@ test('[E1] files of a message are those of our own messages', async () => {
   expect((await stored(first(seen))).status).toBe('completed');
 });
 
-test('[E1] a chat that is idle has nothing to resume or to stop', async () => {
+test('[E1] a chat without a message has nothing to resume or to stop', async () => {
   expect((await call('/ai/assistant/chat/new/stream')).status).toBe(204);
   expect((await post('/ai/assistant/chat/new/stop', {})).status).toBe(204);
-  const { chat } = chatOf('idle');
+});
+
+test('[E1] a page that resumes a run that has just ended has its message once', async () => {
+  const { chat } = chatOf('ended');
   await chat.sendMessage({ text: 'Hello' });
-  expect((await call('/ai/assistant/chat/idle/stream')).status).toBe(204);
+  const [{ parts }] = chat.messages.slice(-1) as [UIMessage];
+  await chat.resumeStream();
+  expect([chat.status, chat.messages.length, chat.lastMessage?.parts]).toEqual(['ready', 2, parts]);
+});
+
+describe('[E1] a message that the client has sent before', () => {
+  const send = (id: string, text: string, change: object): Promise<Response> =>
+    post('/ai/assistant/chat', {
+      id,
+      messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text }] }],
+      ...change,
+    });
+
+  test.each([
+    ['is sent again after an error', 'Hello', { messageId: 'm' }, 200, '"type":"finish"'],
+    ['is changed', 'Good day', { messageId: 'm' }, 400, 'Changing an earlier message is not supported'],
+    [
+      'is answered again',
+      'Hello',
+      { trigger: 'regenerate-message' },
+      400,
+      'Answering a message again is not supported',
+    ],
+  ])('%s', async (what, text, change, status, expected) => {
+    const first = await send(`known: ${what}`, 'Hello', {});
+    await first.text();
+    const again = await send(`known: ${what}`, text, change);
+    expect([again.status, await again.text()]).toEqual([status, expect.stringContaining(expected)]);
+    if (status === 200) expect(again.headers.get('x-run-id')).toBe(first.headers.get('x-run-id'));
+    // Its first request may never have arrived.
+    const unknown = await send(`unknown: ${what}`, text, change);
+    expect([unknown.status, await unknown.text()]).toEqual([200, expect.stringContaining('"type":"finish"')]);
+  });
 });
 
 test('[E1] a page that is loaded again resumes a run that waits, also after the loss of its object', async () => {
@@ -219,8 +259,6 @@ test('[E1] a page that is loaded again resumes a run that waits, also after the 
 
 test.each([
   ['an unknown agent', '/ai/asistant/chat', {}, 404, 'unknown_agent'],
-  ['a message that is made again', '/ai/assistant/chat', { trigger: 'regenerate-message' }, 400, 'not_supported'],
-  ['an edited message', '/ai/assistant/chat', { messageId: 'm' }, 400, 'not_supported'],
   ['no message', '/ai/assistant/chat', { messages: [] }, 400, 'invalid_request'],
   [
     'an empty message',

@@ -187,6 +187,38 @@ function faultyClient(chunk: number, at: () => Promise<'cut' | 'go on'>): Return
   });
 }
 
+/** A client that loses the answer of its nth request, which the system has given. */
+function losingClient(nth: number): ReturnType<typeof clientOf> {
+  let requests = 0;
+  return clientOf((response) => {
+    requests += 1;
+    if (requests !== nth) return response;
+    throw new TypeError('fetch failed');
+  });
+}
+
+test('[E2] a repeated request never has the answer of an equal one that was not repeated', async () => {
+  const { openai, seen } = losingClient(2);
+  const request = { model: 'assistant', messages: [user('What is 5 * 5?')] };
+  const one = await openai.chat.completions.create(request);
+  const two = await openai.chat.completions.create(request);
+  expect(two.id).not.toBe(one.id);
+  // Its first attempt has a run, too: which of the equal requests it was is not known.
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(3);
+});
+
+test('[E2] a repeated message of a kept session has one run', async () => {
+  const { openai, seen } = losingClient(1);
+  const options = { headers: { 'X-Session-Id': 'kept, with a lost answer' } };
+  const ask = (content: string) =>
+    openai.chat.completions.create({ model: 'assistant', messages: [user(content)] }, options);
+  const answered = await ask('What is 3 * 4?');
+  expect(answered.choices[0]?.message.content).toContain('12');
+  expect([seen.length, new Set(seen.map(({ run }) => run)).size]).toEqual([2, 1]);
+  await ask('What is 3 * 5?');
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+});
+
 test('[E2] a request that its client repeats has one run; the same request of the application has another one', async () => {
   let isFirst = true;
   const { openai, seen } = clientOf((response) => {

@@ -18,8 +18,8 @@ interface Seen {
   readonly run: string;
 }
 
-/** Both clients; `requests`: what they have sent. */
-function clients() {
+/** Both clients; `requests`: what they have sent. `loses`: the answer to the request with this number is lost. */
+function clients({ loses = 0 } = {}) {
   const seen: Seen[] = [];
   const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const { pathname, search } = new URL(String(url));
@@ -28,6 +28,7 @@ function clients() {
     const { status } = response;
     const method = init?.method ?? 'GET';
     seen.push({ method, path: pathname, status, session: header('x-session-id'), run: header('x-run-id') });
+    if (seen.length === loses) throw new TypeError('fetch failed');
     return response;
   };
   const baseURL = 'http://127.0.0.1:8787/v1';
@@ -517,5 +518,47 @@ describe('[E2] responses that are refused, in the form of the protocol', () => {
       ],
     });
     expect(status).toBe('completed');
+  });
+});
+
+describe('[E2] a request that its client repeats, because the answer was lost', () => {
+  const runs = (seen: readonly Seen[]): number => new Set(seen.map(({ run }) => run)).size;
+
+  test('has one run, and the conversation goes on', async () => {
+    const { openai, seen } = clients({ loses: 1 });
+    const one = await openai.responses.create({ model: 'assistant', input: 'What is 7 * 8?' });
+    expect([seen.length, runs(seen)]).toEqual([2, 1]);
+    expect(messagesOf(one).join()).toContain('56');
+    const two = await openai.responses.create({
+      model: 'assistant',
+      input: 'And 1 + 1?',
+      previous_response_id: one.id,
+    });
+    expect(two.status).toBe('completed');
+  });
+
+  test('has one run after a response', async () => {
+    const { openai, seen } = clients({ loses: 2 });
+    const one = await openai.responses.create({ model: 'assistant', input: 'What is 7 * 9?' });
+    const next = { model: 'assistant', input: 'What is 2 * 9?', previous_response_id: one.id };
+    const two = await openai.responses.create(next);
+    expect([seen.length, runs(seen)]).toEqual([3, 2]);
+    expect(messagesOf(two).join()).toContain('18');
+    const three = await openai.responses.create({ ...next, previous_response_id: two.id });
+    expect([three.status, runs(seen)]).toEqual(['completed', 3]);
+  });
+
+  test('does not join a conversation that went on', async () => {
+    const { openai, seen } = clients({ loses: 4 });
+    const ask = { model: 'assistant', input: 'What is 8 * 9?' };
+    const one = await openai.responses.create(ask);
+    await openai.responses.create({ ...ask, previous_response_id: one.id });
+    await openai.responses.create({ model: 'assistant', input: 'Something else' });
+    // The same text, in a conversation of its own.
+    const other = await openai.responses.create(ask);
+    expect(other.id).not.toBe(one.id);
+    const next = await openai.responses.create({ ...ask, previous_response_id: other.id });
+    expect(next.status).toBe('completed');
+    expect(seen.at(-1)?.session).not.toBe(first(seen).session);
   });
 });

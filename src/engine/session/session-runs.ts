@@ -134,12 +134,20 @@ export class SessionRuns {
     await this.#ends.get(run)?.promise;
   }
 
-  /** Cancels all runs and waits for their ends. @returns the current run, or null */
-  async cancel(reason: string): Promise<number | null> {
+  /**
+   * Cancels runs and waits for their ends.
+   *
+   * @param only this run; null: all
+   * @returns the last one that was active, or null
+   */
+  async cancel(reason: string, only: number | null = null): Promise<number | null> {
     if (this.#starting !== null) await this.#starting.done;
-    const active = [...this.#active];
+    const isMeant = (run: number): boolean => only === null || run === only;
+    const active = [...this.#active].filter(([run]) => isMeant(run));
     for (const [, run] of active) run.put({ type: 'cancel_requested', reason });
-    const queued = this.#queue.splice(0).map(({ run }) => run);
+    const waiting = this.#queue.splice(0);
+    this.#queue.push(...waiting.filter(({ run }) => !isMeant(run)));
+    const queued = waiting.flatMap(({ run }) => (isMeant(run) ? [run] : []));
     const batch = this.#owning(() =>
       queued.map((run) => {
         this.#journal.runs.start(run, this.#scope.clock.now());

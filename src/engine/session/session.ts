@@ -201,10 +201,15 @@ export class Session {
     return await this.#admission.workflow(inputs);
   }
 
-  /** Cancels the active run and everything queued behind it (J5). Returns the run's id. */
-  async cancel(reason: string): Promise<string | null> {
+  /**
+   * Cancels the active run and everything queued behind it (J5).
+   *
+   * @param only the id of a run: nothing else is cancelled
+   * @returns the id of the run that was active
+   */
+  async cancel(reason: string, only: string | null = null): Promise<string | null> {
     await this.recover();
-    const run = await this.#runs.cancel(reason);
+    const run = await this.#runs.cancel(reason, only === null ? null : runNumberOf(only));
     return run === null ? null : runIdOf(this.record, run);
   }
 

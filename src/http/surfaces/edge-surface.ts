@@ -19,9 +19,11 @@ import type { Gateway } from '../gateway.ts';
 import { historyBody, untilInvalid } from '../history-body.ts';
 import { findOperation, OPERATIONS } from '../operations.ts';
 import type { Operation } from '../operations.ts';
-import { retryAfter } from '../problem.ts';
+import { problemResponse, retryAfter, toProblem } from '../problem.ts';
 import { requireAgentOf, sha256Hex } from '../routes/sessions.ts';
 import { validate } from '../schemas.ts';
+import { INCARNATION_PATH } from '../session-env.ts';
+import { RequestSessions } from './request-sessions.ts';
 import { SURFACE_PATH } from './session-surface.ts';
 import type { SurfaceCall } from './session-surface.ts';
 import { SURFACES } from './surfaces.ts';
@@ -45,6 +47,7 @@ export interface SurfaceSource {
 interface Opened {
   readonly id: string;
   readonly open: SessionRecord | null;
+  readonly repeats: SurfaceCall['repeats'];
 }
 
 /** @throws EngineError `forbidden` for a token of other agents */
@@ -99,8 +102,8 @@ async function answerOf(
   const { request, caller } = source;
   const { agent, thread } = asked;
   const command = keyed(asked);
-  const { id, open } = await openedBy(options, surface, source, asked);
-  const call: SurfaceCall = { surface: surface.name, agent, open, command };
+  const { id, open, repeats } = await openedBy(options, surface, source, asked);
+  const call: SurfaceCall = { surface: surface.name, agent, open, repeats, command };
   const headers = new Headers(request.headers);
   headers.delete('content-length');
   const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(call) });
@@ -113,6 +116,10 @@ async function answerOf(
     return command.type === 'conversation' ? Response.json([]) : new Response(null, { status: 204 });
   }
   const { code, detail, ...details } = (await response.json()) as { code: ErrorCode; detail: string };
+  // Its answer is too old, or its conversation went on: this request is another one.
+  if (repeats === 'session' && code === 'unknown_session') {
+    return await answerOf(options, surface, { ...source, isRepeated: false }, asked);
+  }
   throw new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);
 }
 
@@ -126,21 +133,28 @@ function keyed({ thread, command }: SurfaceRequest): SurfaceCommand {
 }
 
 async function openedBy(
-  { gateway, now, sessionIdOf }: SurfaceOptions,
+  options: SurfaceOptions,
   surface: Surface,
-  { caller: { owner, token }, isRepeated }: SurfaceSource,
+  { request, caller, isRepeated }: SurfaceSource,
   { agent, thread, userId, command }: SurfaceRequest,
 ): Promise<Opened> {
-  if (thread.type === 'session') return { id: await gateway.requireId(thread.sessionId), open: null };
+  const { gateway, now, sessionIdOf } = options;
+  const { owner, token } = caller;
+  const ofMessage = isRepeated ? 'message' : null;
+  if (thread.type === 'session') {
+    return { id: await gateway.requireId(thread.sessionId), open: null, repeats: ofMessage };
+  }
   if (agent === null) throw new EngineError('internal', 'A session without an agent');
   const user = token?.type === 'user' ? token.userId : userId;
   const record = { agent, owner, user_id: user, kind: 'chat', metadata: {}, created_at: now() } as const;
   switch (thread.type) {
     case 'named': {
       const { name } = thread;
-      if (/^ses_[0-9a-f]{32}$/.test(name)) return { id: await gateway.requireId(name), open: null };
+      if (/^ses_[0-9a-f]{32}$/.test(name)) {
+        return { id: await gateway.requireId(name), open: null, repeats: ofMessage };
+      }
       const id = await sessionIdOf(JSON.stringify(['conversation', owner, user, surface.name, agent, name]));
-      return { id, open: { session_id: id, ...record } };
+      return { id, open: { session_id: id, ...record }, repeats: ofMessage };
     }
     case 'new': {
       if (thread.history.length > 0 && token !== null) {
@@ -149,8 +163,8 @@ async function openedBy(
       const history = await admitted(thread.history);
       const { key, isEphemeral } = thread;
       const content = JSON.stringify([thread.history, command.type === 'run' ? command.message : null]);
-      const open = async (id: string): Promise<SessionRecord> =>
-        await gateway.openSession(
+      const open = async (id: string): Promise<boolean> => {
+        const { created_at: createdAt } = await gateway.openSession(
           {
             session_id: id,
             ...record,
@@ -160,14 +174,22 @@ async function openedBy(
           {},
           history,
         );
-      const start = ['request', owner, user, surface.name, agent, key ?? [content]];
-      const id = await sessionIdOf(JSON.stringify(start));
-      const { created_at: createdAt } = await open(id);
-      // Without a key, the same request is another one, unless its client says that it has sent it before.
-      if (key !== null || isRepeated || createdAt === record.created_at) return { id, open: null };
-      const other = await gateway.newSessionId();
-      await open(other);
-      return { id: other, open: null };
+        return createdAt === record.created_at;
+      };
+      // One surface may have several APIs.
+      const api = command.type === 'conversation' ? null : (command.options['api'] ?? null);
+      const of = [owner, user, surface.name, agent, api];
+      if (key !== null) {
+        const id = await sessionIdOf(JSON.stringify(['request', ...of, key]));
+        await open(id);
+        return { id, open: null, repeats: null };
+      }
+      const sessions = new RequestSessions({ now, sessionIdOf, newSessionId: () => gateway.newSessionId() });
+      const exists = async (id: string): Promise<boolean> =>
+        (await gateway.forward(id, INCARNATION_PATH, new Request(request.url), caller)).ok;
+      const found = isRepeated ? await sessions.find([...of, content], exists) : null;
+      if (found !== null) return { id: found, open: null, repeats: 'session' };
+      return { id: await sessions.create([...of, content], open), open: null, repeats: null };
     }
   }
 }
@@ -219,4 +241,26 @@ export function surfaceProblem(request: { method: string; path: string }, fault:
       ...headers,
     },
   });
+}
+
+/**
+ * The response for a route that does not exist. Clients of a protocol also ask for those of its routes that we do not have,
+ * so it is a problem document that has the members of the protocol's errors, too.
+ */
+export function unknownSurfaceRoute(path: string, fault: EngineError): Response {
+  const surface = surfaceBelow(path);
+  const response = problemResponse(fault);
+  if (surface === undefined) return response;
+  const { body, contentType } = SURFACES[surface].error(fault);
+  if (!contentType.startsWith('application/json')) {
+    return new Response(body, { status: fault.status, headers: { 'content-type': contentType } });
+  }
+  return new Response(JSON.stringify({ ...toProblem(fault), ...(JSON.parse(body) as object) }), response);
+}
+
+/** The protocol of the routes with this beginning. */
+function surfaceBelow(path: string): Operation['surface'] {
+  const [, start] = path.split('/');
+  const operations: [string, Operation][] = Object.entries(OPERATIONS);
+  return operations.find(([name]) => name.split('/')[1] === start)?.[1].surface;
 }

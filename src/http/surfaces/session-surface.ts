@@ -9,7 +9,7 @@
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { readContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
@@ -27,7 +27,13 @@ import { SURFACES } from './surfaces.ts';
 /** Where the Worker sends commands. */
 export const SURFACE_PATH = '/-/surface';
 
-const WAIT_EVENTS: readonly EventType[] = [...RUN_TERMINAL_EVENTS, 'client_tool_called', 'approval_requested'];
+const WAIT_EVENTS: readonly EventType[] = [
+  ...RUN_TERMINAL_EVENTS,
+  'client_tool_called',
+  'client_tool_settled',
+  'approval_requested',
+  'approval_resolved',
+];
 
 /** What the Worker sends. */
 export interface SurfaceCall {
@@ -36,6 +42,11 @@ export interface SurfaceCall {
   readonly agent: string | null;
   /** The session to create if there is none; null: it must exist. */
   readonly open: SessionRecord | null;
+  /**
+   * The client has sent the message before, without a key, and has no answer. `session`: this session was made for it.
+   * `message`: it may be the last message of the session.
+   */
+  readonly repeats: 'session' | 'message' | null;
   readonly command: SurfaceCommand;
 }
 
@@ -53,13 +64,13 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
   switch (command.type) {
     case 'cancel': {
       const { runId } = command;
-      if (runId === null || isOpen(session.run(runId))) await session.cancel('cancelled by the client');
+      if (runId === null || isOpen(session.run(runId))) await session.cancel('cancelled by the client', runId);
       const { document } = SURFACES[surface];
       if (runId === null || document === undefined) return c.body(null, 204);
       return await documented(c, call, { run: session.run(runId), after: command.after });
     }
     case 'follow': {
-      const run = command.runId === null ? (session.openRun() ?? unreadRun(c)) : session.run(command.runId);
+      const run = command.runId === null ? (session.openRun() ?? recentRun(c)) : session.run(command.runId);
       if (run === null) return c.body(null, 204);
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
@@ -67,7 +78,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
     case 'conversation':
       return await jsonAnswer(messagesOf(c, call), { closed: closedBy(c) });
     case 'run': {
-      const followed = await runOf(c, command);
+      const followed = await runOf(c, call, command);
       if (command.stream) return streamed(c, call, followed);
       await beforeExpiry(session.ended(followed.run.run), expiryOf(c), followed.run.runId);
       return await documented(c, call, followed);
@@ -76,13 +87,12 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
 });
 
 /**
- * The last run, if it has ended and the client may lack its end: it left before. Without a word of its place, it could not
- * know that its message is not the whole one.
+ * The last run, if it has just ended: a client that lost its connection before the end could not know that its message is
+ * not the whole one.
  */
-function unreadRun(c: Context<SessionEnv>): RunRecord | null {
-  const { session, unread } = c.env;
-  const [last] = session.runs(1);
-  return last !== undefined && last.runId === unread.runId ? last : null;
+function recentRun(c: Context<SessionEnv>): RunRecord | null {
+  const [last] = c.env.session.runs(1);
+  return last !== undefined && mayLack(c, last) ? last : null;
 }
 
 const isOpen = ({ status }: RunRecord): boolean => status === 'queued' || status === 'running' || status === 'waiting';
@@ -95,12 +105,15 @@ interface Followed {
   readonly after: number;
 }
 
-async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Followed> {
+async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: RunCommand): Promise<Followed> {
   const { session, bodies } = c.env;
   const { answers, decisions, message } = command;
+  if (repeats === 'session') requireUnread(c);
   const settled = answers.length + decisions.length > 0 ? await settle(c, command) : null;
   if (message !== null) {
     requireScope(c, 'message');
+    const repeated = repeats === 'message' ? sentBefore(c, command) : null;
+    if (repeated !== null) return { run: repeated, after: 0 };
     if (command.follows !== null) requireLast(c, command.follows, message.key);
     const { content, tools, instructions, key, metadata } = message;
     const raw = {
@@ -110,13 +123,43 @@ async function runOf(c: Context<SessionEnv>, command: RunCommand): Promise<Follo
       ...(metadata === null ? {} : { metadata }),
     };
     const { session_id: id, owner } = session.record;
-    const { run } = await bodies.hold({ session: id, owner }, (place) =>
+    const changes = message.changes ?? null;
+    if (changes === 'again' && key !== null && session.hasMessage(key)) throw notSupported('Answering a message again');
+    const accepted = bodies.hold({ session: id, owner }, (place) =>
       acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue' }),
     );
+    const { run } = await accepted.catch((fault: unknown) => {
+      const isChanged = fault instanceof EngineError && fault.code === 'idempotency_mismatch';
+      throw isChanged && changes === 'edited' ? notSupported('Changing an earlier message') : fault;
+    });
     return { run, after: 0 };
   }
   if (settled === null) throw new EngineError('invalid_request', 'The request has neither a message nor answers');
   return settled;
+}
+
+function notSupported(what: string): EngineError {
+  return new EngineError('not_supported', `${what} is not supported; send it as a new message`);
+}
+
+/** Whether the client may lack the answer of a run: it has not ended, or not long ago. */
+function mayLack({ env: { clock } }: Context<SessionEnv>, { endedAt }: RunRecord): boolean {
+  return endedAt === null || clock.now() - endedAt < limits.repeatedAnswerMs;
+}
+
+/** @throws EngineError `unknown_session` if the session has more than the message that it was made for, or an old answer */
+function requireUnread(c: Context<SessionEnv>): void {
+  const [last, ...later] = c.env.session.runs(2);
+  if (later.length > 0 || (last !== undefined && !mayLack(c, last))) throw unknownSession();
+}
+
+/** The run of the same message, if it is the last one and follows the same run. */
+function sentBefore(c: Context<SessionEnv>, { message, follows }: RunCommand): RunRecord | null {
+  const [last, before] = c.env.session.runs(2).toReversed();
+  if (last === undefined || message === null || message.key !== null || last.idempotencyKey !== null) return null;
+  if (follows !== null && before?.runId !== follows.runId) return null;
+  const isSame = typeof message.content === 'string' && last.input['content'] === message.content;
+  return isSame && mayLack(c, last) ? last : null;
 }
 
 /** @throws EngineError `not_supported` if the message continues an earlier run than the last one */
@@ -172,38 +215,57 @@ async function lastWait(
   run: RunRecord,
   { answers, decisions, since }: RunCommand,
 ): Promise<number> {
-  const asked = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
+  const answered = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
+  const open = new Set<string>();
   let wait = 0;
   let after = 0;
+  /** Something was asked since the last wait. */
   let isAsking = false;
+  /** Some of the answers have taken effect. */
+  let isAnswering = false;
   for await (const event of c.env.session.read().events(run, WAIT_EVENTS)) {
     const seq = event.seq ?? 0;
     if (RUN_TERMINAL_EVENTS.has(event.type)) {
       wait = seq;
       if (since !== null && seq > since) return seq;
-      if (isAsking) after = seq;
+      if (!isAsking || isAnswering) continue;
+      after = seq;
       isAsking = false;
-    } else if (asked.delete(askedBy(event))) {
-      isAsking = true;
-      after = wait;
+      continue;
     }
+    const { asked, settled } = questionOf(event);
+    if (open.delete(settled)) isAnswering = open.size > 0;
+    if (!answered.delete(asked)) continue;
+    // Background actions ask while the run waits.
+    after = wait;
+    open.add(asked);
+    isAsking = true;
+    isAnswering = false;
   }
   // The events end with the run.
-  return asked.size > 0 ? wait : after;
+  return answered.size > 0 ? wait : after;
 }
 
-function askedBy(event: SessionEvent): string {
-  if (event.type === 'client_tool_called') return event.data.call_id;
-  return event.type === 'approval_requested' ? event.data.approval_id : '';
+/** The id of the call or approval that an event opens, or closes. */
+function questionOf(event: SessionEvent): { readonly asked: string; readonly settled: string } {
+  switch (event.type) {
+    case 'client_tool_called':
+      return { asked: event.data.call_id, settled: '' };
+    case 'approval_requested':
+      return { asked: event.data.approval_id, settled: '' };
+    case 'client_tool_settled':
+      return { asked: '', settled: event.data.call_id };
+    case 'approval_resolved':
+      return { asked: '', settled: event.data.approval_id };
+    default:
+      return { asked: '', settled: '' };
+  }
 }
 
 function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Response {
   const { session, heartbeat, events } = c.env;
   const { fold, streamHeaders } = SURFACES[call.surface];
   const { slices } = session.read();
-  const { unread } = c.env;
-  // Until it leaves again.
-  if (unread.runId === run.runId) unread.runId = null;
   const body = foldedStream(events, heartbeat, fold(foldedRun(c, call, { run, after })), {
     after: run.firstSeq - 1,
     runId: run.runId,
@@ -211,9 +273,6 @@ function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Fol
     expiry: expiryOf(c),
     view: viewFor(c),
     slices,
-    left: () => {
-      unread.runId = run.runId;
-    },
   });
   return new Response(body, { headers: { ...SSE_HEADERS, ...streamHeaders, ...namesOf(c, run) } });
 }

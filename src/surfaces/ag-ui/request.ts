@@ -16,7 +16,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { callOutput, parsed } from '../reading.ts';
+import { callOutput, noteOf, parsed } from '../reading.ts';
 import type { SurfaceAnswer, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
 import { isOurMessage } from './fold.ts';
 import type { ClientMessage, ClientRun } from './fold.ts';
@@ -159,7 +159,7 @@ function decisionOf({ interruptId, status, payload }: z.output<typeof resumeEntr
   return {
     approvalId: interruptId,
     approved: status === 'resolved' && approved === true,
-    note: typeof note === 'string' && note !== '' ? note.slice(0, limits.approvalNoteChars) : null,
+    note: noteOf(note),
   };
 }
 

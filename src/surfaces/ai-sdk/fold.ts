@@ -82,7 +82,7 @@ export class ChunkFold {
   #seq = 0;
   #isStarted = false;
   #isInStep = false;
-  /** The run goes on after a wait, or had ended before the client's answers, and nothing was shown since then. */
+  /** The run has waited, or had ended before the client's answers, and nothing was shown since then. */
   #hasWaited = false;
   #outcome: Outcome | null = null;
   /** The last generation whose text ended early. */
@@ -178,10 +178,10 @@ export class ChunkFold {
     }
     if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
     this.#cutIn = cutGeneration(event) ?? this.#cutIn;
-    if (endsWait(event)) {
-      this.#hasWaited ||= this.#outcome?.type === 'agent_waiting';
-      this.#outcome = null;
+    if (event.type === 'agent_waiting' || (endsWait(event) && this.#outcome?.type === 'agent_waiting')) {
+      this.#hasWaited = true;
     }
+    if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
       case 'iteration_started': {
         return this.#nextStep();

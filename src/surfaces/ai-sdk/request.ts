@@ -7,7 +7,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceCommand, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
-import { parsed } from '../reading.ts';
+import { noteOf, parsed } from '../reading.ts';
 
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 const filePart = z.object({
@@ -47,14 +47,14 @@ const chatBody = z.object({
 export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
   const { id, messages, trigger, messageId, tools } = parsed(chatBody, body, '');
   const last = parsed(lastMessage, messages.at(-1), `messages.${messages.length - 1}.`);
-  if (trigger === 'regenerate-message') throw notSupported('Answering a message again');
-  if (last.role === 'user' && messageId === last.id) throw notSupported('Changing an earlier message');
   const run = {
     type: 'run',
     answers: [],
     decisions: [],
     since: null,
     follows: null,
+    // Another client may have been faster.
+    ignoresLate: true,
     stream: true,
     options: {},
   } as const;
@@ -68,6 +68,11 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
             instructions: null,
             key: `ai:${last.id}`,
             metadata: null,
+            ...(trigger === 'regenerate-message'
+              ? { changes: 'again' as const }
+              : messageId === last.id
+                ? { changes: 'edited' as const }
+                : {}),
           },
         }
       : { ...run, ...settledBy(last.parts), message: null };
@@ -94,10 +99,6 @@ function chatOf({ params }: SurfaceInput): Omit<SurfaceRequest, 'command'> {
   return { agent, thread: { type: 'named', name: chat }, userId: null };
 }
 
-function notSupported(what: string): EngineError {
-  return new EngineError('not_supported', `${what} is not supported; send it as a new message`);
-}
-
 /** A part of a user's message as one of ours (C2); others are left out. */
 function partOf(part: JsonObject | Record<string, unknown>): JsonObject[] {
   const text = textPart.safeParse(part);
@@ -105,12 +106,30 @@ function partOf(part: JsonObject | Record<string, unknown>): JsonObject[] {
   const file = filePart.safeParse(part);
   if (!file.success) return [];
   const { url, mediaType: media_type, filename: name } = file.data;
-  const [, , data] = /^data:([^,]*);base64,(.*)$/s.exec(url) ?? [];
+  const data = dataOf(url);
   const source = data === undefined ? { url } : { data };
   const isImage = media_type?.startsWith('image/') === true;
   const media = media_type === undefined || media_type.endsWith('/*') ? {} : { media_type };
   const named = name === undefined ? (isImage || data === undefined ? {} : { name: 'file' }) : { name };
   return [{ type: isImage ? 'image' : 'file', ...named, ...media, ...source }];
+}
+
+/** The base64 of a data URL; undefined for any other URL. */
+function dataOf(url: string): string | undefined {
+  const [, head, text] = /^data:([^,]*),(.*)$/s.exec(url) ?? [];
+  if (head === undefined || text === undefined) return undefined;
+  if (/;base64$/i.test(head)) return text;
+  const bytes = new TextEncoder().encode(decodeText(text));
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+}
+
+/** A text with percent escapes; as it is, if they are not valid. */
+function decodeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** What the client has decided and executed. A call id of ours begins with `call_`. */
@@ -126,7 +145,7 @@ function settledBy(parts: readonly Record<string, unknown>[]): {
   });
   const decisions = tools.flatMap(({ state, approval }): SurfaceDecision[] => {
     if (state !== 'approval-responded' || approval?.approved === undefined) return [];
-    return [{ approvalId: approval.id, approved: approval.approved, note: approval.reason ?? null }];
+    return [{ approvalId: approval.id, approved: approval.approved, note: noteOf(approval.reason) }];
   });
   if (answers.length + decisions.length > 0) return { answers, decisions };
   throw new EngineError(

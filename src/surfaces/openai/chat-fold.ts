@@ -15,7 +15,7 @@ const FAILED_STATUS = 422;
 type Finish = 'stop' | 'length' | 'tool_calls';
 
 /** @returns the reason, or the error of a message that cannot be completed */
-function endOf(outcome: ChatOutcome): Finish | { readonly error: JsonObject } {
+function endOf(outcome: ChatOutcome, sessionId: string): Finish | { readonly error: JsonObject } {
   switch (outcome.type) {
     case 'completed':
       return 'stop';
@@ -29,7 +29,10 @@ function endOf(outcome: ChatOutcome): Finish | { readonly error: JsonObject } {
       return errorBody('The answer was cut off, and is being written again; the run continues', 'interrupted');
     case 'approval': {
       const { approvalId, action } = outcome;
-      const message = `A person has to approve the action "${action}" first: approval ${approvalId}`;
+      const route = `/agent/session/${sessionId}/approvals/${approvalId}`;
+      const message =
+        `A person has to approve the action "${action}" first: POST ${route} with {"decision": "approve"}. ` +
+        'The same request with the same Idempotency-Key then has the answer';
       return errorBody(message, 'approval_required', 'invalid_request_error');
     }
     case 'failed':
@@ -60,6 +63,7 @@ function headOf({ runId, agent, startedAt, after }: FoldedRun, object: string): 
 export class ChatFold implements Fold {
   readonly #state: ChatState;
   readonly #head: JsonObject;
+  readonly #sessionId: string;
   readonly #withUsage: boolean;
   #isStarted = false;
   #calls = 0;
@@ -67,6 +71,7 @@ export class ChatFold implements Fold {
   constructor(run: FoldedRun) {
     this.#state = new ChatState(run);
     this.#head = headOf(run, 'chat.completion.chunk');
+    this.#sessionId = run.sessionId;
     this.#withUsage = run.options['usage'] === true;
   }
 
@@ -79,7 +84,7 @@ export class ChatFold implements Fold {
 
   end(how: StreamEnd): string {
     const { outcome, usage } = this.#state;
-    const end = outcome === null || how !== 'stopped' ? lostBody(how) : endOf(outcome);
+    const end = outcome === null || how !== 'stopped' ? lostBody(how) : endOf(outcome, this.#sessionId);
     if (typeof end !== 'string') return frame(end) + DONE;
     const counted = this.#withUsage ? frame({ ...this.#head, choices: [], usage: usageOf(usage) }) : '';
     return this.#chunk({}, end) + counted + DONE;
@@ -109,10 +114,12 @@ export class ChatDocument implements DocumentFold {
   readonly #head: JsonObject;
   readonly #text = { content: '', reasoning: '' };
   readonly #calls: JsonObject[] = [];
+  readonly #sessionId: string;
 
   constructor(run: FoldedRun) {
     this.#state = new ChatState(run);
     this.#head = headOf(run, 'chat.completion');
+    this.#sessionId = run.sessionId;
   }
 
   add(event: SessionEvent): void {
@@ -125,7 +132,9 @@ export class ChatDocument implements DocumentFold {
   end(status: RunStatus): SurfaceDocument {
     const { outcome, usage } = this.#state;
     const end =
-      outcome === null ? errorBody(`The run is ${status}, and has no answer`, 'run_in_progress') : endOf(outcome);
+      outcome === null
+        ? errorBody(`The run is ${status}, and has no answer`, 'run_in_progress')
+        : endOf(outcome, this.#sessionId);
     if (typeof end !== 'string') return { status: FAILED_STATUS, body: end };
     const { content, reasoning } = this.#text;
     const message: JsonObject = {

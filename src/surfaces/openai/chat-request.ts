@@ -66,7 +66,7 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
   const messages = asked.messages.map((one, index) => parsed(message, one, `messages.${index}.`));
   const conversation = messages.filter(({ role }) => role !== 'system' && role !== 'developer');
   const instructions = messages.flatMap((one) =>
-    one.role === 'system' || one.role === 'developer' ? [textContent(one.content, 'messages')] : [],
+    one.role === 'system' || one.role === 'developer' ? [textContent(one.content, 'content')] : [],
   );
   const common = {
     tools: asked.tool_choice === 'none' ? [] : (asked.tools ?? []).map(toolOf),
@@ -95,7 +95,7 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
   const answers = last.role === 'tool' ? conversation.slice(from).map(answerOf) : [];
   const asNew = (): SurfaceRequest => {
     const before = last.role === 'tool' ? conversation : conversation.slice(0, -1);
-    const content = last.role === 'tool' ? CONTINUE : messageContent(last.content, 'messages');
+    const content = last.role === 'tool' ? CONTINUE : messageContent(last.content, 'content');
     const thread: Thread = { type: 'new', history: before.map(historyOf), isEphemeral: true, key: common.key };
     return { ...base, thread, command: { ...command, message: { content, ...common } } };
   };
@@ -108,7 +108,11 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
   }
   if (named === null) return asNew();
   const kept: SurfaceMessage = { content: joined(conversation.slice(from)), ...common };
-  return { ...base, thread: named, command: { ...command, message: kept } };
+  // Results directly before the message are of calls that the run before it waits for.
+  const before = conversation.slice(0, from);
+  const results = before.slice(before.findLastIndex(({ role }) => role !== 'tool') + 1).map(answerOf);
+  const own = results.filter(({ callId }) => sessionIdOfCall(callId) !== null);
+  return { ...base, thread: named, command: { ...command, answers: own, ignoresLate: true, message: kept } };
 }
 
 /** @throws EngineError `not_supported` */
@@ -132,13 +136,13 @@ function toolOf({ function: { name, description, parameters } }: z.output<typeof
 
 /** Messages of the user that follow each other are one message. */
 function joined(messages: readonly Message[]): string | JsonObject[] {
-  const [first, ...others] = messages.map(({ content }) => messageContent(content, 'messages'));
+  const [first, ...others] = messages.map(({ content }) => messageContent(content, 'content'));
   if (first === undefined || others.length === 0) return first ?? '';
   return [first, ...others].flatMap((one) => (typeof one === 'string' ? [{ type: 'text', text: one }] : one));
 }
 
 function answerOf({ tool_call_id: callId = '', content }: Message): SurfaceAnswer {
-  return { callId, output: callOutput(textContent(content, 'messages')) };
+  return { callId, output: callOutput(textContent(content, 'content')) };
 }
 
 /** The session that has made all of these calls, as their ids say; null if there is none. */
@@ -152,7 +156,7 @@ function historyOf(one: Message): Json {
   const { role, content, name, refusal, tool_calls: calls, tool_call_id: callId } = one;
   return {
     role,
-    ...(content === undefined ? {} : { content: knownContent(content, 'messages') }),
+    ...(content === undefined ? {} : { content: knownContent(content, 'content') }),
     ...(name == null ? {} : { name }),
     ...(role === 'assistant' && refusal != null ? { refusal } : {}),
     ...(role === 'assistant' && calls != null && calls.length > 0 ? { tool_calls: calls } : {}),

@@ -96,6 +96,7 @@ export class ChatState {
     const isKnown = event.seq === null ? this.#seq < this.#after : event.seq <= this.#after;
     const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
     if (isOver) return [];
+    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     this.#count(event);
     if (isKnown) {
       this.#note(event);
@@ -175,7 +176,6 @@ export class ChatState {
   }
 
   #take(event: SessionEvent): void {
-    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
     if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
       case 'agent_completed':

@@ -63,8 +63,9 @@ type Queued = Extract<SessionEvent, { type: 'action_queued' }>;
 /** The sync actions before it. None in a generation where a sync action needs a later one: then some do not hold (S4). */
 function barriersOf(queued: readonly Queued[], own: Queued): Queued[] {
   const all = queued.filter(({ iteration }) => iteration === own.iteration);
-  const placeOf = (id: string): number => all.findIndex(({ action_id }) => action_id === id);
-  const isForward = all.some(({ data }, at) => data.depends_on.some((id) => placeOf(id) > at));
+  // Their order in the text: an action that needs a later one is queued after it.
+  const numberOf = (id: string): number => placeOf(id)?.action ?? 0;
+  const isForward = all.some(({ action_id: id, data }) => data.depends_on.some((on) => numberOf(on) > numberOf(id)));
   if (isForward) return [];
   return all.slice(0, all.indexOf(own)).filter(({ data }) => data.mode === 'sync');
 }

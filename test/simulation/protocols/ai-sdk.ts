@@ -28,7 +28,7 @@ const FINISHES: Readonly<Record<string, Outcome>> = { stop: 'success', length: '
 export const aiSdkClient: ClientProtocol = {
   surface: aiSdk,
   decides: true,
-  tellsLate: true,
+  tellsLate: false,
   answersTogether: true,
   looksAgain: true,
   continues: ['answer'],
@@ -76,8 +76,8 @@ export const aiSdkClient: ClientProtocol = {
   beginsAfter: () => 0,
   essence: (message) => {
     const { id, parts } = message as unknown as Message;
-    // An answer after the end of the run is followed by a step without parts.
-    const whole = parts.slice(0, parts.findLastIndex(({ type }) => type !== 'step-start') + 1);
+    // A step has no parts if the client had them, or if it has answered after the end of the run.
+    const whole = parts.filter(({ type }, at) => type !== 'step-start' || (parts[at + 1]?.type ?? type) !== type);
     const known = whole.map(({ approval: _approval, ...part }): Part => {
       const { toolCallId, toolName, input, state } = part;
       // The client has its own results first; those of background actions come after the end.
@@ -185,7 +185,10 @@ class MessageReader {
       case 'tool-input-available': {
         const { dynamic, ...call } = rest;
         if (dynamic !== true) this.#mistake('a call is not dynamic');
-        if (this.#tool(rest) !== undefined) this.#mistake(`the call ${String(rest['toolCallId'])} is shown twice`);
+        const shown = this.#tool(rest);
+        // A client may have seen what a background action has asked while the run waited.
+        if (shown !== undefined && String(rest['toolCallId']).startsWith('call_')) return;
+        if (shown !== undefined) this.#mistake(`the call ${String(rest['toolCallId'])} is shown twice`);
         this.#parts.push({ type: 'dynamic-tool', ...call, state: 'input-available' });
         return;
       }

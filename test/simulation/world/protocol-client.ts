@@ -235,6 +235,8 @@ export class ProtocolClient implements ClientLog {
   }
 
   async #refused(sent: Request, code: string, incarnation: number): Promise<Request | null> {
+    // The session is being deleted; the message may have had its run.
+    if (code === 'unknown_session') return null;
     if (sent.asked === 'ask') {
       if (this.runId === null) this.#options.onAnswered({ asked: 'ask', run: null, code, incarnation });
       return null;
@@ -263,6 +265,6 @@ export class ProtocolClient implements ClientLog {
 }
 
 function requestOf({ surface }: ClientProtocol, { agent, command }: SurfaceRequest): globalThis.Request {
-  const call: SurfaceCall = { surface: surface.name, agent, open: null, command };
+  const call: SurfaceCall = { surface: surface.name, agent, open: null, repeats: null, command };
   return new globalThis.Request(`http://session${SURFACE_PATH}`, { method: 'POST', body: JSON.stringify(call) });
 }

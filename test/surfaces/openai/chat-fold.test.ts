@@ -167,7 +167,7 @@ describe('[E2] how a message ends', () => {
     ];
     await expect(read(framesOf(asked))).rejects.toMatchObject({
       code: 'approval_required',
-      message: expect.stringMatching(/"pay".*apr_1/),
+      message: expect.stringMatching(/"pay".*POST \/agent\/session\/s\/approvals\/apr_1 /),
     });
     const resolved = event(3, 'approval_resolved', { approval_id: 'apr_1', approved: true });
     const rest = [
@@ -186,6 +186,13 @@ describe('[E2] how a message ends', () => {
     await expect(read(framesOf(events))).rejects.toMatchObject({ code });
     expect(openai.document?.of(RUN).end('failed').status).toBe(422);
     expect(documentOf(events)).toMatchObject({ error: { code } });
+  });
+
+  test('an answer that was cut off before the wait is no whole answer after it', async () => {
+    const cut = event(1, 'warning', { code: 'generation_cut', message: 'The generation ended early (length)' });
+    const wait = event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 });
+    const done = event(3, 'agent_completed', { response: '', iterations: 1, usage: {} });
+    expect((await read(framesOf([cut, wait, done], { after: 2 }))).finish).toBe('length');
   });
 
   test('an empty answer is an answer', async () => {

@@ -22,7 +22,7 @@ import type {
   Thread,
 } from '../../surface.ts';
 import { knownContent, messageContent, textContent } from '../parts.ts';
-import { callOutput, parsed } from '../../reading.ts';
+import { callOutput, noteOf, parsed } from '../../reading.ts';
 import { approvalOfItem, placeOfResponse, runOfItem, sessionOfId, sessionOfRun } from './ids.ts';
 import type { ResponsePlace } from './ids.ts';
 
@@ -120,7 +120,7 @@ export function readResponse({ body: given, key }: SurfaceInput): SurfaceRequest
     const last = conversation.at(-1);
     const isAsked = last !== undefined && isUser(last);
     const before = isAsked ? conversation.slice(0, -1) : conversation;
-    const content = isAsked ? messageContent(last.content, 'input') : CONTINUE;
+    const content = isAsked ? messageContent(last.content, 'content') : CONTINUE;
     const isEphemeral = asked.store === false;
     const thread: Thread = { type: 'new', history: historyOf(before), isEphemeral, key: common.key };
     const command: SurfaceCommand = { ...run, answers: [], decisions: [], message: { content, ...common } };
@@ -290,7 +290,7 @@ function unknownItem(id = ''): EngineError {
   return new EngineError('unknown_run', `There is no item "${id.slice(0, limits.excerptChars)}"`);
 }
 
-const text = (content: Json | undefined): string => textContent(content, 'input');
+const text = (content: Json | undefined): string => textContent(content, 'content');
 
 function answerOf({ call_id: callId, output }: Of<'function_call_output'>): SurfaceAnswer {
   return { callId, output: callOutput(text(output)) };
@@ -301,12 +301,12 @@ function decisionOf({
   approve: approved,
   reason,
 }: Of<'mcp_approval_response'>): SurfaceDecision {
-  return { approvalId: approvalOfItem(id), approved, note: reason ?? null };
+  return { approvalId: approvalOfItem(id), approved, note: noteOf(reason) };
 }
 
 /** Messages of the user that follow each other are one message. */
 function joined(messages: readonly Of<'message'>[]): string | JsonObject[] {
-  const [first, ...others] = messages.map(({ content }) => messageContent(content, 'input'));
+  const [first, ...others] = messages.map(({ content }) => messageContent(content, 'content'));
   if (first === undefined || others.length === 0) return first ?? '';
   return [first, ...others].flatMap((one) => (typeof one === 'string' ? [{ type: 'text', text: one }] : one));
 }
@@ -327,7 +327,7 @@ function historyOf(items: readonly Item[]): Json[] {
     if (one.type !== 'function_call') called = null;
     switch (one.type) {
       case 'message':
-        if (!isEmpty(one.content)) history.push({ role: one.role, content: knownContent(one.content, 'input') });
+        if (!isEmpty(one.content)) history.push({ role: one.role, content: knownContent(one.content, 'content') });
         break;
       case 'function_call':
         called = calls ?? { role: 'assistant', content: null, tool_calls: [] };
@@ -335,7 +335,7 @@ function historyOf(items: readonly Item[]): Json[] {
         called.tool_calls.push(callOf(one.call_id, one.name, one.arguments));
         break;
       case 'function_call_output':
-        history.push({ role: 'tool', tool_call_id: one.call_id, content: knownContent(one.output, 'input') });
+        history.push({ role: 'tool', tool_call_id: one.call_id, content: knownContent(one.output, 'content') });
         break;
       case 'mcp_call': {
         const { id, name, arguments: given, output, error } = one;

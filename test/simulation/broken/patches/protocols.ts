@@ -11,14 +11,14 @@ export const PROTOCOL_PATCHES: readonly Patch[] = [
   {
     name: 'a client that has answered gets the run from its beginning',
     file: SURFACE,
-    find: `      if (isAsking) after = seq;`,
-    replace: `      if (isAsking) after = 0;`,
+    find: `      after = seq;\n      isAsking`,
+    replace: `      isAsking`,
     invariant: 'same message',
   },
   {
     name: 'a client that has answered gets what follows the last wait, which it may not have seen',
     file: SURFACE,
-    find: `  return asked.size > 0 ? wait : after;`,
+    find: `  return answered.size > 0 ? wait : after;`,
     replace: `  return Math.max(wait, after);`,
     invariant: 'same message',
   },
