@@ -42,6 +42,8 @@ export interface Message {
   readonly status: RunStatus;
   /** The answer; null until the run has completed. */
   readonly response: string | null;
+  /** The output of the model ended early in the latest generation: then its answer is not whole. */
+  readonly is_cut: boolean;
   /** In the order of their opening. */
   readonly blocks: readonly Block[];
   readonly actions: readonly Action[];

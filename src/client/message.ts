@@ -3,7 +3,7 @@
  *
  * Invariants:
  *  1. `fold` changes nothing: it returns a new message, which shares the unchanged parts with the earlier one; the same
- *     message for an event that it does not know.
+ *     message if the event changes nothing about it.
  *  2. Live or replayed, from whatever patches: the same run gives the same message at its end, except `progress`.
  */
 import type { EventOf, SessionEvent } from '../domain/event.ts';
@@ -16,6 +16,7 @@ export function emptyMessage(runId: string): Message {
     run_id: runId,
     status: 'queued',
     response: null,
+    is_cut: false,
     blocks: [],
     actions: [],
     approvals: [],
@@ -61,8 +62,12 @@ function foldData(message: Message, event: SessionEvent): Message {
       return ended(message, { status: 'cancelled', usage: event.data.usage ?? null });
     case 'plan_generated':
       return { ...message, plan: event.data };
-    case 'warning':
-      return { ...message, warnings: [...message.warnings, event.data] };
+    case 'iteration_started':
+      return message.is_cut ? { ...message, is_cut: false } : message;
+    case 'warning': {
+      const isCut = message.is_cut || event.data.code === 'generation_cut';
+      return { ...message, is_cut: isCut, warnings: [...message.warnings, event.data] };
+    }
     case 'thought_started':
     case 'text_started':
     case 'response_started':

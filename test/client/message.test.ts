@@ -115,3 +115,12 @@ test('[K3] output of a running action is collected; an unknown event changes not
   expect(fold(one, event(null, 'progress', { text: 'two' }, { action_id: 'a' })).actions[0]?.progress).toBe('one two');
   expect(fold(one, event(2, 'something_new', {}))).toBe(one);
 });
+
+test('[K3] [P15] an answer whose generation ended early is marked, and a later generation makes up for it', () => {
+  const event = (seq: number, type: string, iteration: number, data: object = {}): SessionEvent =>
+    ({ seq, type, session_id: 's', run_id: 'run', iteration, timestamp: 0, data }) as unknown as SessionEvent;
+  const cut = [event(1, 'iteration_started', 1), event(2, 'warning', 1, { code: 'generation_cut', message: 'm' })];
+  const done = event(5, 'agent_completed', 1, { response: 'Hello th', iterations: 1, usage: {} });
+  expect(foldAll([...cut, done])).toMatchObject({ status: 'completed', response: 'Hello th', is_cut: true });
+  expect(foldAll([...cut, event(3, 'iteration_started', 2), done])).toMatchObject({ is_cut: false });
+});

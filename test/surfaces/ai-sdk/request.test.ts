@@ -24,8 +24,9 @@ describe('[E1] a file of a message', () => {
     ['as text with a parameter', 'data:text/plain;charset=utf-8,%C3%A9', 'é'],
     ['as text whose escapes are not valid', 'data:,100%', '100%'],
   ])('is a data URL %s', (_, url, text) => {
-    const [part] = read('user', file(url)).message?.content as [{ data: string }];
-    expect(Buffer.from(part.data, 'base64').toString()).toBe(text);
+    const { content } = read('user', file(url)).message ?? { content: [] };
+    const [part] = content as readonly { readonly data?: string }[];
+    expect(Buffer.from(part?.data ?? '', 'base64').toString()).toBe(text);
   });
 
   test.each(['https://example.com/n.txt', 'blob:https://example.com/1', 'data:no comma'])('is %s, as it is', (url) => {
