@@ -4,8 +4,8 @@
  * Invariants:
  *  1. Nothing is lost and nothing comes twice (delivered.ts), wherever a connection was cut.
  *  2. A connection without a byte for `silenceMs` counts as cut: the server sends a comment every 5 seconds.
- *  3. It ends after the last event, or when the signal is aborted. It throws if the server refuses, or if the first
- *     connection fails more than `retries` times. After that one it is followed for as long as it takes: a server that
+ *  3. It ends after the last event, or when the signal is aborted. It throws if the server refuses, if the first
+ *     connection fails more than `retries` times, or if so many connections in a row begin with a damaged event. After that one it is followed for as long as it takes: a server that
  *     is restarted, or a device that is offline, comes back.
  *  4. The time between two connections is bounded, and short after a connection that brought an event.
  *  5. `onGap` is called after each connection that was resumed, and whenever the server has nothing to say: what is only
@@ -47,6 +47,7 @@ export async function* follow(
   for (let resumes = 0; !signal.aborted; resumes += 1) {
     let lost = connectionLost('The stream has ended before its last event');
     let last: SessionEvent | null = null;
+    let isMalformed = false;
     const linked = new LinkedSignal(signal);
     try {
       if (resumes > 0) onResume?.();
@@ -55,7 +56,12 @@ export async function* follow(
       wasOpen = true;
       if (resumes > 0) onGap?.();
       for await (const text of texts(stream, connection, linked, onGap)) {
-        for (const event of delivered.take(eventOf(text))) {
+        const parsed = eventOf(text);
+        if (parsed === null) {
+          isMalformed = true;
+          throw invalidResponse(`Not an event: ${text.slice(0, 100)}`, 200);
+        }
+        for (const event of delivered.take(parsed)) {
           last = event;
           yield event;
           if (isLast(event)) return;
@@ -64,7 +70,9 @@ export async function* follow(
       }
     } catch (fault) {
       if (signal.aborted) return;
-      if (!(fault instanceof CortexError) || !fault.isPassing) throw fault;
+      if (!(fault instanceof CortexError)) throw fault;
+      // The next connection begins with the same event.
+      if (!fault.isPassing && !(isMalformed && empty < retries)) throw fault;
       failures += 1;
       if (!wasOpen && failures > retries) throw fault;
       lost = fault;
@@ -134,10 +142,11 @@ async function readBefore(
   });
 }
 
-function eventOf(text: string): SessionEvent {
+/** Null if the text is not JSON: something between the server and here has damaged it. */
+function eventOf(text: string): SessionEvent | null {
   try {
     return JSON.parse(text) as SessionEvent;
   } catch {
-    throw invalidResponse(`Not an event: ${text.slice(0, 100)}`, 200);
+    return null;
   }
 }

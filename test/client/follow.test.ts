@@ -165,6 +165,28 @@ describe('[K3] it gives up', () => {
   });
 });
 
+describe('[K3] a damaged event', () => {
+  const DAMAGED = 'id: 3\ndata: {"seq": 3, "type": "wa\n\n';
+
+  test('is read again over the next connection, and nothing is lost', async () => {
+    const started = event(2, 'agent_started');
+    const warned = event(3, 'warning', { code: 'c', message: 'm' });
+    const { session, paths, faults, passes } = scene({ frames: [started, DAMAGED] }, { frames: [warned, END] });
+    const seen = types(session);
+    await passes(seen);
+    expect(await seen).toEqual(['agent_started', 'warning', 'agent_completed']);
+    expect([paths.at(-1), faults]).toEqual([expect.stringContaining('after=2'), ['invalid_response']]);
+  });
+
+  test('is an error if it is damaged each time', async () => {
+    const { session, paths, passes } = scene({ frames: [DAMAGED] });
+    const seen = types(session);
+    await passes(seen);
+    await expect(seen).rejects.toMatchObject({ code: 'invalid_response' });
+    expect(paths).toHaveLength(6);
+  });
+});
+
 test('[K3] a signal ends a wait for the next connection at once', async () => {
   const leave = new AbortController();
   const { session, passes, clock } = scene('refused');

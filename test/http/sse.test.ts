@@ -5,7 +5,7 @@ import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Slices } from '../../src/domain/work.ts';
 import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
-import { eventStream } from '../../src/http/sse.ts';
+import { eventStream, foldedStream } from '../../src/http/sse.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { anyData } from '../support/events.ts';
@@ -212,6 +212,16 @@ test('[H2] the stream closes for a reader that reconnects after the end of the r
 test('[H2] a comment is sent every five seconds', async () => {
   const clock = new FakeClock();
   const stream = eventStream(source([]), new Heartbeat(clock), { after: 0, runId: null });
+  const read = frames(stream, 2);
+  clock.advance(limits.heartbeatMs);
+  clock.advance(limits.heartbeatMs);
+  expect(await read).toEqual([': heartbeat', ': heartbeat']);
+});
+
+test('[E1] [E2] [E3] streams of other protocols have the same comments: proxies cut idle connections', async () => {
+  const clock = new FakeClock();
+  const fold = { add: () => '', end: () => 'data: end\n\n' };
+  const stream = foldedStream(source([]), new Heartbeat(clock), fold, { after: 0, runId: 'run_1' });
   const read = frames(stream, 2);
   clock.advance(limits.heartbeatMs);
   clock.advance(limits.heartbeatMs);

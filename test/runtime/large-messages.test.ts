@@ -97,3 +97,33 @@ describe('[C2] [H8] a large message', () => {
     expect(await Promise.all(statuses)).toEqual(Array.from({ length: 6 }, () => 'completed'));
   });
 });
+
+test.each([
+  [
+    '/v1/chat/completions',
+    (text: string) => ({ model: 'assistant', stream: true, messages: [{ role: 'user', content: text }] }),
+    '"finish_reason":"stop"',
+  ],
+  [
+    '/v1/responses',
+    (text: string) => ({ model: 'assistant', stream: true, input: text }),
+    '"type":"response.completed"',
+  ],
+  [
+    '/agui/assistant',
+    (text: string) => ({
+      threadId: text.slice(0, 9),
+      runId: 'r',
+      messages: [{ id: 'm', role: 'user', content: text }],
+    }),
+    '"outcome":{"type":"success"}',
+  ],
+])(
+  '[E2] [E3] %s answers a message of 1 MB, and a larger one is an error before anything begins',
+  async (path, bodyFor, end) => {
+    const answered = await post(path, bodyFor('x'.repeat(1_000_000)));
+    expect([answered.status, await answered.text()]).toEqual([200, expect.stringContaining(end)]);
+    const refused = await post(path, bodyFor('y'.repeat(limits.messageBytes + 1)));
+    expect([refused.status, await refused.json()]).toMatchObject([413, { error: { code: 'body_too_large' } }]);
+  },
+);
