@@ -56,7 +56,7 @@ export const sessionName: RequestHeader = {
 export const retryCount: RequestHeader = {
   name: 'X-Stainless-Retry-Count',
   description:
-    'How often the client has sent this request before. Above 0, the answer is that of the session which the first one has made, if there is one',
+    'How often the client has sent this request before. Above 0, and without a key, it joins the run of the first one if that is recent and no equal request is known',
   pattern: /^\d{1,6}$/,
   expected: 'a number',
 };
