@@ -70,12 +70,10 @@ export const CLIENT_PATCHES: readonly Patch[] = [
   {
     name: 'a result of a client is lost if its host ends before the next request',
     file: 'src/engine/run/recording.ts',
-    find: `const { type, key, error } = recorded;
-      const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };
-      return { type, key, outcome, sha256: '' };`,
-    replace: `const { type, key, error } = recorded;
-      const outcome: ActionOutcome = error === null ? { ok: true, output: null } : { ok: false, error };
-      return { type, key, outcome, sha256: '' };`,
+    find: `const { type, key, error, more } = recorded;
+      const outcome: ActionOutcome = error === null ? { ok: true, output: replay.outputOf(key) } : { ok: false, error };`,
+    replace: `const { type, key, error, more } = recorded;
+      const outcome: ActionOutcome = error === null ? { ok: true, output: null } : { ok: false, error };`,
     invariant: 'results shown',
   },
 ];

@@ -37,17 +37,17 @@ export const PROTOCOL_PATCHES: readonly Patch[] = [
     invariant: 'same message',
   },
   {
-    name: 'text before a wait is forgotten in the same generation',
+    name: 'text of a message is in the order in which it comes',
     file: CHAT,
-    find: `    if (isKnown) {\n      this.#note(event);`,
-    replace: `    if (isKnown) {\n      this.#blocks.clear();`,
+    find: `if (!block.isClosed) break;`,
+    replace: `if (!block.isClosed) continue;`,
     invariant: 'same message',
   },
   {
-    name: 'frames are numbered as they come',
-    file: 'src/surfaces/openai/responses/numbering.ts',
-    find: `    this.#count += size;`,
-    replace: `    this.#count += 1;`,
+    name: 'text is cut as it comes',
+    file: RESPONSES,
+    find: `for (let end = endOfPiece(block.rest, 0); end !== null; end = endOfPiece(block.rest, from)) {`,
+    replace: `for (let end = block.rest.length; end > from; end = from) {`,
     invariant: 'same message',
   },
   {
@@ -112,12 +112,5 @@ export const PROTOCOL_PATCHES: readonly Patch[] = [
     find: 'key: `agui:${input.runId}`,',
     replace: 'key: null,',
     invariant: 'everything ends',
-  },
-  {
-    name: 'the run waits between the answers of one request',
-    file: 'src/engine/run/run.ts',
-    find: `const areTogether = inputs.filter(isAnswer).length > 1;`,
-    replace: `const areTogether = inputs.length < 0;`,
-    invariant: 'same message',
   },
 ];

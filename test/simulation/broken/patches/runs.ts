@@ -53,7 +53,7 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'a cancel forgets the queued runs',
     file: RUNS,
-    find: `const queued = this.#queue.splice(0).map(({ run }) => run);`,
+    find: `const queued = waiting.flatMap(({ run }) => (isMeant(run) ? [run] : []));`,
     replace: `const queued: number[] = [];`,
     invariant: 'nothing after the end',
   },
