@@ -109,6 +109,8 @@ class MessageReader {
   readonly #parts: Part[];
   readonly #open = new Map<string, Part>();
   readonly #mistakes: string[] = [];
+  /** Ids of the calls in this stream. */
+  readonly #shown = new Set<string>();
   #isStarted = false;
   #isInStep = false;
   #outcome: Outcome | null = null;
@@ -185,10 +187,11 @@ class MessageReader {
       case 'tool-input-available': {
         const { dynamic, ...call } = rest;
         if (dynamic !== true) this.#mistake('a call is not dynamic');
-        const shown = this.#tool(rest);
-        // A client may have seen what a background action has asked while the run waited.
-        if (shown !== undefined && String(rest['toolCallId']).startsWith('call_')) return;
-        if (shown !== undefined) this.#mistake(`the call ${String(rest['toolCallId'])} is shown twice`);
+        const id = String(rest['toolCallId']);
+        if (this.#shown.has(id)) this.#mistake(`the call ${id} is shown twice`);
+        this.#shown.add(id);
+        // An earlier stream may have shown what a background action did while the run waited.
+        if (this.#tool(rest) !== undefined) return;
         this.#parts.push({ type: 'dynamic-tool', ...call, state: 'input-available' });
         return;
       }

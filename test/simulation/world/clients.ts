@@ -107,16 +107,22 @@ export class Clients {
       return this.#stage.note({ type: 'message_answered', message: index, run, code, ...queued }, incarnation);
     }
     const { results, decisions } = answer.answers;
-    // An error does not say which answer it is about; and some protocols ignore what comes too late.
-    const isTold = answer.protocol.tellsLate && (code === 'accepted' || results.length + decisions.length === 1);
-    if (!isTold) return;
+    // An error does not say which answer it is about.
+    if (code !== 'accepted' && results.length + decisions.length > 1) return;
+    // Some protocols ignore what comes too late.
+    const { tellsLate } = answer.protocol;
+    const isCurrent = incarnation === this.#stage.incarnation;
     for (const { callId: call, result } of results) {
+      const status: [string, string[]] = ['status', ['completed', 'failed']];
+      if (!tellsLate && !(isCurrent && this.#rows.has('client_tool_settled', ['call_id', call], status))) continue;
       const isRecorded = this.#isRecorded('client_tool_settled', 'call_id', call, incarnation);
       this.#stage.note({ type: 'call_answered', call, result: JSON.stringify(result), code, isRecorded }, incarnation);
     }
     for (const { approvalId: approval, approved } of decisions) {
       // The same decision is accepted again.
       if (this.#decided.has(approval)) continue;
+      const same: [string, string[]] = ['approved', [approved ? '1' : '0']];
+      if (!tellsLate && !(isCurrent && this.#rows.has('approval_resolved', ['approval_id', approval], same))) continue;
       this.#decided.add(approval);
       const isRecorded = this.#isRecorded('approval_resolved', 'approval_id', approval, incarnation);
       this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded }, incarnation);

@@ -100,6 +100,13 @@ export class Rows {
     return this.query('runs', `SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, run).length;
   }
 
+  /** Whether the journal has an event of this type, with these values of two members; durable or not. */
+  has(type: string, [member, value]: readonly [string, string], [other, values]: readonly [string, string[]]): boolean {
+    const list = values.map(() => '?').join(', ');
+    const sql = `SELECT 1 FROM events WHERE type = ? AND data ->> ? = ? AND CAST(data ->> ? AS TEXT) IN (${list})`;
+    return this.query('events', sql, type, `$.${member}`, value, `$.${other}`, ...values).length > 0;
+  }
+
   /** Whether an event of this type, with this value of a member, is durable. */
   isRecorded(type: string, member: string, value: string): boolean {
     const sql = `SELECT 1 FROM events WHERE type = ? AND data ->> ? = ? AND seq <= ?`;
