@@ -10,8 +10,6 @@ import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { readContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
-import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
-import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { FoldedRun, SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
@@ -22,18 +20,11 @@ import { beforeExpiry, closedBy, expiryOf, viewFor } from '../run-response.ts';
 import { requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
+import { PLACE_EVENTS, placeBefore } from './answer-place.ts';
 import { SURFACES } from './surfaces.ts';
 
 /** Where the Worker sends commands. */
 export const SURFACE_PATH = '/-/surface';
-
-const WAIT_EVENTS: readonly EventType[] = [
-  ...RUN_TERMINAL_EVENTS,
-  'client_tool_called',
-  'client_tool_settled',
-  'approval_requested',
-  'approval_resolved',
-];
 
 /** What the Worker sends. */
 export interface SurfaceCall {
@@ -192,7 +183,7 @@ async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Foll
   const [first = '', ...others] = new Set(runIds);
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
-  return { run, after: await lastWait(c, run, command) };
+  return { run, after: await placeOf(c, run, command) };
 }
 
 /** The run of a call or an approval that is closed. @throws any other error again */
@@ -203,63 +194,11 @@ function lateRun(fault: unknown): string {
   throw fault;
 }
 
-/**
- * The time that the run waited, or its end, up to which the client has the frames. Background actions ask after the run's
- * end, too.
- *
- * What the client answers was asked in a stream that it has read, and that ended when the run waited next. Neither who has
- * answered nor when matters: another client may have been faster, and a request may be repeated.
- */
-async function lastWait(
-  c: Context<SessionEnv>,
-  run: RunRecord,
-  { answers, decisions, since }: RunCommand,
-): Promise<number> {
-  const answered = new Set([...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)]);
-  const open = new Set<string>();
-  let wait = 0;
-  let after = 0;
-  /** Something was asked since the last wait. */
-  let isAsking = false;
-  /** Some of the answers have taken effect. */
-  let isAnswering = false;
-  for await (const event of c.env.session.read().events(run, WAIT_EVENTS)) {
-    const seq = event.seq ?? 0;
-    if (RUN_TERMINAL_EVENTS.has(event.type)) {
-      wait = seq;
-      if (since !== null && seq > since) return seq;
-      if (!isAsking || isAnswering) continue;
-      after = seq;
-      isAsking = false;
-      continue;
-    }
-    const { asked, settled } = questionOf(event);
-    if (open.delete(settled)) isAnswering = open.size > 0;
-    if (!answered.delete(asked)) continue;
-    // Background actions ask while the run waits.
-    after = wait;
-    open.add(asked);
-    isAsking = true;
-    isAnswering = false;
-  }
-  // The events end with the run.
-  return answered.size > 0 ? wait : after;
-}
-
-/** The id of the call or approval that an event opens, or closes. */
-function questionOf(event: SessionEvent): { readonly asked: string; readonly settled: string } {
-  switch (event.type) {
-    case 'client_tool_called':
-      return { asked: event.data.call_id, settled: '' };
-    case 'approval_requested':
-      return { asked: event.data.approval_id, settled: '' };
-    case 'client_tool_settled':
-      return { asked: '', settled: event.data.call_id };
-    case 'approval_resolved':
-      return { asked: '', settled: event.data.approval_id };
-    default:
-      return { asked: '', settled: '' };
-  }
+/** Up to where the client has the frames of a run that it continues with its answers. */
+async function placeOf(c: Context<SessionEnv>, run: RunRecord, command: RunCommand): Promise<number> {
+  const { answers, decisions, since } = command;
+  const ids = [...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)];
+  return await placeBefore(c.env.session.read().events(run, PLACE_EVENTS), { ids, since });
 }
 
 function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Response {

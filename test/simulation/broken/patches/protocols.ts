@@ -2,6 +2,7 @@
 import type { Patch } from '../patch.ts';
 
 const SURFACE = 'src/http/surfaces/session-surface.ts';
+const PLACE = 'src/http/surfaces/answer-place.ts';
 const AI_SDK = 'src/surfaces/ai-sdk/fold.ts';
 const AG_UI = 'src/surfaces/ag-ui/fold.ts';
 const CHAT = 'src/surfaces/openai/chat-state.ts';
@@ -10,14 +11,14 @@ const RESPONSES = 'src/surfaces/openai/responses/response-state.ts';
 export const PROTOCOL_PATCHES: readonly Patch[] = [
   {
     name: 'a client that has answered gets the run from its beginning',
-    file: SURFACE,
-    find: `      after = seq;\n      isAsking`,
-    replace: `      isAsking`,
+    file: PLACE,
+    find: `      if (isAsking && open.size > 0) after = seq;`,
+    replace: ``,
     invariant: 'same message',
   },
   {
     name: 'a client that has answered gets what follows the last wait, which it may not have seen',
-    file: SURFACE,
+    file: PLACE,
     find: `  return answered.size > 0 ? wait : after;`,
     replace: `  return Math.max(wait, after);`,
     invariant: 'same message',
