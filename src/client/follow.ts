@@ -5,7 +5,7 @@
  *  1. Nothing is lost and nothing comes twice (delivered.ts), wherever a connection was cut.
  *  2. A connection without a byte for `silenceMs` counts as cut: the server sends a comment every 5 seconds.
  *  3. It ends after the last event, or when the signal is aborted. It throws if the server refuses, if the first
- *     connection fails more than `retries` times, or if so many connections in a row begin with a damaged event. After that one it is followed for as long as it takes: a server that
+ *     connection fails more than `retries` times, or if `retries` connections in a row bring only a damaged event. After that one it is followed for as long as it takes: a server that
  *     is restarted, or a device that is offline, comes back.
  *  4. The time between two connections is bounded, and short after a connection that brought an event.
  *  5. `onGap` is called after each connection that was resumed, and whenever the server has nothing to say: what is only

@@ -168,7 +168,7 @@ export const limits = {
   clientToolBytes: 65_536,
   /** A client's own name of a conversation. */
   threadNameChars: 512,
-  /** A request is repeated within this time: as long as OpenAI's clients wait for an answer, and some more. */
+  /** Within this time, a repeated request finds its first one. OpenAI's clients wait 10 minutes for an answer. */
   repeatedRequestMs: 900_000,
   /** The answer of an ended run is given again for this time, if its client may have lost it. */
   repeatedAnswerMs: 120_000,

@@ -100,7 +100,8 @@ export const OPERATIONS = {
   'GET /ai/:name/chat/:chat/stream': {
     scopes: ['read'],
     surface: 'ai-sdk',
-    summary: 'Stream the run that is active, or waits, from its beginning with the AI SDK; 204 if there is none',
+    summary:
+      'Stream the run that is active, waits or has just ended, from its beginning with the AI SDK; 204 if there is none',
   },
   'GET /ai/:name/chat/:chat/messages': {
     scopes: ['read'],

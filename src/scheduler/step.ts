@@ -76,12 +76,16 @@ export {
  * Processes one input.
  *
  * @param state the result of the previous step; updated in place
+ * @param expectsMore more answers of people and clients follow at once, so the run does not wait yet
  * @returns the next state, and the commands in execution order
  * @throws EngineError `internal` for an impossible input, such as a declaration outside a generation
  * @see docs/scheduling.md
  */
-export function step(state: RunState, input: SchedulerInput): { state: RunState; commands: SchedulerCommand[] } {
-  const expectsMore = 'more' in input && input.more === true;
+export function step(
+  state: RunState,
+  input: SchedulerInput,
+  expectsMore = false,
+): { state: RunState; commands: SchedulerCommand[] } {
   const frame: StepFrame = { state, at: input.at, out: [], settled: [], expectsMore };
   take(frame, input);
   advance(frame);

@@ -83,16 +83,12 @@ export type SchedulerInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly found: 'outcome' | 'nothing' | { readonly error: ActionError };
     }
-  /**
-   * `spent`: the part of its reservation that a child used (S12). `more`: it is one of several answers of people and clients
-   * that came together: the run does not wait before the last one, or `generation_idle` after it.
-   */
+  /** `spent`: the part of its reservation that a child used (S12). */
   | {
       readonly type: 'attempt_succeeded';
       readonly key: ActionKey;
       readonly attempt: number;
       readonly spent?: Spent;
-      readonly more?: true;
     }
   | {
       readonly type: 'attempt_failed';
@@ -102,7 +98,6 @@ export type SchedulerInput = { readonly at: number } & (
       readonly spent?: Spent;
       /** Uniform in [0, 1): the jitter of the backoff (S7). */
       readonly random: number;
-      readonly more?: true;
     }
   /** `random`: as above, for a timeout that is followed by a retry; without it the full backoff applies. */
   | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
@@ -113,7 +108,6 @@ export type SchedulerInput = { readonly at: number } & (
       readonly key: ActionKey;
       readonly approved: boolean;
       readonly note: string | null;
-      readonly more?: true;
     }
   /** `cost`: US dollars; absent if the model's price is unknown. */
   | { readonly type: 'usage_recorded'; readonly tokens: number; readonly cost?: number }

@@ -86,6 +86,8 @@ export interface SurfaceMessage {
    * message may never have arrived.
    */
   readonly changes?: 'edited' | 'again';
+  /** The conversation of the request has the same message before: a repeated request cannot be told from a new message. */
+  readonly isSaidBefore?: true;
 }
 
 export type SurfaceCommand =
@@ -102,7 +104,7 @@ export type SurfaceCommand =
        */
       readonly since: number | null;
       /**
-       * The message must follow this run directly; null: whichever is the last one. `unanswered`: there may be this number
+       * The message must follow this run directly; null: the last one. `unanswered`: there may be this number
        * of runs between, whose answers the client did not want.
        */
       readonly follows: { readonly runId: string; readonly unanswered: number } | null;
@@ -111,11 +113,11 @@ export type SurfaceCommand =
       readonly stream: boolean;
       readonly options: JsonObject;
     }
-  /** Answers with a run, from its first event or as its document: this one, or the one that is running or waits. */
+  /** Answers with a run, from its first event or as its document: this one, or the one that is active or has just ended. */
   | {
       readonly type: 'follow';
       readonly runId: string | null;
-      /** As in `run`. Default: 0. */
+      /** Seq of the last event that the client has. Default: 0. */
       readonly after: number;
       readonly stream: boolean;
       readonly options: JsonObject;

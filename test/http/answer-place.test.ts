@@ -37,7 +37,7 @@ test.each([
   expect(await placeBefore(eventsOf(text), { ids: ids.split(''), since: null })).toBe(place);
 });
 
-test('a client that says what it has is believed', async () => {
+test('a client that says what it has continues there', async () => {
   const text = '?a W !a ?b W !b ?c W !c E';
   for (const [since, place] of [
     [0, 2],

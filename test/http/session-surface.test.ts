@@ -44,12 +44,13 @@ async function waiting(): Promise<SessionKit & { readonly approval: string; read
 interface Asked {
   readonly scopes?: string | null;
   readonly surface?: SurfaceCall['surface'];
+  readonly repeats?: SurfaceCall['repeats'];
 }
 
 async function ask(
   { session }: SessionKit,
   change: Partial<Run>,
-  { scopes = null, surface = 'ag-ui' }: Asked = {},
+  { scopes = null, surface = 'ag-ui', repeats = null }: Asked = {},
 ): Promise<Response> {
   const app = createSessionApp({
     session,
@@ -57,7 +58,7 @@ async function ask(
     destroy: async () => undefined,
     log: () => undefined,
   });
-  const call: SurfaceCall = { surface, agent: 'assistant', open: null, repeats: null, command: { ...RUN, ...change } };
+  const call: SurfaceCall = { surface, agent: 'assistant', open: null, repeats, command: { ...RUN, ...change } };
   const headers = scopes === null ? {} : { [SCOPES_HEADER]: scopes };
   const body = JSON.stringify(call);
   return await app.fetch(new Request(`http://session${SURFACE_PATH}`, { method: 'POST', headers, body }));
@@ -163,7 +164,6 @@ describe('[E1] [E2] [E3] what follows an answer', () => {
     expect(decisions).toHaveLength(2);
     const answered = async (): Promise<string> => await (await ask(kit, { decisions, options }, { surface })).text();
     const first = await answered();
-    // The run waits for a moment between the decisions: the client has not seen that, so it gets both ends.
     for (const part of [/was denied|tool-output-denied/, /"output"|TOOL_CALL_RESULT/, /decided\./]) {
       expect(first).toMatch(part);
     }
@@ -179,7 +179,7 @@ describe('[E1] [E2] [E3] what follows an answer', () => {
       await say(kit, 'go');
       const [approvalId = ''] = kit.session.openApprovalIds;
       const [callId = ''] = callsOf(kit);
-      // Somebody approves it elsewhere: the action is done, and the run waits for the call.
+      // It is approved elsewhere: the action is done, and the run waits for the call.
       await kit.session.resolveApproval(approvalId, true, null);
       await settle();
       const answers = [{ callId, output: 'Bern' }];
@@ -262,4 +262,43 @@ test('[E1] a run that has just ended is streamed again; later, there is nothing 
   expect(await (await follow()).text()).toContain('Over.');
   clock.advance(limits.repeatedAnswerMs);
   expect((await follow()).status).toBe(204);
+});
+
+describe('[E2] a request that may be another client’s equal one', () => {
+  const message = { content: 'go', tools: [], instructions: null, key: 'only', metadata: null };
+  const join = async (kit: SessionKit, more: object = {}): Promise<string> =>
+    await outcomeOf(await ask(kit, { message: { ...message, ...more } }, { repeats: 'session' }));
+
+  test('joins a run that has just ended, and asked for nothing', async () => {
+    const kit = await sessionKit({ script: ['<response final="true">Over.</response>'] });
+    kit.sql.onSync = settle;
+    await kit.session.message({ content: 'go', tokens: false, ifBusy: 'queue', idempotencyKey: 'only' });
+    await kit.session.ended(1);
+    expect(await join(kit)).toBe('200');
+    expect(kit.session.runs(2)).toHaveLength(1);
+    // The results of its tools would reach the other client's run.
+    expect(await join(kit, { tools: [{ name: 'x', description: '', parameters: {} }] })).toBe('404 unknown_session');
+  });
+
+  test('joins no run that waits for its client', async () => {
+    expect(await join(await waiting())).toBe('404 unknown_session');
+  });
+});
+
+test('[E2] a result that the run does not know changes nothing about the message after it', async () => {
+  const kit = await sessionKit({ script: ['<response final="true">Over.</response>'] });
+  kit.sql.onSync = settle;
+  const message = { content: 'go', tools: [], instructions: null, key: null, metadata: null };
+  const change = { message, answers: [{ callId: 'call_of_another_session', output: 1 }], ignoresLate: true };
+  expect(await outcomeOf(await ask(kit, change))).toBe('200');
+  expect(await outcomeOf(await ask(kit, change, { scopes: 'message' }))).toBe('200');
+});
+
+test('[E1] a run that has called the client is not streamed again after its end: it would execute the calls again', async () => {
+  const kit = await waiting();
+  await kit.session.resolveApproval(kit.approval, false, null);
+  await kit.session.settleCall(kit.callId, { output: 'Bern' });
+  await kit.session.ended(1);
+  const follow = { type: 'follow', runId: null, after: 0, stream: true, options: {} } as const;
+  expect(await outcomeOf(await ask(kit, follow as never, { surface: 'ai-sdk' }))).toBe('204');
 });

@@ -142,6 +142,8 @@ export interface ReaderFrame {
 /** One stream that a client of another protocol has read. */
 export interface ClientStream {
   readonly asked: 'ask' | 'follow' | 'answer' | 'conversation';
+  /** Ids of the calls and approvals that its request has answered. */
+  readonly answered: readonly string[];
   /** What it got from the session. */
   readonly text: string;
   /** `left`: by the client. `lost`: with the host. */

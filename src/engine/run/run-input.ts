@@ -40,12 +40,13 @@ interface GenerationEnded {
 export type RunInput =
   | Scheduled<'timer_fired' | 'cancel_requested' | 'generation_idle'>
   /**
+   * `more`: it came together with other answers, and the run does not wait before all of them are taken.
    * `onDecided`: called with whether this decision counts: when it is durable, or immediately if another one was first.
    */
-  | (Scheduled<'approval_resolved'> & { readonly onDecided?: (counts: boolean) => void })
+  | (Scheduled<'approval_resolved'> & { readonly more?: true; readonly onDecided?: (counts: boolean) => void })
   /** The call of a client tool is valid; `parameters` are what the client gets (C3). */
   | (Scheduled<'client_called'> & { readonly parameters: JsonObject })
-  /** The client's result. `sha256`: of its canonical JSON. `more`: as in the scheduler's inputs. `onDecided`: as above. */
+  /** The client's result. `sha256`: of its canonical JSON. `more` and `onDecided`: as above. */
   | {
       readonly type: 'client_answered';
       readonly key: ActionKey;
@@ -98,15 +99,10 @@ export type RunInput =
  */
 export type RecordedInput = { readonly at: number } & (
   | Scheduled<
-      | 'run_started'
-      | 'condition_evaluated'
-      | 'recalled'
-      | 'approval_resolved'
-      | 'cancel_requested'
-      | 'client_called'
-      | 'generation_idle'
+      'run_started' | 'condition_evaluated' | 'recalled' | 'cancel_requested' | 'client_called' | 'generation_idle'
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
+  | (Scheduled<'approval_resolved'> & { readonly more?: true })
   /** Why an approval could not be requested for an action (J8). */
   | (Scheduled<'approval_asked'> & { readonly error: ActionError })
   | Extract<RunInput, { type: 'reasoning' | 'usage' }>

@@ -179,7 +179,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         const outcome = actions.clients.answered(input);
         if (outcome === null) return;
         const ended = actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random);
-        return decide({ ...ended, ...(more === undefined ? {} : { more }) });
+        return decide(ended, more);
       }
       case 'recalled':
         return decide(actions.lookups.answered(input, at));
@@ -190,7 +190,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         const { type, key, approved, note, more } = input;
         // A late decision changes nothing.
         if (!actions.approvals.resolve(input)) return;
-        return decide({ type, at, key, approved, note, ...(more === undefined ? {} : { more }) });
+        return decide({ type, at, key, approved, note }, more);
       }
       case 'cancel_requested':
       case 'generation_idle':
@@ -206,12 +206,13 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   /** The scheduler decides. Immediate results of a command (such as a condition) are queued. */
   const pendingInputs: SchedulerInput[] = [];
   let deciding = false;
-  const decide = (input: SchedulerInput): void => {
+  /** @param expectsMore also for the immediate results */
+  const decide = (input: SchedulerInput, expectsMore = false): void => {
     pendingInputs.push(input);
     if (deciding) return;
     deciding = true;
     for (let next = pendingInputs.shift(); next !== undefined; next = pendingInputs.shift()) {
-      const decided = step(state, next);
+      const decided = step(state, next, expectsMore);
       state = decided.state;
       for (const command of decided.commands) execute(command);
     }

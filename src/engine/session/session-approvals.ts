@@ -1,7 +1,7 @@
 /**
  * Decisions about actions that wait for approval (J8).
  *
- * Invariant: the first decision counts. Another one that arrives while it is being written is rejected.
+ * Invariant: the first decision counts. A different one that arrives while it is being written is rejected.
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';

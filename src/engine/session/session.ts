@@ -302,9 +302,9 @@ export class Session {
     );
   }
 
-  /** Whether a message with this idempotency key was accepted. */
-  hasMessage(key: string): boolean {
-    return this.#journal.runs.byIdempotencyKey(key) !== null;
+  /** The run of the message with this idempotency key; null if none was accepted. */
+  runOf(key: string): RunRecord | null {
+    return this.#journal.runs.byIdempotencyKey(key);
   }
 
   /** Names of the client tools that a run may call (C3). */

@@ -2,7 +2,7 @@
  * Where the stream begins that follows an answer (E1 to E3): the client has read what came before.
  *
  * What a client answers was asked in a stream that it has read. That stream ended when the run waited next, or at its end.
- * Neither who has answered nor when matters: another client may have been faster, and a request may be repeated.
+ * It does not matter who answered, or when: another client may have been faster, and a request may be repeated.
  */
 import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType, SessionEvent } from '../../domain/event.ts';

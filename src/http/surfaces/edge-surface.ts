@@ -253,7 +253,8 @@ export function unknownSurfaceRoute(path: string, fault: EngineError): Response 
   if (surface === undefined) return response;
   const { body, contentType } = SURFACES[surface].error(fault);
   if (!contentType.startsWith('application/json')) {
-    return new Response(body, { status: fault.status, headers: { 'content-type': contentType } });
+    const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
+    return new Response(body, { status: fault.status, headers });
   }
   return new Response(JSON.stringify({ ...toProblem(fault), ...(JSON.parse(body) as object) }), response);
 }

@@ -1,6 +1,6 @@
 /**
- * Sessions of requests that name neither a session nor a key (E2). Each of them has a session of its own. Some clients
- * repeat such a request by themselves, and say no more than that they do.
+ * Sessions of requests that name neither a session nor a key (E2). Each request has a session of its own. Some clients
+ * repeat such a request by themselves, and say only that it is a repeated one.
  *
  * Time is divided into slots. The first two equal requests of a slot have sessions whose ids follow from the request and the
  * slot; further ones have random ids. So a repeated request finds the session of the first one, and also sees whether it
@@ -8,7 +8,7 @@
  *
  * Invariants:
  *  1. A repeated request joins a session only if no other equal request is known. Otherwise it has a session of its own:
- *     a second run is better than the answer of somebody else.
+ *     a second run is better than the answer to another client's request.
  *  2. The session's object decides whether its run is recent enough to be joined (session-surface.ts).
  */
 import { limits } from '../../domain/limits.ts';

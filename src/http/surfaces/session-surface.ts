@@ -17,7 +17,7 @@ import { readJson } from '../body.ts';
 import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
 import { beforeExpiry, closedBy, expiryOf, viewFor } from '../run-response.ts';
-import { requireScope } from '../session-env.ts';
+import { hasScope, requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
 import { PLACE_EVENTS, placeBefore } from './answer-place.ts';
@@ -61,7 +61,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       return await documented(c, call, { run: session.run(runId), after: command.after });
     }
     case 'follow': {
-      const run = command.runId === null ? (session.openRun() ?? recentRun(c)) : session.run(command.runId);
+      const run = command.runId === null ? (session.openRun() ?? (await recentRun(c))) : session.run(command.runId);
       if (run === null) return c.body(null, 204);
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
@@ -79,11 +79,19 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
 
 /**
  * The last run, if it has just ended: a client that lost its connection before the end could not know that its message is
- * not the whole one.
+ * not the whole one. Not if it has called the client, which would execute the calls again.
  */
-function recentRun(c: Context<SessionEnv>): RunRecord | null {
+async function recentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
   const [last] = c.env.session.runs(1);
-  return last !== undefined && mayLack(c, last) ? last : null;
+  return last !== undefined && mayLack(c, last) && !(await hasAsked(c, last)) ? last : null;
+}
+
+/** Whether a run has asked a client or a person for anything. */
+async function hasAsked({ env: { session } }: Context<SessionEnv>, run: RunRecord): Promise<boolean> {
+  for await (const event of session.read().events(run, ['client_tool_called', 'approval_requested'])) {
+    return event.seq !== null;
+  }
+  return false;
 }
 
 const isOpen = ({ status }: RunRecord): boolean => status === 'queued' || status === 'running' || status === 'waiting';
@@ -99,8 +107,11 @@ interface Followed {
 async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: RunCommand): Promise<Followed> {
   const { session, bodies } = c.env;
   const { answers, decisions, message } = command;
-  if (repeats === 'session') requireUnread(c);
-  const settled = answers.length + decisions.length > 0 ? await settle(c, command) : null;
+  if (repeats === 'session') await requireUnread(c, command);
+  const hasAnswers = answers.length + decisions.length > 0;
+  const isBefore = message !== null && command.ignoresLate === true;
+  if (hasAnswers && isBefore) await settleBefore(c, command);
+  const settled = hasAnswers && !isBefore ? await settle(c, command) : null;
   if (message !== null) {
     requireScope(c, 'message');
     const repeated = repeats === 'message' ? sentBefore(c, command) : null;
@@ -115,7 +126,10 @@ async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: 
     };
     const { session_id: id, owner } = session.record;
     const changes = message.changes ?? null;
-    if (changes === 'again' && key !== null && session.hasMessage(key)) throw notSupported('Answering a message again');
+    const known = changes === 'again' && key !== null ? session.runOf(key) : null;
+    // The client has lost the answer, and asks for it in this way.
+    if (known !== null && isOpen(known)) return { run: known, after: 0 };
+    if (known !== null) throw notSupported('Answering a message again');
     const accepted = bodies.hold({ session: id, owner }, (place) =>
       acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue' }),
     );
@@ -138,16 +152,23 @@ function mayLack({ env: { clock } }: Context<SessionEnv>, { endedAt }: RunRecord
   return endedAt === null || clock.now() - endedAt < limits.repeatedAnswerMs;
 }
 
-/** @throws EngineError `unknown_session` if the session has more than the message that it was made for, or an old answer */
-function requireUnread(c: Context<SessionEnv>): void {
+/**
+ * Whether the request may join the session that was made for an equal one. That one may be of another client of the same key,
+ * which must not get this one's results and decisions.
+ *
+ * @throws EngineError `unknown_session` if the session has more than the message that it was made for, an old answer, or asks
+ */
+async function requireUnread(c: Context<SessionEnv>, { message }: RunCommand): Promise<void> {
   const [last, ...later] = c.env.session.runs(2);
-  if (later.length > 0 || (last !== undefined && !mayLack(c, last))) throw unknownSession();
+  const mayAsk = (message?.tools.length ?? 0) > 0 || (last !== undefined && (await hasAsked(c, last)));
+  if (mayAsk || later.length > 0 || (last !== undefined && !mayLack(c, last))) throw unknownSession();
 }
 
 /** The run of the same message, if it is the last one and follows the same run. */
 function sentBefore(c: Context<SessionEnv>, { message, follows }: RunCommand): RunRecord | null {
   const [last, before] = c.env.session.runs(2).toReversed();
   if (last === undefined || message === null || message.key !== null || last.idempotencyKey !== null) return null;
+  if (message.isSaidBefore === true) return null;
   if (follows !== null && before?.runId !== follows.runId) return null;
   const isSame = typeof message.content === 'string' && last.input['content'] === message.content;
   return isSame && mayLack(c, last) ? last : null;
@@ -162,7 +183,7 @@ function requireLast(
   const { session } = c.env;
   const isNear = session.runs(1 + Math.min(unanswered, limits.pageRows)).some((run) => run.runId === runId);
   // The same request again has its run already.
-  if (isNear || (key !== null && session.hasMessage(key))) return;
+  if (isNear || (key !== null && session.runOf(key) !== null)) return;
   session.run(runId);
   throw new EngineError('not_supported', 'A conversation continues after its last run only; begin a new one instead');
 }
@@ -184,6 +205,21 @@ async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Foll
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
   return { run, after: await placeOf(c, run, command) };
+}
+
+/**
+ * Settles what a message brings besides, if it can: it is of the run before, and the message counts in any case.
+ *
+ * @throws any fault of the system
+ */
+async function settleBefore(c: Context<SessionEnv>, { answers, decisions }: RunCommand): Promise<void> {
+  if (decisions.length > 0) requireScope(c, 'approve');
+  const results = hasScope(c, 'tools') ? answers.map(({ callId, ...result }) => ({ callId, result })) : [];
+  await admitted(c.env);
+  const refused = (await c.env.session.answer([...results, ...decisions])).find(
+    (one) => one.status === 'rejected' && !(one.reason instanceof EngineError && one.reason.status < 500),
+  );
+  if (refused?.status === 'rejected') throw refused.reason;
 }
 
 /** The run of a call or an approval that is closed. @throws any other error again */

@@ -32,7 +32,7 @@ function endOf(outcome: ChatOutcome, sessionId: string): Finish | { readonly err
       const route = `/agent/session/${sessionId}/approvals/${approvalId}`;
       const message =
         `A person has to approve the action "${action}" first: POST ${route} with {"decision": "approve"}. ` +
-        'The same request with the same Idempotency-Key then has the answer';
+        'Sent again with the Idempotency-Key that it had, the request then has the answer';
       return errorBody(message, 'approval_required', 'invalid_request_error');
     }
     case 'failed':

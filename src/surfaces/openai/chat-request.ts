@@ -107,7 +107,15 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
     return named === null ? { ...continued, otherwise: asNew() } : continued;
   }
   if (named === null) return asNew();
-  const kept: SurfaceMessage = { content: joined(conversation.slice(from)), ...common };
+  const said = JSON.stringify(last.content);
+  const isSaidBefore = conversation
+    .slice(0, from)
+    .some((one) => one.role === 'user' && JSON.stringify(one.content) === said);
+  const kept: SurfaceMessage = {
+    content: joined(conversation.slice(from)),
+    ...common,
+    ...(isSaidBefore ? { isSaidBefore } : {}),
+  };
   // Results directly before the message are of calls that the run before it waits for.
   const before = conversation.slice(0, from);
   const results = before.slice(before.findLastIndex(({ role }) => role !== 'tool') + 1).map(answerOf);

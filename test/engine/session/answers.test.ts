@@ -70,3 +70,26 @@ describe('[J8] [C3] answers that come together', () => {
     expect(other).toMatchObject({ status: 'rejected', reason: { code: 'approval_closed' } });
   });
 });
+
+test.each([
+  ['asks for an approval', 'pay', {}],
+  ['is skipped', 'pay', { when: 'false' }],
+])(
+  '[J8] [C3] answers that come together do not let the run wait for an action that %s after the first one',
+  async (_, name, more) => {
+    const dependent = `<action type="tool" mode="async" id="c">${JSON.stringify({ name, parameters: {}, depends_on: ['a'], ...more })}</action>`;
+    const kit = await sessionKit({
+      script: [action('a', 'locate') + action('b', 'locate') + dependent],
+      tools: [PAY, LOCATE],
+    });
+    kit.sql.onSync = settle;
+    await say(kit, 'go');
+    const answers = callsOf(kit).map((callId) => ({ callId, result: { output: 'Bern' } }));
+    expect(answers).toHaveLength(2);
+    await kit.session.answer(answers);
+    await settle();
+    const types = kit.events.map(({ type }) => type);
+    const [first, last] = [types.indexOf('client_tool_settled'), types.lastIndexOf('client_tool_settled')];
+    expect(types.slice(first, last)).not.toContain('agent_waiting');
+  },
+);

@@ -52,7 +52,7 @@ export type Asked = 'ask' | 'follow' | 'answer';
 
 export interface ClientProtocol {
   readonly surface: Surface;
-  /** Whether it has a word for decisions about approvals. */
+  /** Whether it can send decisions about approvals. */
   readonly decides: boolean;
   /** Whether an answer that comes too late is an error; otherwise it has no effect. */
   readonly tellsLate: boolean;

@@ -232,7 +232,7 @@ export class Clients {
     }
   }
 
-  /** The decision is the same, whoever asks. */
+  /** The decision about an approval is always the same. */
   #decisionOf(approval: string): DecisionScript {
     const known = this.#decisions.get(approval);
     if (known !== undefined) return known;

@@ -21,7 +21,7 @@ import { SESSION_ID } from './stage.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
-/** It leaves so often; then it stays. */
+/** Number of times that it leaves. */
 const MOST_LEAVES = 6;
 /** Pause before it looks again at a run that waits for others, or at another run. */
 const LOOK_MS = 10_000;
@@ -152,7 +152,9 @@ export class ProtocolClient implements ClientLog {
     // The Worker ends a stream whose object was lost.
     if (end === 'lost' && reading.outcome === null) reading = read(text + surface.lost, continued);
     this.#has = reading;
-    this.streams.push({ asked: sent.asked, text, end, reading });
+    const { results = [], decisions = [] } = sent.answers ?? {};
+    const answered = [...results.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)];
+    this.streams.push({ asked: sent.asked, answered, text, end, reading });
     return await this.#after(sent, reading);
   }
 
@@ -221,7 +223,7 @@ export class ProtocolClient implements ClientLog {
     if (posts.length + decided.length === 0 || (this.#protocol.answersTogether && !isComplete)) {
       return this.#protocol.looksAgain ? await this.#later(LOOK_MS, this.#following(sent)) : null;
     }
-    // No client answers in no time.
+    // An answer takes some time.
     await this.#pause(Math.max(1, ...[...posts, ...decided].map(({ afterMs }) => afterMs)));
     this.#round += 1;
     for (const id of [...calls.map((call) => call.id), ...approvals]) this.#answeredIds.add(id);
@@ -244,7 +246,7 @@ export class ProtocolClient implements ClientLog {
     if (sent.asked !== 'answer' || sent.answers === undefined) return null;
     const { answers } = sent;
     this.#options.onAnswered({ asked: 'answer', answers, code, protocol: this.#protocol, incarnation });
-    // Somebody else has answered, or it is too late: the run goes on without it.
+    // Another client has answered, or it is too late: the run goes on without it.
     return this.#protocol.looksAgain ? await this.#later(LOOK_MS, this.#following(sent)) : null;
   }
 

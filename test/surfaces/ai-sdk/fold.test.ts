@@ -123,3 +123,21 @@ test('[E1] text that follows a wait in the same generation is whole, however it 
   ]);
   expect(live).toEqual(await messageOf(framesOf([...waited, ...ended])));
 });
+
+test('[E1] a cancelled run ends with abort: the client keeps what it has, without an error', async () => {
+  const head = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+  const event = (seq: number, type: string, data: object): SessionEvent =>
+    ({ seq, type, ...head, data }) as unknown as SessionEvent;
+  const frames = framesOf([
+    event(1, 'iteration_started', { iteration: 1 }),
+    event(2, 'text_started', {}),
+    event(3, 'text_completed', { segment: 2, content: 'So far', cut: true }),
+    event(4, 'agent_cancelled', { reason: 'by a person' }),
+  ]);
+  expect(
+    chunksOf(frames)
+      .slice(-2)
+      .map(({ type }) => type),
+  ).toEqual(['finish-step', 'abort']);
+  expect((await messageOf(frames))?.parts).toContainEqual({ type: 'text', text: 'So far', state: 'done' });
+});

@@ -38,6 +38,12 @@ describe('[E2] results of calls before the message of a kept session', () => {
   });
 });
 
+test('[E2] a message that the conversation has before cannot be told from a repeated one', () => {
+  const hello = { role: 'user', content: 'Hello' };
+  expect(read([hello, { role: 'assistant', content: 'Hi' }, hello], 'kept').message?.isSaidBefore).toBe(true);
+  expect(read([hello], 'kept').message?.isSaidBefore).toBeUndefined();
+});
+
 test('[E2] the error about a part of a message says which one', () => {
   const audio = { role: 'user', content: [{ type: 'input_audio', input_audio: {} }] };
   expect(() => read([audio], null)).toThrow('"content.0');
