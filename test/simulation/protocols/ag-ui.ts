@@ -226,7 +226,7 @@ class RunReader {
     const id = String(messageId);
     const [, kind = '', what = ''] =
       /^(TEXT_MESSAGE|REASONING_MESSAGE|REASONING)_(START|CONTENT|END)$/.exec(type) ?? [];
-    if (kind === '') return this.#mistake(`${type} is no type of an event`);
+    if (kind === '') return this.#mistake(`${type} is an unknown type of event`);
     if (what === 'END') return this.#end(`${kind} ${id}`);
     if (what === 'START') {
       this.#begin(`${kind} ${id}`);
@@ -270,7 +270,7 @@ class RunReader {
         return;
       }
       default:
-        this.#mistake(`${type} is no type of an event`);
+        this.#mistake(`${type} is an unknown type of event`);
     }
   }
 

@@ -204,7 +204,7 @@ class MessageReader {
       case 'tool-output-error':
         return this.#change(type, rest, { state: 'output-error', errorText: rest['errorText'] });
       default:
-        this.#mistake(`${type} is no type of a chunk`);
+        this.#mistake(`${type} is an unknown type of chunk`);
     }
   }
 

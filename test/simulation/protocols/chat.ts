@@ -116,7 +116,7 @@ function read(text: string): Reading {
     if (choice.finish_reason === null) continue;
     outcome = FINISHES[choice.finish_reason] ?? null;
     if (outcome === null) mistakes.push(`the reason ${choice.finish_reason} is unknown`);
-    if (outcome === 'waiting' && calls.length === 0) mistakes.push('the reason is tool_calls, and there is no call');
+    if (outcome === 'waiting' && calls.length === 0) mistakes.push('the reason is tool_calls, without a call');
   }
   const message: Message = { id, content, reasoning, calls };
   return {

@@ -127,7 +127,7 @@ export class Host {
       session,
       clock: this.life.clock,
       destroy: () => this.delete(session),
-      // A refusal, such as that of a full session, is no error of the engine.
+      // Refusals, such as that of a full session, are expected.
       log: (event, details) => {
         if (event !== 'request_failed') log(event, details);
       },

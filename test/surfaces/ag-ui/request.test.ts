@@ -149,7 +149,7 @@ describe('[E3] entries of resume', () => {
 });
 
 test.each<readonly [string, Json, string]>([
-  ['is no object', 7, 'The body: '],
+  ['is a number', 7, 'The body: '],
   ['has no message of the user', { messages: [said] }, '"messages" has no message of the user'],
   ['has a message that is none', { messages: [7] }, '"messages.0"'],
   ['has a user who says nothing', { messages: [{ id: 'u', role: 'user' }] }, '"messages.user.content"'],

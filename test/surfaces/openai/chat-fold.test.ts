@@ -188,7 +188,7 @@ describe('[E2] how a message ends', () => {
     expect(documentOf(events)).toMatchObject({ error: { code } });
   });
 
-  test('an answer that was cut off before the wait is no whole answer after it', async () => {
+  test('an answer that was cut off before the wait ends with length after it', async () => {
     const cut = event(1, 'warning', { code: 'generation_cut', message: 'The generation ended early (length)' });
     const wait = event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 });
     const done = event(3, 'agent_completed', { response: '', iterations: 1, usage: {} });
