@@ -1,6 +1,6 @@
 /**
  * Prepares a fresh clone and then runs a command: installs the pinned packages, including a current Node, if they
- * are missing or out of date, and bundles the manifests if they never were. Plain JavaScript, because it runs on the
+ * are missing or out of date, and bundles the manifests and builds the console if they never were. Plain JavaScript, because it runs on the
  * user's Node.
  *
  * usage: node scripts/bootstrap.mjs <command> [arguments…]
@@ -41,14 +41,20 @@ if (!installed()) {
   }
 }
 
-if (!existsSync(join(root, 'src', 'catalog', 'bundled.generated.ts'))) {
+/** What the sources need besides packages, and the script that makes it. */
+const GENERATED = {
+  'src/catalog/bundled.generated.ts': 'scripts/bundle-manifests.ts',
+  'console/dist/index.html': 'scripts/build-console.ts',
+};
+for (const [file, script] of Object.entries(GENERATED)) {
+  if (existsSync(join(root, file))) continue;
   const node = join(bin, process.platform === 'win32' ? 'node.cmd' : 'node');
-  const bundled = spawnSync(node, ['scripts/bundle-manifests.ts'], {
+  const made = spawnSync(node, [script], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
     shell: process.platform === 'win32',
   });
-  if (bundled.status !== 0) process.exit(bundled.status ?? 1);
+  if (made.status !== 0) process.exit(made.status ?? 1);
 }
 
 const [command, ...args] = process.argv.slice(2);

@@ -5,6 +5,7 @@ export const SHIPPED_MANIFESTS: ReadonlySet<string> = new Set(
     'agents/archivist.yaml',
     'agents/assistant.yaml',
     'agents/builder.yaml',
+    'agents/careful_assistant.yaml',
     'agents/notes_keeper.yaml',
     'agents/research_orchestrator.yaml',
     'agents/researcher.yaml',

@@ -1,8 +1,12 @@
-/** `npm start`: runs the runner and the Worker on loopback, prints what is active, and stops both on Ctrl-C. */
+/**
+ * `npm start`: runs the runner and the Worker on loopback, prints what is active, and stops both on Ctrl-C. With
+ * `npm start -- --open`, it opens the console in a browser.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import pc from 'picocolors';
 import { setAsideDamaged } from './system/damaged-databases.ts';
 import { hiddenThings } from './system/hidden-things.ts';
@@ -11,6 +15,7 @@ import { checkManifests, projectFolders } from './manifest-files.ts';
 import { watchManifests } from './system/manifest-watch.ts';
 import type { Failure } from './system/supervisor.ts';
 import { failureOf, supervise, RestartBudget, restart } from './system/supervisor.ts';
+import { openBrowser } from './system/open-browser.ts';
 import { endOrphans } from './system/orphans.ts';
 import { LogLines } from './system/log-lines.ts';
 import { portIsFree, statusOf } from './system/services.ts';
@@ -47,6 +52,18 @@ async function requireFree(name: string, number: number): Promise<void> {
 // Ignore errors of a closed reader (`npm start | head`): this process must live to stop the services.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
+/** @throws nothing: exits with 2 for an unknown option */
+function readOptions(): { readonly open?: boolean } {
+  try {
+    return parseArgs({ options: { open: { type: 'boolean' } } }).values;
+  } catch (fault) {
+    const message = fault instanceof Error ? fault.message.split('.')[0] : String(fault);
+    console.error(`${message}\nusage: npm start [-- --open]   (--open opens the console in a browser)`);
+    process.exit(2);
+  }
+}
+
+const { open } = readOptions();
 const settings = settingsOf(ROOT, process.env);
 const workerPort = port('PORT', 8787);
 const runnerPort = port('RUNNER_PORT', 8790);
@@ -216,6 +233,7 @@ const external = ownRunner
 const manifests = { folders, errors: problems.length };
 console.log(startScreen({ url: system.url, health, keys, hidden, stateDir, manifests, external }));
 logLines.started();
+if (open === true) void openBrowser(system.url, (line) => say(line, false));
 const watched = folders.map((folder, index) =>
   watchManifests(
     folder,

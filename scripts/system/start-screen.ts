@@ -23,6 +23,7 @@ export function startScreen({ url, health, keys, hidden, stateDir, manifests, ex
     '',
     `${pc.bold('Cortex Edge')} ${health.version} is ready`,
     '',
+    `  ${pc.dim('console')}   ${pc.cyan(`${url}/`)}   ${pc.dim('(open it in a browser)')}`,
     `  ${pc.dim('address')}   ${pc.cyan(url)}   ${pc.dim(`(health: ${url}/health)`)}`,
     `  ${pc.dim('model')}     ${health.model}`,
     `  ${pc.dim('sandbox')}   ${describeRunner(health.runner, external)}`,

@@ -1,4 +1,4 @@
-/** The client of one system: its address and its credentials. */
+/** The client of one system: its address, its credentials, and its sessions. What is not of a session is in system.ts. */
 import type { JsonObject } from '../domain/json.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionOptions, TokenSource } from './connection.ts';
@@ -6,6 +6,7 @@ import type { CortexError } from './error.ts';
 import { systemClock } from './pause.ts';
 import type { Clock } from './pause.ts';
 import { Session } from './session.ts';
+import { System } from './system.ts';
 
 export interface ClientOptions {
   /** For example `https://cortex.example`. */
@@ -24,6 +25,8 @@ export interface ClientOptions {
   readonly silenceMs?: number;
   /** Is told why a request or a stream is about to be repeated: for example to show that the connection is lost. */
   readonly onRetry?: (fault: CortexError) => void;
+  /** Is told that a stream which was lost is open again. */
+  readonly onResumed?: () => void;
   /** For tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -42,22 +45,20 @@ export interface CreateSessionOptions {
   readonly signal?: AbortSignal;
 }
 
-export class Client {
-  readonly #connection: Connection;
-
+export class Client extends System {
   constructor(options: ClientOptions) {
     const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
-    const { clock = systemClock, random = Math.random, onRetry } = options;
+    const { clock = systemClock, random = Math.random, onRetry, onResumed } = options;
     // A method of an object: `fetch` must be called without one.
     const fetch = options.fetch ?? ((...args: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...args));
-    const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs, onRetry };
-    this.#connection = new Connection({ ...shared, token: key ?? token });
+    const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs, onRetry, onResumed };
+    super(new Connection({ ...shared, token: key ?? token }));
   }
 
   /** Creates a session with an agent. @throws CortexError, for example `unknown_agent` */
   async createSession(agent: string, options: CreateSessionOptions = {}): Promise<Session> {
     const { userId, metadata, variables, history, idempotencyKey, signal } = options;
-    const { session_id: id } = await this.#connection.json<{ session_id: string }>(
+    const { session_id: id } = await this.connection.json<{ session_id: string }>(
       `/agent/${encodeURIComponent(agent)}/session`,
       {
         method: 'POST',
@@ -71,6 +72,6 @@ export class Client {
 
   /** A session that exists. Sends nothing. */
   session(id: string): Session {
-    return new Session(this.#connection, id);
+    return new Session(this.connection, id);
   }
 }

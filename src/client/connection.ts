@@ -29,6 +29,8 @@ export interface ConnectionOptions {
   readonly silenceMs: number;
   /** Is told why a request is sent again, or a stream is followed again. */
   readonly onRetry: ((fault: CortexError) => void) | undefined;
+  /** Is told that a stream which was lost is open again. */
+  readonly onResumed: (() => void) | undefined;
 }
 
 export interface RequestOptions {

@@ -54,7 +54,10 @@ export async function* follow(
       const query = { after: delivered.seq, run };
       stream ??= await connection.once(path, { query, signal: linked.signal, timeoutMs: silenceMs });
       wasOpen = true;
-      if (resumes > 0) onGap?.();
+      if (resumes > 0) {
+        connection.options.onResumed?.();
+        onGap?.();
+      }
       for await (const text of texts(stream, connection, linked, onGap)) {
         const parsed = eventOf(text);
         if (parsed === null) {

@@ -42,3 +42,28 @@ export type { Action, Block, Message } from './message-types.ts';
 export type { Run, RunOptions } from './run.ts';
 export type { SendOptions, Session } from './session.ts';
 export type { EventOf, EventType, SessionEvent } from '../domain/event.ts';
+export type {
+  AgentEntry,
+  AgentPrompt,
+  ApprovalPage,
+  ExecutionEntry,
+  ExecutionFilter,
+  ExecutionKind,
+  ExecutionPage,
+  Feed,
+  HealthDocument,
+  ManifestCheck,
+  ManifestDocument,
+  ManifestEntry,
+  ManifestGraph,
+  ManifestIssue,
+  ManifestKind,
+  Plan,
+  RunPage,
+  RunPrompt,
+  ScheduleEntry,
+  Scope,
+  SessionToken,
+  WorkflowEntry,
+} from './system-documents.ts';
+export type { Json, JsonObject } from '../domain/json.ts';

@@ -18,7 +18,9 @@ import { CortexError } from './error.ts';
 import { follow } from './follow.ts';
 import { emptyMessage, fold, hasEnded } from './message.ts';
 import type { Message } from './message-types.ts';
+import type { OpenStream } from './open-run.ts';
 import { LinkedSignal } from './pause.ts';
+import type { RunPrompt } from './system-documents.ts';
 
 export interface RunOptions {
   /** Executes calls of these tools. */
@@ -34,13 +36,6 @@ export interface RunSession extends Pick<ApprovalRequestsOptions, 'list' | 'deci
   readonly id: string;
   /** Its path in the HTTP API. */
   readonly path: string;
-}
-
-/** The stream of the message, which is read first. */
-interface OpenStream {
-  readonly response: Response;
-  /** Whether its events happen now: they are no replay of an earlier message with the same key. */
-  readonly isLive: boolean;
 }
 
 interface Fault {
@@ -172,6 +167,11 @@ export class Run {
   /** The run so far as one document. */
   async document(): Promise<RunDocument> {
     return await this.#document();
+  }
+
+  /** What the run has sent to the model. Requires an admin key. */
+  async prompt(): Promise<RunPrompt> {
+    return await this.#connection.json(`${this.#path}/runs/${this.id}/prompt`, { signal: this.#signal });
   }
 
   async #document(retries?: number): Promise<RunDocument> {

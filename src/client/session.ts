@@ -17,9 +17,12 @@ import type {
 } from './documents.ts';
 import { CortexError } from './error.ts';
 import { follow } from './follow.ts';
+import { openRun } from './open-run.ts';
+import type { OpenStream } from './open-run.ts';
 import { LinkedSignal } from './pause.ts';
 import { Run } from './run.ts';
 import type { RunOptions, RunSession } from './run.ts';
+import type { Feed, RunPage, Scope, SessionToken } from './system-documents.ts';
 
 export interface SendOptions extends RunOptions {
   /** Client tools whose calls you settle yourself, with `settle`. */
@@ -46,6 +49,11 @@ interface Page extends Leave {
 interface Download extends Leave {
   /** One range of bytes, such as `bytes=0-99`. */
   readonly range?: string;
+}
+
+interface TokenOptions extends Leave {
+  readonly scopes: readonly Scope[];
+  readonly expiresIn?: number;
 }
 
 interface Attempts extends Leave {
@@ -77,29 +85,19 @@ export class Session {
   async send(content: string | readonly ContentPart[], options: SendOptions = {}): Promise<Run> {
     const { clientTools = {}, tools = [], metadata, instructions, idempotencyKey, ifBusy, signal } = options;
     const all = [...declarationsOf(clientTools), ...tools];
-    let isLive = idempotencyKey === undefined;
-    const response = await this.#connection.response(`${this.#path}/message`, {
-      method: 'POST',
-      query: { if_busy: ifBusy },
-      body: { content, metadata, instructions, ...(all.length === 0 ? {} : { tools: all }) },
-      headers: { accept: 'text/event-stream' },
-      idempotencyKey,
-      signal,
-      // The first attempt may have started the run.
-      onRetry: () => (isLive = false),
-    });
-    const id = response.headers.get('x-run-id');
-    if (id === null) {
-      void response.body?.cancel().catch(() => undefined);
-      const message = 'The answer has no X-Run-Id: it is not of a Cortex Edge, or a proxy has removed it';
-      throw new CortexError({ code: 'invalid_response', message, status: response.status });
-    }
-    return new Run(this.#connection, this.#forRun(options), id, options, { response, isLive });
+    const body = { content, metadata, instructions, ...(all.length === 0 ? {} : { tools: all }) };
+    const request = { query: { if_busy: ifBusy }, body, idempotencyKey, signal };
+    const { id, open } = await openRun(this.#connection, `${this.#path}/message`, request);
+    return this.run(id, options, open);
   }
 
-  /** A run that exists, for example after a page was loaded again. Its events begin with the first one. */
-  run(id: string, options: RunOptions = {}): Run {
-    return new Run(this.#connection, this.#forRun(options), id, options);
+  /**
+   * A run that exists, for example after a page was loaded again. Its events begin with the first one.
+   *
+   * @param open for the client itself: a stream of the run that is read first
+   */
+  run(id: string, options: RunOptions = {}, open: OpenStream | null = null): Run {
+    return new Run(this.#connection, this.#forRun(options), id, options, open);
   }
 
   /** All events of the session after `after`, then live ones, until the signal is aborted. Resumed like `run.events()`. */
@@ -120,6 +118,23 @@ export class Session {
   /** Messages and answers in order: the newest page, or the one before `before`. */
   async history({ limit, before, signal }: Page = {}): Promise<HistoryPage> {
     return await this.#connection.json(`${this.#path}/history`, { query: { limit, before }, signal });
+  }
+
+  /** Runs in order: the newest page, or the one before `before`. */
+  async runs({ limit, before, signal }: Page = {}): Promise<RunPage> {
+    return await this.#connection.json(`${this.#path}/runs`, { query: { limit, before }, signal });
+  }
+
+  /** Context feeds, with their latest values and errors. */
+  async feeds({ signal }: Leave = {}): Promise<readonly Feed[]> {
+    const { feeds } = await this.#connection.json<{ feeds: Feed[] }>(`${this.#path}/feeds`, { signal });
+    return feeds;
+  }
+
+  /** The session variables. */
+  async variables({ signal }: Leave = {}): Promise<JsonObject> {
+    const { variables } = await this.#connection.json<{ variables: JsonObject }>(`${this.#path}/state`, { signal });
+    return variables;
   }
 
   /** Cancels running and queued runs. @returns whether anything was running */
@@ -182,6 +197,12 @@ export class Session {
   /** Downloads a file of a message, by the `sha256` in its part. */
   async content(sha256: string, options: Download = {}): Promise<Response> {
     return await this.#download(`content/${encodeURIComponent(sha256)}`, options);
+  }
+
+  /** Creates a token for this session. Requires an API key. @param options.expiresIn seconds; default 3,600 */
+  async createToken({ scopes, expiresIn, signal }: TokenOptions): Promise<SessionToken> {
+    const body = { scopes, expires_in: expiresIn };
+    return await this.#connection.json(`${this.#path}/tokens`, { method: 'POST', body, signal });
   }
 
   /** Cancels all runs and deletes the session. Requires an API key. */

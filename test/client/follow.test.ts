@@ -17,6 +17,8 @@ interface Scene {
   readonly paths: string[];
   /** Codes of what `onRetry` was told. */
   readonly faults: string[];
+  /** How often `onResumed` was called. */
+  readonly resumed: () => number;
   /** Advances the clock until the work has ended; returns the milliseconds that passed. */
   passes(work: Promise<unknown>): Promise<number>;
 }
@@ -26,10 +28,12 @@ function scene(...replies: readonly Reply[]): Scene {
   const clock = new FakeClock();
   const paths: string[] = [];
   const faults: string[] = [];
+  let resumed = 0;
   const client = new Client({
     url: 'http://x',
     clock,
     onRetry: ({ code }) => faults.push(code),
+    onResumed: () => (resumed += 1),
     random: () => 1,
     fetch: async (url) => {
       const reply = replies[Math.min(paths.length, replies.length - 1)] ?? 'refused';
@@ -43,6 +47,7 @@ function scene(...replies: readonly Reply[]): Scene {
     clock,
     paths,
     faults,
+    resumed: () => resumed,
     async passes(work) {
       const began = clock.now();
       let over = false;
@@ -113,6 +118,35 @@ describe('[K3] a stream is resumed after its last journaled event', () => {
     expect(await passes(seen)).toBeLessThanOrEqual(50 * 5_000);
     expect(paths).toHaveLength(51);
     expect(await seen).toEqual(['agent_completed']);
+  });
+});
+
+describe('[K3] the application is told that a stream is open again', () => {
+  test('once for each connection after the first one that the server accepts, before its events', async () => {
+    const { session, faults, resumed, passes } = scene(
+      { frames: [event(3, 'agent_started')] },
+      'refused',
+      { frames: [event(4, 'usage')] },
+      problem(503, 'storage_unavailable'),
+      { frames: [END] },
+    );
+    const seen: [type: string, resumed: number][] = [];
+    const read = async (): Promise<void> => {
+      for await (const { type } of session.run('run').events()) seen.push([type, resumed()]);
+    };
+    await passes(read());
+    expect(seen).toEqual([
+      ['agent_started', 0],
+      ['usage', 1],
+      ['agent_completed', 2],
+    ]);
+    expect(faults).toHaveLength(4);
+  });
+
+  test('not if nothing was lost', async () => {
+    const { session, resumed, passes } = scene({ frames: [event(3, 'agent_started'), END] });
+    await passes(types(session));
+    expect(resumed()).toBe(0);
   });
 });
 

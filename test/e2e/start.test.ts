@@ -244,6 +244,13 @@ describe('with API keys and a configured model', () => {
   });
 });
 
+test('[U1] an unknown option is reported, and nothing starts', async () => {
+  const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'scripts/start.ts', '--opne']);
+  expect(await exitOf(started)).toBe(2);
+  expect(started.output()).toContain("Unknown option '--opne'");
+  expect(started.output()).toContain('usage: npm start [-- --open]');
+});
+
 test('a port in use is reported, with advice', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));

@@ -47,6 +47,10 @@ describe('[H5] the example', () => {
   });
 });
 
+test('[U1] the address of the console is the first line after the title', () => {
+  expect(screen()).toMatch(/is ready\n\n {2}console {3}http:\/\/127\.0\.0\.1:1\/ /);
+});
+
 describe('[H1] a runner that is not usable', () => {
   const urls = ['http://user:secret@runner.example:8790/path'];
 

@@ -1,6 +1,6 @@
 /** Builds the Worker once, because bundling is most of the cost of a start. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -21,7 +21,9 @@ export async function buildWorker(root: string): Promise<string> {
   const built = settings
     .replace(/^main = .*$/m, 'main = "worker.js"')
     .replace(/^minify = true$/m, 'no_bundle = true')
+    .replace(/^directory = .*$/m, 'directory = "console"')
     .replace(/^\[build\]\n(?:\w.*\n)*/m, '');
   writeFileSync(join(folder, 'wrangler.toml'), built);
+  cpSync(join(root, 'console/dist'), join(folder, 'console'), { recursive: true });
   return folder;
 }

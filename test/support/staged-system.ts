@@ -7,7 +7,7 @@ import { ROOT } from '../../scripts/system/system.ts';
 import { buildWorker } from './built-worker.ts';
 import type * as SystemModule from '../../scripts/system/system.ts';
 
-const COPIED = ['src', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
+const COPIED = ['src', 'console', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
 
 export interface Stage extends Disposable {
   readonly root: string;

@@ -1,9 +1,9 @@
-/** A deliberate mistake in one file of the engine. */
+/** A deliberate mistake in one file of the engine, or of the console. */
 export interface Patch {
   /** What is broken, as one sentence. */
   readonly name: string;
   /** Relative to the repository. */
-  readonly file: `src/${string}.ts`;
+  readonly file: `${'src' | 'console'}/${string}.ts`;
   /** The exact text to replace; it occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;

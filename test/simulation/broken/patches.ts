@@ -5,6 +5,7 @@
 import type { Patch } from './patch.ts';
 import { ACTION_PATCHES } from './patches/actions.ts';
 import { CLIENT_PATCHES } from './patches/clients.ts';
+import { CONSOLE_PATCHES } from './patches/console.ts';
 import { FILE_PATCHES } from './patches/files.ts';
 import { IMAGE_PATCHES } from './patches/images.ts';
 import { INCARNATION_PATCHES } from './patches/incarnations.ts';
@@ -18,6 +19,7 @@ import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
 export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
   ...CLIENT_PATCHES,
+  ...CONSOLE_PATCHES,
   ...FILE_PATCHES,
   ...IMAGE_PATCHES,
   ...INCARNATION_PATCHES,

@@ -3,6 +3,7 @@ import type { Observation } from '../observation.ts';
 import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
 import { closedParts } from './closed-parts.ts';
+import { drawnRun } from './drawn-run.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
@@ -47,6 +48,7 @@ export const INVARIANTS: readonly Invariant[] = [
   sameMessage,
   noFalseSuccess,
   closedParts,
+  drawnRun,
 ];
 
 /** The violations of all invariants. */

@@ -1,0 +1,142 @@
+/** The shell: navigation, the view of the address, and what concerns the whole page. */
+import { useEffect } from 'preact/hooks';
+import { AgentPage, AgentsPage } from '../pages/agents.tsx';
+import { ApprovalsPage } from '../pages/approvals.tsx';
+import { ManifestPage, ManifestsPage } from '../pages/manifests.tsx';
+import { PlaygroundPage } from '../pages/playground.tsx';
+import { SessionsPage } from '../pages/sessions.tsx';
+import { SystemPage } from '../pages/system.tsx';
+import { WorkflowsPage } from '../pages/workflows.tsx';
+import { Page } from '../parts/page.tsx';
+import { SessionPage } from '../session/session-page.tsx';
+import { StartPage } from '../session/start-page.tsx';
+import { access, connectionFault, keyRequest, signOut } from './access.ts';
+import { KeyDialog } from './key-dialog.tsx';
+import { href, route } from './router.ts';
+import type { Route } from './router.ts';
+
+const PLACES: readonly (readonly [path: string, title: string])[] = [
+  ['', 'Chat'],
+  ['sessions', 'Sessions'],
+  ['approvals', 'Approvals'],
+  ['agents', 'Agents'],
+  ['workflows', 'Workflows'],
+  ['manifests', 'Manifests'],
+  ['playground', 'Playground'],
+  ['system', 'System'],
+];
+
+export function App() {
+  const { id, mode } = access.value;
+  const at = route.value;
+  const title = titleOf(at);
+  useEffect(() => {
+    document.title = `${title} · Cortex Edge`;
+    // The keyboard goes on in the new view if what it was on is gone.
+    if (document.activeElement === document.body) document.querySelector<HTMLElement>('#main')?.focus();
+  }, [title]);
+  return (
+    <>
+      <div class="shell">
+        <a class="button skip" href="#main" onClick={skip}>
+          Skip to content
+        </a>
+        {mode === 'view' ? <ViewHead /> : <Nav place={at.path[0] ?? ''} />}
+        <div class="content">
+          {connectionFault.value !== null && (
+            <p class="banner" role="status">
+              The connection is lost; trying again. {connectionFault.value}
+            </p>
+          )}
+          <View key={id} at={at} />
+        </div>
+      </div>
+      {keyRequest.value !== null && <KeyDialog reason={keyRequest.value} />}
+    </>
+  );
+}
+
+function titleOf({ path: [place = '', name] }: Route): string {
+  const title = PLACES.find(([path]) => path === place)?.[1] ?? 'Not found';
+  return name === undefined ? title : `${name} · ${title}`;
+}
+
+/** A link to an element would be a route. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>('#main')?.focus();
+}
+
+function Nav({ place }: { readonly place: string }) {
+  return (
+    <nav class="nav" aria-label="Places">
+      <a class="brand" href={href([])} aria-label="Cortex Edge: start">
+        <img src="/icon.svg" alt="" />
+        <span>Cortex Edge</span>
+      </a>
+      <ul>
+        {PLACES.map(([path, title]) => (
+          <li key={path}>
+            <a href={href(path === '' ? [] : [path])} aria-current={path === place ? 'page' : undefined}>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+      {access.value.mode === 'key' && (
+        <p class="foot">
+          <button type="button" class="small" onClick={signOut}>
+            Forget the key
+          </button>
+        </p>
+      )}
+    </nav>
+  );
+}
+
+function ViewHead() {
+  return (
+    <header class="nav">
+      <span class="brand">
+        <img src="/icon.svg" alt="" />
+        <span>Cortex Edge</span>
+      </span>
+      <p class="foot quiet">A shared view: you can look, but not change anything.</p>
+    </header>
+  );
+}
+
+function View({ at: { path, query } }: { readonly at: Route }) {
+  const [place, name, ...rest] = path;
+  switch (place) {
+    case undefined:
+      return <StartPage />;
+    case 'sessions':
+      if (name === undefined) return <SessionsPage />;
+      return <SessionPage key={name} id={name} runId={rest[0] === 'runs' ? (rest[1] ?? null) : null} query={query} />;
+    case 'approvals':
+      return <ApprovalsPage />;
+    case 'agents':
+      return name === undefined ? <AgentsPage /> : <AgentPage key={name} name={name} />;
+    case 'workflows':
+      return <WorkflowsPage name={name ?? null} />;
+    case 'manifests':
+      return name === undefined || rest[0] === undefined ? (
+        <ManifestsPage />
+      ) : (
+        <ManifestPage key={`${name}/${rest[0]}`} kind={name} name={rest[0]} />
+      );
+    case 'playground':
+      return <PlaygroundPage />;
+    case 'system':
+      return <SystemPage />;
+    default:
+      return (
+        <Page title="There is nothing at this address">
+          <p>
+            <a href={href([])}>To the start page</a>
+          </p>
+        </Page>
+      );
+  }
+}

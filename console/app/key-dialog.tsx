@@ -1,0 +1,49 @@
+/** Asks for an API key. The key stays in the memory of this tab (U6). */
+import { useState } from 'preact/hooks';
+import { Dialog } from '../parts/dialog.tsx';
+import { messageOf } from '../parts/fault.tsx';
+import { keyRequest, useKey } from './access.ts';
+
+export function KeyDialog({ reason }: { readonly reason: string }) {
+  const [key, setKey] = useState('');
+  const [fault, setFault] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await useKey(key.trim());
+    } catch (error) {
+      setFault(messageOf(error));
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog title="Sign in" close={() => (keyRequest.value = null)}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>{reason} The key is kept in this tab only, until you reload or close it.</p>
+        <div class="field">
+          <label for="api-key">API key</label>
+          <input
+            id="api-key"
+            type="password"
+            autocomplete="off"
+            required
+            value={key}
+            onInput={({ currentTarget: { value } }) => setKey(value)}
+          />
+        </div>
+        {fault !== null && (
+          <p class="fault" role="alert">
+            {fault}
+          </p>
+        )}
+        <button type="submit" class="primary" disabled={isBusy || key.trim() === ''}>
+          Use this key
+        </button>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,71 @@
+/** A request for approval: what is asked, all of the call, and the decision (J8). */
+import { useId, useState } from 'preact/hooks';
+import type { Decision, OpenApproval } from '../../src/client/index.ts';
+import { time } from '../parts/format.ts';
+import { limits } from '../parts/limits.ts';
+import { Loaded, useLoad } from '../parts/loaded.tsx';
+import { showInvisible } from '../parts/safe-text.ts';
+import { AskCard, Values } from './ask-card.tsx';
+
+export interface ApprovalCardProps {
+  readonly approval: OpenApproval;
+  /** @throws CortexError, which the card shows */
+  readonly decide: (decision: Decision) => Promise<void>;
+  /** Name the agent that asks: it is not the one of this page. */
+  readonly showsAgent?: boolean;
+}
+
+export function ApprovalCard({ approval, decide, showsAgent = true }: ApprovalCardProps) {
+  const { complete, session_id: session, approval_id: id, agent, type, name, expires_at: expiresAt } = approval;
+  const noteId = useId();
+  const [note, setNote] = useState('');
+  // A call that is too large for the list is loaded.
+  const load = useLoad(
+    async (client, signal) => (complete ? approval : await client.session(session).approval(id, { signal })),
+    [session, id, complete],
+  );
+  const decision = async (approve: boolean): Promise<void> => {
+    const text = note.trim();
+    await decide({ approve, ...(text === '' ? {} : { note: text }) });
+  };
+  return (
+    <AskCard
+      title="Approval needed"
+      name={name ?? type}
+      answers={[
+        ['Approve', async () => await decision(true)],
+        ['Deny', async () => await decision(false)],
+      ]}
+    >
+      <p class="quiet">
+        {name !== null && name !== type && `${type} · `}
+        {showsAgent && (
+          <>
+            asked by the agent <bdi>{showInvisible(agent)}</bdi> ·{' '}
+          </>
+        )}
+        expires {time(expiresAt)}
+      </p>
+      <Loaded load={load}>
+        {({ parameters, inputs }) => (
+          <>
+            <Values title="Parameters" values={parameters ?? {}} />
+            {inputs !== null && Object.keys(inputs).length > 0 && (
+              <Values title="Inputs from other actions" values={inputs} />
+            )}
+          </>
+        )}
+      </Loaded>
+      <div class="field">
+        <label for={noteId}>Note to the agent (optional)</label>
+        <input
+          id={noteId}
+          value={note}
+          maxLength={limits.noteChars}
+          autocomplete="off"
+          onInput={({ currentTarget: { value } }) => setNote(value)}
+        />
+      </div>
+    </AskCard>
+  );
+}

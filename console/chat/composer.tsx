@@ -1,0 +1,151 @@
+/** Writes a message: text, files, and tools that the reader executes. Nothing of it is stored. */
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { ContentPart, ToolDeclaration } from '../../src/client/index.ts';
+import { useTask } from '../parts/task.tsx';
+import { AttachmentList } from './attachment-list.tsx';
+import { attached, contentOf } from './attachments.ts';
+import type { Attached } from './attachments.ts';
+import { declaredTools } from './tool-declarations.ts';
+import { ToolsField } from './tools-field.tsx';
+
+export interface ComposerProps {
+  /** @returns when the message is accepted. @throws CortexError, which the composer shows; the text stays */
+  readonly send: (content: string | readonly ContentPart[], tools: readonly ToolDeclaration[]) => Promise<void>;
+  /** Shown while something runs or waits; null otherwise. */
+  readonly stop: (() => Promise<void>) | null;
+}
+
+const NOTHING: Attached = { files: [], issues: [] };
+
+export function Composer({ send, stop }: ComposerProps) {
+  const [text, setText] = useState('');
+  const [{ files, issues }, setAttached] = useState(NOTHING);
+  const [toolText, setToolText] = useState('');
+  const sending = useTask();
+  const stopping = useTask();
+  const box = useRef<HTMLTextAreaElement>(null);
+  const declared = declaredTools(toolText);
+  const cannotSend = sending.isBusy || declared.issue !== undefined || (text.trim() === '' && files.length === 0);
+
+  const add = (more: Iterable<File>): void => setAttached(({ files: earlier }) => attached(earlier, more));
+  const isDropping = useDrop(add);
+  useLayoutEffect(() => {
+    if (box.current !== null) grow(box.current);
+  }, [text]);
+
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (cannotSend) return;
+    await sending.run(async () => {
+      await send(await contentOf(text, files), declared.tools);
+      setText('');
+      setAttached(NOTHING);
+    });
+    box.current?.focus();
+  };
+
+  return (
+    <form class={isDropping ? 'composer dropping' : 'composer'} onSubmit={submit}>
+      {sending.fault}
+      {stopping.fault}
+      {issues.map((issue) => (
+        <p key={issue} class="note" role="alert">
+          {issue}
+        </p>
+      ))}
+      <AttachmentList
+        files={files}
+        remove={(id) => setAttached({ files: files.filter((file) => file.id !== id), issues: [] })}
+      />
+      <textarea
+        ref={box}
+        class="message-box"
+        aria-label="Message"
+        placeholder={isDropping ? 'Drop the files here' : 'Write a message'}
+        rows={1}
+        dir="auto"
+        enterkeyhint="send"
+        value={text}
+        readOnly={sending.isBusy}
+        onInput={({ currentTarget: { value } }) => setText(value)}
+        onKeyDown={(event) => {
+          // An input method uses Enter itself; Safari says so by the code only.
+          if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
+            void submit(event);
+          }
+        }}
+        onPaste={(event) => {
+          const data = event.clipboardData;
+          // Office programs offer text also as an image.
+          if (data === null || data.files.length === 0 || data.types.includes('text/plain')) return;
+          event.preventDefault();
+          add(data.files);
+        }}
+      />
+      <div class="row">
+        <FileButton add={add} />
+        <ToolsField text={toolText} declared={declared} change={setToolText} />
+        <span class="grow" />
+        <div class="row">
+          {stop !== null && (
+            <button type="button" class="danger" onClick={() => void stopping.run(stop)}>
+              Stop
+            </button>
+          )}
+          <button type="submit" class="primary" disabled={cannotSend}>
+            Send
+          </button>
+        </div>
+      </div>
+    </form>
+  );
+}
+
+/** As high as the text; the style sheet has the greatest height. */
+function grow(box: HTMLTextAreaElement): void {
+  box.style.height = 'auto';
+  box.style.height = `${box.scrollHeight + box.offsetHeight - box.clientHeight}px`;
+}
+
+function FileButton({ add }: { readonly add: (files: Iterable<File>) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" onClick={() => input.current?.click()}>
+        Attach files
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        onChange={({ currentTarget }) => {
+          add(currentTarget.files ?? []);
+          // The same file can be chosen again.
+          currentTarget.value = '';
+        }}
+      />
+    </>
+  );
+}
+
+/** Takes files that are dropped anywhere on the page: without this, the browser would open them instead of the page. */
+function useDrop(add: (files: Iterable<File>) => void): boolean {
+  const [isDropping, setDropping] = useState(false);
+  useEffect(() => {
+    const left = new AbortController();
+    const dragged = (event: DragEvent): void => {
+      const { dataTransfer: data, relatedTarget, type } = event;
+      if (data?.types.includes('Files') !== true) return;
+      event.preventDefault();
+      // Outside of the page, there is no target.
+      setDropping(type === 'dragover' || (type === 'dragleave' && relatedTarget !== null));
+      if (type === 'drop') add(data.files);
+    };
+    for (const type of ['dragover', 'dragleave', 'drop'] as const) {
+      document.addEventListener(type, dragged, { signal: left.signal });
+    }
+    return () => left.abort();
+  }, []);
+  return isDropping;
+}

@@ -1,0 +1,63 @@
+/** What the conversation shows, and in which order. Pure. */
+import type { Action, Block, HistoryMessage, Message } from '../../src/client/index.ts';
+import { limits } from '../parts/limits.ts';
+
+export type Entry =
+  | { readonly type: 'message'; readonly key: string; readonly message: HistoryMessage }
+  /** The message is null while only the run itself is known. */
+  | { readonly type: 'answer'; readonly key: string; readonly runId: string; readonly message: HistoryMessage | null };
+
+/** Each run has one answer, after its message. */
+export function entriesOf(messages: readonly HistoryMessage[]): readonly Entry[] {
+  const answered = new Set(messages.flatMap(({ role, run_id: run }) => (role === 'assistant' && run ? [run] : [])));
+  // Earlier messages are added before these: seeded ones are counted from their end.
+  const seeded = messages.findLastIndex(({ run_id: run }) => run === undefined) + 1;
+  return messages.flatMap((message, index): Entry[] => {
+    const { role, run_id: runId } = message;
+    if (runId === undefined) return [{ type: 'message', key: `seeded ${seeded - index}`, message }];
+    const answer: Entry = { type: 'answer', key: `${runId} answer`, runId, message: null };
+    if (role === 'assistant') return [{ ...answer, message }];
+    const asked: Entry = { type: 'message', key: `${runId} ${role}`, message };
+    return answered.has(runId) ? [asked] : [asked, answer];
+  });
+}
+
+export type Part =
+  | { readonly type: 'block'; readonly key: string; readonly block: Block }
+  | { readonly type: 'actions'; readonly key: string; readonly actions: readonly Action[] };
+
+export interface Parts {
+  readonly parts: readonly Part[];
+  readonly hiddenActions: number;
+  readonly hiddenBlocks: number;
+}
+
+/** The blocks and actions of a run in the order of its work: thoughts, then actions, then texts, for each iteration. */
+export function partsOf({ blocks, actions }: Pick<Message, 'blocks' | 'actions'>): Parts {
+  const visible = blocks.filter(
+    ({ is_replaced: isReplaced, is_open: isOpen, text }) => !isReplaced && (isOpen || text.trim() !== ''),
+  );
+  const shown = visible.slice(-limits.blocksInMessage);
+  const shownActions = actions.slice(0, limits.actionsInMessage);
+  const parts: Part[] = [];
+  const iterations = new Set([...shown, ...shownActions].map(({ iteration }) => iteration));
+  for (const iteration of [...iterations].sort((a, b) => a - b)) {
+    const own: Part[] = shown.filter((block) => block.iteration === iteration).map(blockPart);
+    const chips = shownActions.filter((action) => action.iteration === iteration);
+    const first = own.findIndex((part) => part.type === 'block' && part.block.type !== 'thought');
+    if (chips.length > 0) {
+      const actionsPart: Part = { type: 'actions', key: `actions ${iteration}`, actions: chips };
+      own.splice(first === -1 ? own.length : first, 0, actionsPart);
+    }
+    parts.push(...own);
+  }
+  return {
+    parts,
+    hiddenActions: actions.length - shownActions.length,
+    hiddenBlocks: visible.length - shown.length,
+  };
+}
+
+function blockPart(block: Block): Part {
+  return { type: 'block', key: `block ${block.segment}`, block };
+}

@@ -1,0 +1,25 @@
+/** A message with its author. */
+import type { ComponentChildren } from 'preact';
+
+const AUTHORS = { user: 'You', assistant: 'Agent', tool: 'Result of a tool' } as const;
+
+interface MessageFrameProps {
+  readonly role: keyof typeof AUTHORS;
+  /** More of it is to come. */
+  readonly isOpen?: boolean;
+  /** Beside the author. */
+  readonly head: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+export function MessageFrame({ role, isOpen = false, head, children }: MessageFrameProps) {
+  return (
+    <article class={`message message-${role}`} aria-label={AUTHORS[role]} aria-busy={isOpen}>
+      <header class="row message-head">
+        <b>{AUTHORS[role]}</b>
+        {head}
+      </header>
+      {children}
+    </article>
+  );
+}

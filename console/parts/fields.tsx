@@ -1,0 +1,72 @@
+/** Controls with their names. */
+import { useId } from 'preact/hooks';
+import { limits } from './limits.ts';
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly set: (value: string) => void;
+  readonly placeholder?: string;
+}
+
+/** A box for code or data. Tab leaves it. */
+export function CodeField({ label, value, set, placeholder, rows }: FieldProps & { readonly rows: number }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        class="code"
+        rows={rows}
+        value={value}
+        placeholder={placeholder}
+        maxLength={limits.editorChars}
+        spellcheck={false}
+        autocomplete="off"
+        autocapitalize="off"
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+      />
+    </div>
+  );
+}
+
+export function TextField({ label, value, set, placeholder }: FieldProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        type="search"
+        value={value}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+      />
+    </div>
+  );
+}
+
+/** @param props.all the title of the choice of all, whose value is empty; without it, one must be chosen */
+export function ChoiceField({
+  label,
+  value,
+  set,
+  options,
+  all,
+}: FieldProps & { readonly options: readonly string[]; readonly all?: string }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        {all !== undefined && <option value="">{all}</option>}
+        {options.map((option) => (
+          <option key={option}>{option}</option>
+        ))}
+      </select>
+    </div>
+  );
+}

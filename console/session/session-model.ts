@@ -1,0 +1,325 @@
+/**
+ * One session in this page: its record, its messages, and its runs as they happen, over one stream of events.
+ *
+ * A page has one stream, because a browser opens only six connections to a server without HTTP/2, for all tabs together.
+ *
+ * Invariants:
+ *  1. The stream begins before the first event of the run that is active, so that a reload in the middle of a run shows the
+ *     whole run.
+ *  2. A run that was not seen yet brings the messages up to date: also those that another tab has sent.
+ *  3. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
+ */
+import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
+import type {
+  Client,
+  ContentPart,
+  Decision,
+  HistoryMessage,
+  OpenApproval,
+  SendOptions,
+  Session,
+  SessionDocument,
+  SessionEvent,
+} from '../../src/client/index.ts';
+import { connectionFault, isKeyMissing } from '../app/access.ts';
+import { limits } from '../parts/limits.ts';
+import { RunModel } from './run-model.ts';
+
+/** A hidden page keeps its stream for so long. */
+const HIDDEN_MS = 20_000;
+/** Longest part of a frame that events may take, before the browser paints. */
+const SLICE_MS = 8;
+const REFRESH_MS = 150;
+
+export class SessionModel {
+  readonly id: string;
+  /** For what this model does not do: files, artifacts, feeds, variables. */
+  readonly session: Session;
+  readonly #document = signal<SessionDocument | null>(null);
+  readonly #messages = signal<readonly HistoryMessage[]>([]);
+  readonly #earlier = signal<string | null>(null);
+  readonly #approvals = signal<readonly OpenApproval[]>([]);
+  readonly #fault = signal<unknown>(null);
+  readonly #runs = new Map<string, RunModel>();
+  readonly #closed = new AbortController();
+  readonly #loads = new Map<string, Promise<void>>();
+  #lastSeq = 0;
+  readonly #askHistory = this.#soon(() => this.#readHistory());
+  readonly #askApprovals = this.#soon(() => this.#readApprovals());
+
+  constructor(client: Client, id: string) {
+    this.id = id;
+    this.session = client.session(id);
+    this.#open().catch((fault: unknown) => this.#failed(fault));
+  }
+
+  /** Null until it is loaded. */
+  get document(): ReadonlySignal<SessionDocument | null> {
+    return this.#document;
+  }
+
+  /** Messages and answers in order. The answer of a run that is active is in its `RunModel`. */
+  get messages(): ReadonlySignal<readonly HistoryMessage[]> {
+    return this.#messages;
+  }
+
+  /** Whether there are messages before these: `loadEarlier`. */
+  get hasEarlier(): boolean {
+    return this.#earlier.value !== null;
+  }
+
+  /** Requests that wait for a decision, also of sub-agents. */
+  get approvals(): ReadonlySignal<readonly OpenApproval[]> {
+    return this.#approvals;
+  }
+
+  /** Why the session is not shown, or no longer followed; null: it is. */
+  get fault(): ReadonlySignal<unknown> {
+    return this.#fault;
+  }
+
+  /** The run, as far as it is loaded. See `loadRun`. */
+  run(id: string): RunModel {
+    const known = this.#runs.get(id);
+    if (known !== undefined) return known;
+    const run = new RunModel(id);
+    this.#runs.set(id, run);
+    return run;
+  }
+
+  /** Loads the events of a run that ended before the page was opened. @throws CortexError */
+  async loadRun(id: string): Promise<void> {
+    const run = this.run(id);
+    if (run.started !== null) return;
+    const known = this.#loads.get(id);
+    if (known !== undefined) return await known;
+    const load = this.#readRun(id).finally(() => this.#loads.delete(id));
+    this.#loads.set(id, load);
+    await load;
+  }
+
+  async #readRun(id: string): Promise<void> {
+    const run = this.run(id);
+    const slices = new Slices();
+    for await (const event of this.session.run(id).events({ signal: this.#closed.signal })) {
+      run.apply(event);
+      await slices.rest();
+    }
+    await this.#readLate(run);
+  }
+
+  /** Actions that a run does not wait for may end after it. */
+  async #readLate(run: RunModel): Promise<void> {
+    const left = new AbortController();
+    const leave = (): void => left.abort();
+    const hasLate = (): boolean =>
+      run.message.actions.some(({ status }) => status === 'queued' || status === 'running');
+    const last = this.#lastSeq;
+    const after = run.events.at(-1)?.seq ?? last;
+    if (after >= last || !hasLate()) return;
+    this.#closed.signal.addEventListener('abort', leave);
+    let events = 0;
+    for await (const event of this.session.events({ after, signal: left.signal })) {
+      events += 1;
+      if (event.run_id === run.id) run.apply(event);
+      if (!hasLate() || (event.seq ?? 0) >= last || events >= limits.lateEvents) leave();
+    }
+    this.#closed.signal.removeEventListener('abort', leave);
+  }
+
+  /** Sends a message. The stream of the session brings its events. @returns the id of its run. @throws CortexError */
+  async send(content: string | readonly ContentPart[], options: Omit<SendOptions, 'signal'> = {}): Promise<string> {
+    const leave = new AbortController();
+    const { id } = await this.session.send(content, { ...options, signal: leave.signal });
+    leave.abort();
+    await this.#readHistory();
+    return id;
+  }
+
+  /** Cancels what runs and waits. @throws CortexError */
+  async stop(): Promise<void> {
+    await this.session.cancel({ reason: 'stopped in the console' });
+  }
+
+  /** Decides a request for approval, in the session that asks. @throws CortexError */
+  async decide(
+    client: Client,
+    { session_id: id, approval_id: approval }: OpenApproval,
+    decision: Decision,
+  ): Promise<void> {
+    try {
+      await client.session(id).decide(approval, decision);
+    } finally {
+      // Also if another decision was first.
+      this.#askApprovals();
+    }
+  }
+
+  /** Loads the page of messages before the first one that is shown. @throws CortexError */
+  async loadEarlier(): Promise<void> {
+    const before = this.#earlier.peek();
+    if (before === null) return;
+    const page = await this.session.history({ before });
+    this.#earlier.value = page.next;
+    this.#messages.value = [...page.messages, ...this.#messages.peek()];
+  }
+
+  /** Ends its stream. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  async #open(): Promise<void> {
+    const { signal: closed } = this.#closed;
+    const document = await this.session.document({ signal: closed });
+    this.#document.value = document;
+    const page = await this.session.history({ signal: closed });
+    this.#earlier.value = page.next;
+    this.#messages.value = page.messages;
+    const active = page.messages.find(({ status }) => status === 'running' || status === 'waiting');
+    this.#lastSeq = document.last_seq;
+    if (active?.run_id !== undefined) {
+      for await (const { seq } of this.session.run(active.run_id).events({ signal: closed })) {
+        if (seq === null) continue;
+        this.#lastSeq = Math.min(this.#lastSeq, seq - 1);
+        break;
+      }
+      this.#askApprovals();
+    }
+    while (!closed.aborted) {
+      await this.#follow();
+      await visible(closed);
+    }
+  }
+
+  /** Reads the stream until the page is hidden for long. */
+  async #follow(): Promise<void> {
+    const left = new AbortController();
+    const leave = (): void => left.abort();
+    this.#closed.signal.addEventListener('abort', leave);
+    const hidden = whenHidden(leave);
+    const slices = new Slices();
+    try {
+      for await (const event of this.session.events({ after: this.#lastSeq, signal: left.signal })) {
+        if (event.seq !== null) this.#lastSeq = event.seq;
+        if (connectionFault.peek() !== null) connectionFault.value = null;
+        this.#take(event);
+        await slices.rest();
+      }
+    } finally {
+      hidden();
+      this.#closed.signal.removeEventListener('abort', leave);
+    }
+  }
+
+  #take(event: SessionEvent): void {
+    const isNew = !this.#messages.peek().some(({ run_id: id }) => id === event.run_id);
+    this.run(event.run_id).apply(event);
+    if (isNew && event.type !== 'progress') this.#askHistory();
+    switch (event.type) {
+      case 'agent_started':
+      case 'agent_completed':
+      case 'agent_failed':
+      case 'agent_cancelled':
+        this.#askHistory();
+        break;
+      case 'agent_waiting':
+        this.#askHistory();
+        this.#askApprovals();
+        break;
+      case 'approval_requested':
+      case 'approval_resolved':
+        this.#askApprovals();
+        break;
+      case 'progress':
+        // Of a sub-agent, which may ask for an approval.
+        if (event.data.event !== undefined) this.#askApprovals();
+        break;
+    }
+  }
+
+  /** Asked often, it reads once, soon. */
+  #soon(read: () => Promise<void>): () => void {
+    let isAsked = false;
+    return () => {
+      if (isAsked) return;
+      isAsked = true;
+      setTimeout(() => {
+        isAsked = false;
+        if (!this.#closed.signal.aborted) read().catch((fault: unknown) => this.#failed(fault));
+      }, REFRESH_MS);
+    };
+  }
+
+  /** The newest page replaces the messages from its first one on. */
+  async #readHistory(): Promise<void> {
+    const { signal: closed } = this.#closed;
+    const [page, document] = await Promise.all([
+      this.session.history({ signal: closed }),
+      this.session.document({ signal: closed }),
+    ]);
+    const shown = this.#messages.peek();
+    const first = page.messages[0];
+    const at = first === undefined ? -1 : shown.findIndex((message) => isSame(message, first));
+    if (at <= 0) this.#earlier.value = page.next;
+    this.#messages.value = at <= 0 ? page.messages : [...shown.slice(0, at), ...page.messages];
+    this.#document.value = document;
+  }
+
+  async #readApprovals(): Promise<void> {
+    this.#approvals.value = await this.session.approvals({ signal: this.#closed.signal });
+  }
+
+  #failed(fault: unknown): void {
+    if (this.#closed.signal.aborted) return;
+    if (!isKeyMissing(fault)) this.#fault.value = fault;
+  }
+}
+
+function isSame(one: HistoryMessage, other: HistoryMessage): boolean {
+  return one.run_id === other.run_id && one.role === other.role && one.timestamp === other.timestamp;
+}
+
+/** Lets the browser paint between events that arrive in a burst. */
+class Slices {
+  #since = performance.now();
+
+  async rest(): Promise<void> {
+    if (performance.now() - this.#since < SLICE_MS) return;
+    await new Promise((resolve) => {
+      setTimeout(resolve);
+    });
+    this.#since = performance.now();
+  }
+}
+
+/** Calls back if the page is hidden for `HIDDEN_MS`. @returns ends that */
+function whenHidden(then: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const check = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = document.hidden ? setTimeout(then, HIDDEN_MS) : null;
+  };
+  document.addEventListener('visibilitychange', check);
+  check();
+  return () => {
+    document.removeEventListener('visibilitychange', check);
+    if (timer !== null) clearTimeout(timer);
+  };
+}
+
+/** Resolves when the page is visible or the signal is aborted. */
+async function visible(closed: AbortSignal): Promise<void> {
+  if (!document.hidden || closed.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      if (document.hidden && !closed.aborted) return;
+      document.removeEventListener('visibilitychange', done);
+      closed.removeEventListener('abort', done);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', done);
+    closed.addEventListener('abort', done);
+  });
+}

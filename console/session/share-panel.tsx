@@ -1,0 +1,69 @@
+/** Makes a link to a view of the session: its token is in the fragment, which browsers do not send (U6). */
+import { useState } from 'preact/hooks';
+import { href } from '../app/router.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { Fault } from '../parts/fault.tsx';
+import { time } from '../parts/format.ts';
+import type { SessionModel } from './session-model.ts';
+
+const HOURS = [
+  [1, '1 hour'],
+  [24, '1 day'],
+  [168, '7 days'],
+] as const;
+
+export function SharePanel({ session: { session, id } }: { readonly session: SessionModel }) {
+  const [hours, setHours] = useState(24);
+  const [link, setLink] = useState<{ readonly url: string; readonly expiresAt: number } | null>(null);
+  const [fault, setFault] = useState<unknown>(null);
+  const create = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setFault(null);
+    try {
+      const { token, expires_at: expiresAt } = await session.createToken({
+        scopes: ['view'],
+        expiresIn: hours * 3_600,
+      });
+      setLink({ url: `${location.origin}/${href(['sessions', id], { token })}`, expiresAt });
+    } catch (error) {
+      setFault(error);
+    }
+  };
+  return (
+    <form onSubmit={(event) => void create(event)}>
+      <p>
+        Who has the link can watch this session, also what happens from now on, but not change anything. Prompts,
+        thoughts and feeds are not shown.
+      </p>
+      <div class="field">
+        <label for="share-hours">Valid for</label>
+        <select id="share-hours" value={hours} onChange={({ currentTarget: { value } }) => setHours(Number(value))}>
+          {HOURS.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      <button type="submit" class="primary">
+        Create a link
+      </button>
+      {fault !== null && <Fault fault={fault} />}
+      {link !== null && (
+        <div class="field">
+          <label for="share-link">Link, until {time(link.expiresAt)}</label>
+          <div class="row">
+            <input
+              id="share-link"
+              class="grow"
+              readOnly
+              value={link.url}
+              onFocus={({ currentTarget }) => currentTarget.select()}
+            />
+            <CopyButton text={link.url} label="Copy link" />
+          </div>
+        </div>
+      )}
+    </form>
+  );
+}

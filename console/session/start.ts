@@ -1,0 +1,20 @@
+/** Begins a session with its first message. */
+import type { Client, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
+import { go, href } from '../app/router.ts';
+
+export interface Beginning {
+  readonly agent: string;
+  readonly content: string | readonly ContentPart[];
+  readonly tools?: readonly ToolDeclaration[];
+  readonly metadata?: CreateSessionOptions['metadata'];
+}
+
+/** Shows the new session when its message is accepted. @throws CortexError */
+export async function startSession(client: Client, { agent, content, tools = [], metadata }: Beginning): Promise<void> {
+  const session = await client.createSession(agent, metadata === undefined ? {} : { metadata });
+  // The session's page follows the run itself.
+  const leave = new AbortController();
+  await session.send(content, { tools, signal: leave.signal });
+  leave.abort();
+  go(href(['sessions', session.id]));
+}

@@ -1,0 +1,73 @@
+/** The guide beside a session of the tour: where to look, what happened, and the next step. */
+import { useState } from 'preact/hooks';
+import { access, isKeyMissing } from '../app/access.ts';
+import { href } from '../app/router.ts';
+import { Fault } from '../parts/fault.tsx';
+import type { SessionModel } from './session-model.ts';
+import { startSession } from './start.ts';
+import { TOUR, tourFacts } from './tour-steps.ts';
+
+export function Tour({ session }: { readonly session: SessionModel }) {
+  const { client, mode } = access.value;
+  const [fault, setFault] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const at = TOUR.findIndex(({ id }) => id === session.document.value?.metadata['tour']);
+  const step = TOUR[at];
+  if (step === undefined || mode === 'view') return null;
+  const first = session.messages.value.find(({ run_id: run }) => run !== undefined)?.run_id;
+  const run = first === undefined ? null : session.run(first);
+  // Called again when the run changes.
+  const hasEnded = run !== null && run.version.value >= 0 && run.hasEnded;
+  const next = TOUR[at + 1];
+
+  const go = async (): Promise<void> => {
+    if (next === undefined) return;
+    setBusy(true);
+    try {
+      await startSession(client, { agent: next.agent, content: next.message, metadata: { tour: next.id } });
+    } catch (error) {
+      setBusy(false);
+      if (!isKeyMissing(error)) setFault(error);
+    }
+  };
+
+  return (
+    <aside class="tour" aria-label="Tour">
+      <p>
+        <strong>
+          {at + 1} of {TOUR.length}: {step.title}.
+        </strong>{' '}
+        {step.watch}
+      </p>
+      {hasEnded && (
+        <div role="status">
+          {tourFacts(run.events).map((fact) => (
+            <p key={fact} class="tour-fact">
+              <span aria-hidden="true">✓ </span>
+              {fact}
+            </p>
+          ))}
+        </div>
+      )}
+      {fault !== null && <Fault fault={fault} />}
+      {hasEnded && (
+        <div class="row">
+          {next === undefined ? (
+            <>
+              <a class="button primary" href={href([])}>
+                Write your own message
+              </a>
+              <a class="button" href={href(['playground'])}>
+                Write a program
+              </a>
+            </>
+          ) : (
+            <button type="button" class="primary" disabled={isBusy} onClick={() => void go()}>
+              Next: {next.title}
+            </button>
+          )}
+        </div>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,86 @@
+/**
+ * Builds the console into console/dist/, which the Worker serves as static assets (wrangler.toml). The names of scripts and
+ * styles contain a hash of their content, so that browsers may keep them forever. Does nothing if no source is newer than
+ * the last build.
+ *
+ * usage: node scripts/build-console.ts [--watch]
+ */
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, context } from 'esbuild';
+import type { BuildOptions, BuildResult, Plugin } from 'esbuild';
+
+const SOURCE = fileURLToPath(new URL('../console', import.meta.url));
+const TARGET = join(SOURCE, 'dist');
+const ASSETS = join(TARGET, 'assets');
+/** What the console is made of. */
+const SOURCES = ['console', 'src/client', 'src/domain', 'scripts/build-console.ts', 'package-lock.json'];
+const isWatching = process.argv.includes('--watch');
+
+const pages: Plugin = {
+  name: 'pages',
+  setup({ onEnd }) {
+    onEnd((result) => {
+      if (result.errors.length === 0) writeFiles(result as BuildResult<typeof options>);
+    });
+  },
+};
+
+const options = {
+  entryPoints: { console: join(SOURCE, 'main.tsx') },
+  outdir: ASSETS,
+  entryNames: '[name]-[hash]',
+  bundle: true,
+  write: false,
+  minify: true,
+  format: 'esm',
+  platform: 'browser',
+  target: 'es2023',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  legalComments: 'none',
+  logLevel: 'warning',
+  plugins: [pages],
+} satisfies BuildOptions;
+
+/** The page names the files of this build. Files of earlier builds are removed last. */
+function writeFiles({ outputFiles }: BuildResult<typeof options>): void {
+  let page = readFileSync(join(SOURCE, 'index.html'), 'utf8');
+  const names: string[] = [];
+  for (const { path, text } of outputFiles) {
+    const name = basename(path);
+    names.push(name);
+    writeFileSync(join(ASSETS, name), text);
+    page = page.replace(`/console${extname(name)}`, `/assets/${name}`);
+  }
+  writeFileSync(join(TARGET, 'index.html'), page);
+  // What is made for watching is not small: the next build makes it again.
+  if (isWatching) utimesSync(join(TARGET, 'index.html'), 0, 0);
+  for (const file of ['_headers', 'icon.svg']) copyFileSync(join(SOURCE, file), join(TARGET, file));
+  for (const name of readdirSync(ASSETS)) if (!names.includes(name)) rmSync(join(ASSETS, name), { force: true });
+}
+
+function isNewer(path: string, thanMs: number): boolean {
+  if (!statSync(path).isDirectory()) return statSync(path).mtimeMs > thanMs;
+  return readdirSync(path).some((name) => name !== 'dist' && isNewer(join(path, name), thanMs));
+}
+
+function isUpToDate(): boolean {
+  const page = statSync(join(TARGET, 'index.html'), { throwIfNoEntry: false });
+  return page !== undefined && !SOURCES.some((path) => isNewer(join(SOURCE, '..', path), page.mtimeMs));
+}
+
+mkdirSync(ASSETS, { recursive: true });
+if (!isWatching && isUpToDate()) process.exit();
+if (isWatching) await (await context({ ...options, minify: false })).watch();
+else await build(options);

@@ -1,0 +1,33 @@
+import { describe, expect, test } from 'vitest';
+import { href, parseRoute } from '../../console/app/router.ts';
+
+describe('[U3] the address of a view', () => {
+  test.each<[string, string[], Record<string, string>]>([
+    ['', [], {}],
+    ['#', [], {}],
+    ['#/', [], {}],
+    [
+      '#/sessions/ses_1/runs/run_1?action=1.a&at=12',
+      ['sessions', 'ses_1', 'runs', 'run_1'],
+      { action: '1.a', at: '12' },
+    ],
+    ['#/agents/a%2Fb%3F', ['agents', 'a/b?'], {}],
+    ['#/agents/%zz', ['agents', '%zz'], {}],
+    ['#/sessions?status=failed', ['sessions'], { status: 'failed' }],
+    ['#/a?b?c=1', ['a'], { b: '' }],
+  ])('%s', (hash, path, query) => {
+    const route = parseRoute(hash);
+    expect(route.path).toEqual(path);
+    expect(route.query).toMatchObject(query);
+  });
+
+  test.each([
+    [['sessions', 'ses_1'], { at: '3', tab: undefined }],
+    [['manifests', 'agent', 'a/b? #%'], {}],
+    [['agents', '日本'], { q: 'a&b=c' }],
+    [[], {}],
+  ])('%j comes back as it was written', (path, query) => {
+    const known = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+    expect(parseRoute(href(path, query))).toEqual({ path, query: known });
+  });
+});

@@ -1,0 +1,109 @@
+/**
+ * The pictures of docs/console.md: each view is opened as a reader sees it. `npm run screenshots` (CORTEX_PICTURES names the
+ * folder) keeps them; otherwise they are made in a temporary folder, which shows that they can be.
+ */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import { startSystem } from '../../scripts/system/system.ts';
+import type { System } from '../../scripts/system/system.ts';
+import { noChromium, startChromium } from '../support/chromium.ts';
+import { openConsole } from '../support/console.ts';
+
+const LIGHT = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const;
+const DARK = { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' } as const;
+const PHONE = { viewport: { width: 390, height: 844 }, colorScheme: 'light' } as const;
+/** An empty page has fewer. */
+const LEAST_BYTES = 10_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-pictures-'));
+const target = process.env['CORTEX_PICTURES'] ?? join(folder, 'images');
+let system: System;
+let browser: Browser;
+
+beforeAll(async () => {
+  mkdirSync(target, { recursive: true });
+  system = await startSystem({
+    port: await freePort(),
+    runnerPort: await freePort(),
+    stateDir: withSnapshot(mkdtempSync(join(folder, 'state-'))),
+    vars: { LLM_PROVIDER: 'demo' },
+    ownRunner: true,
+    progress: () => undefined,
+  });
+  if (noChromium === null) browser = await startChromium();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await system?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const step = (title: string) => async (page: Page) => {
+  await page.getByRole('button', { name: `Run it: ${title}` }).click();
+  await page
+    .getByRole('button', { name: /^(Next|Write)/ })
+    .or(page.getByRole('link', { name: /^Write your own/ }))
+    .first()
+    .waitFor();
+};
+
+const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page: Page) => Promise<unknown>])[] = [
+  ['console-start', '', LIGHT, async (page) => await page.getByRole('textbox', { name: 'Message' }).waitFor()],
+  ['console-run', '', LIGHT, step('Parallel work')],
+  ['console-dark', '', DARK, step('A dependency, one generation')],
+  ['console-phone', '', PHONE, step('A dependency, one generation')],
+  [
+    'console-approval',
+    '',
+    LIGHT,
+    async (page) => {
+      await page.getByRole('button', { name: 'Run it: Approval' }).click();
+      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    },
+  ],
+  [
+    'console-playground',
+    '#/playground',
+    LIGHT,
+    async (page) => {
+      await page
+        .getByRole('textbox', { name: 'Protocol text' })
+        .fill(readFileSync('scripts/demo/research-assistant.xml', 'utf8'));
+      await page
+        .getByText(/speed-?up/i)
+        .first()
+        .waitFor();
+    },
+  ],
+  ['console-agent', '#/agents/assistant', LIGHT, async (page) => await page.getByText('tokens').first().waitFor()],
+];
+
+describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
+  test.each(PICTURES)('the picture %s', async (name, hash, options, prepare) => {
+    const { page, faults } = await openConsole(browser, system.url, hash, options);
+    await prepare(page);
+    const file = join(target, `${name}.png`);
+    await page.screenshot({ path: file });
+    expect(statSync(file).size).toBeGreaterThan(LEAST_BYTES);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('every picture of the docs is made here', () => {
+    const made = new Set(PICTURES.map(([name]) => `${name}.png`));
+    const used = ['docs/console.md', 'README.md'].flatMap((page) =>
+      [...readFileSync(page, 'utf8').matchAll(/\bimages\/([\w-]+\.png)/g)].map(([, name = '']) => name),
+    );
+    expect(used.length).toBeGreaterThan(0);
+    expect(used.filter((name) => !made.has(name))).toEqual([]);
+    const stored = readdirSync('docs/images');
+    expect(used.filter((name) => !stored.includes(name))).toEqual([]);
+    expect(stored.filter((name) => !used.includes(name))).toEqual([]);
+  });
+});

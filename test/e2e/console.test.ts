@@ -1,0 +1,400 @@
+/** The console in Chromium, on a real system with the demo model and a runner (U1 to U5). */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import { startSystem } from '../../scripts/system/system.ts';
+import type { System } from '../../scripts/system/system.ts';
+import { PAYLOADS } from '../console/payloads.ts';
+import { noChromium, startChromium } from '../support/chromium.ts';
+import { axeViolations, isTooWide, openConsole, say } from '../support/console.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-console-'));
+let system: System;
+let browser: Browser;
+
+beforeAll(async () => {
+  system = await startSystem({
+    port: await freePort(),
+    runnerPort: await freePort(),
+    stateDir: withSnapshot(mkdtempSync(join(folder, 'state-'))),
+    vars: { LLM_PROVIDER: 'demo' },
+    ownRunner: true,
+    progress: () => undefined,
+  });
+  if (noChromium === null) browser = await startChromium();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await system?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function post<T>(path: string, body: object): Promise<T> {
+  const response = await fetch(`${system.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+  expect(response.status).toBeLessThan(300);
+  return (await response.json()) as T;
+}
+
+/** Runs protocol text as if a model had written it. @returns its session */
+async function execute(text: string): Promise<string> {
+  const { session_id: id } = await post<{ session_id: string }>('/execute/direct', {
+    protocol_text: text,
+    stream: false,
+  });
+  return id;
+}
+
+async function newSession(agent = 'assistant'): Promise<string> {
+  return (await post<{ session_id: string }>(`/agent/${agent}/session`, {})).session_id;
+}
+
+test('[U1] the page is static, has a strict policy, and answers for no path of the API', async () => {
+  const page = await fetch(`${system.url}/`);
+  expect(page.headers.get('content-type')).toContain('text/html');
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("script-src 'self'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toContain('unsafe');
+  for (const path of ['/nothing', '/agent', '/sessions', '/assets/nothing.js', '/agents/none/prompt']) {
+    const response = await fetch(`${system.url}${path}`);
+    expect([path, response.status]).toEqual([path, 404]);
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
+  }
+});
+
+describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
+  test('[U2] [U3] the tour shows parallel work, a dependency in one generation, and an approval', async () => {
+    const { page, faults, requests } = await openConsole(browser, system.url);
+    await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
+    const tour = page.getByRole('complementary', { name: 'Tour' });
+    await tour.getByText('3 of 3 actions started before the model had finished.').waitFor();
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /python.*completed/ })
+      .waitFor();
+    await page
+      .getByRole('region', { name: 'Timeline' })
+      .getByText(/lower bound/i)
+      .first()
+      .waitFor();
+
+    await tour.getByRole('button', { name: 'Next: A dependency, one generation' }).click();
+    await tour.getByText('The model was called once.').waitFor();
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /python_summary.*completed/ })
+      .waitFor();
+
+    await tour.getByRole('button', { name: 'Next: Approval' }).click();
+    await page.getByRole('button', { name: 'Approve', exact: true }).click();
+    await tour.getByText('The action ran after your approval').waitFor();
+    await page.getByRole('region', { name: 'Conversation' }).getByText('12586269025').first().waitFor();
+    expect(faults).toEqual([]);
+    expect(requests.filter((url) => !url.startsWith(system.url))).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] a reload in the middle of a run shows the whole run, and its end', async () => {
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    await say(page, 'wait 4 seconds and compute 2**64 in python at the same time');
+    const graph = page.getByRole('region', { name: 'Graph' });
+    await graph.getByRole('button', { name: /echo_1.*running/ }).waitFor();
+    await page.reload();
+    await graph.getByRole('button', { name: /echo_1.*running/ }).waitFor();
+    await graph.getByRole('button', { name: /echo_1.*completed/ }).waitFor();
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await conversation.getByText('18446744073709551616').first().waitFor();
+    await conversation.getByText('wait 4 seconds and compute').waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] denying an action, with a note', async () => {
+    const id = await newSession('careful_assistant');
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    await say(page, 'run `ls /` in the shell');
+    await page.getByRole('button', { name: 'Deny', exact: true }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Deny', exact: true }).click();
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /shell_1.*(failed|cancelled|skipped)/ })
+      .first()
+      .waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] [U4] an approval is decided on the page of all approvals, while another tab watches', async () => {
+    const id = await newSession('careful_assistant');
+    const watching = await openConsole(browser, system.url, `#/sessions/${id}`);
+    await say(watching.page, 'compute 3**50 in python');
+    await watching.page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    const deciding = await openConsole(browser, system.url, '#/approvals');
+    await deciding.page.getByText('print(3**50)').first().waitFor();
+    await deciding.page.getByRole('button', { name: 'Approve', exact: true }).first().click();
+    await watching.page
+      .getByRole('region', { name: 'Conversation' })
+      .getByText('717897987691852588770249')
+      .first()
+      .waitFor();
+    await expect.poll(() => watching.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    expect([...watching.faults, ...deciding.faults]).toEqual([]);
+    await Promise.all([watching.page.close(), deciding.page.close()]);
+  });
+
+  test('[U2] [C3] a client tool is executed by hand', async () => {
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
+    await page.getByText('Client tools', { exact: true }).click();
+    await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
+    await say(page, 'use get_location');
+    await page.getByRole('textbox', { name: /result/i }).waitFor();
+    await page.reload();
+    await page.getByRole('textbox', { name: /result/i }).fill('{"city": "Zürich"}');
+    await page.getByRole('button', { name: 'Send result' }).click();
+    await page.getByRole('region', { name: 'Conversation' }).getByText('Zürich').first().waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] a message with an image and a file; the image is shown through a blob', async () => {
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    );
+    await page.locator('input[type=file]').setInputFiles([
+      { name: 'pixel.png', mimeType: 'image/png', buffer: png },
+      { name: '<img src=x onerror=alert(1)>.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') },
+    ]);
+    await say(page, 'what are these files?');
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await expect.poll(() => conversation.locator('img[src^="blob:"]').count()).toBeGreaterThan(0);
+    await conversation.getByText('1 x 1 pixels').waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] two tabs of one session show the same', async () => {
+    const id = await newSession();
+    const one = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const other = await openConsole(browser, system.url, `#/sessions/${id}`);
+    await one.page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await other.page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await say(one.page, 'compute 7**30 in python');
+    for (const { page } of [one, other]) {
+      const conversation = page.getByRole('region', { name: 'Conversation' });
+      await conversation.getByText('22539340290692258087863249').first().waitFor();
+      await conversation.getByText('compute 7**30 in python').first().waitFor();
+    }
+    await say(other.page, 'compute 11**30 in python');
+    await one.page
+      .getByText(String(11n ** 30n))
+      .first()
+      .waitFor();
+    expect([...one.faults, ...other.faults]).toEqual([]);
+    await Promise.all([one.page.close(), other.page.close()]);
+  });
+
+  test('[U2] a connection that is cut often loses nothing, and says that it is lost', async () => {
+    await using proxy = await startCuttingProxy({
+      target: system.url,
+      eventsOf: ({ path }) => (path.includes('/events') ? 3 : null),
+    });
+    const { page } = await openConsole(browser, proxy.url, `#/sessions/${await newSession()}`);
+    await say(page, 'compute 2**200 in python and list the files in shell at the same time, then sum it up');
+    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await conversation.getByText('1606938044258990275541962092341162602522202993782792835301376').first().waitFor();
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /python_summary.*completed/ })
+      .waitFor();
+    expect(proxy.cuts()).toBeGreaterThan(2);
+    await page.context().setOffline(true);
+    await page.getByText('The connection is lost', { exact: false }).waitFor();
+    await page.context().setOffline(false);
+    await expect.poll(() => page.getByText('The connection is lost', { exact: false }).count()).toBe(0);
+    await page.close();
+  });
+
+  test('[U3] an action opens with its parameters and output, and the scrubber replays; both are in the address', async () => {
+    const id = await execute(
+      '<action type="tool" id="one" mode="async">{"name":"echo","parameters":{"message":"first","delay_ms":300}}</action>' +
+        '<action type="tool" id="two" mode="async">{"name":"echo","parameters":{"message":"$one.message"},"depends_on":["one"]}</action>' +
+        '<response final="true">$two.message</response>',
+    );
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const graph = page.getByRole('region', { name: 'Graph' });
+    await graph.getByRole('button', { name: /two.*completed/ }).click();
+    await page.getByText('"message": "first"').first().waitFor();
+    expect(page.url()).toContain('action=1.two');
+    await page.keyboard.press('Escape');
+    const slider = page.getByRole('slider');
+    await slider.focus();
+    await page.keyboard.press('Home');
+    await expect.poll(() => page.url()).toContain('at=');
+    await expect.poll(() => graph.getByRole('button', { name: /completed/ }).count()).toBe(0);
+    await page.reload();
+    await expect.poll(() => graph.getByRole('button', { name: /completed/ }).count()).toBe(0);
+    await page.getByRole('slider').focus();
+    await page.keyboard.press('End');
+    await graph.getByRole('button', { name: /two.*completed/ }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U5] the playground plans as one types, and runs', async () => {
+    const { page, faults } = await openConsole(browser, system.url, '#/playground');
+    const text =
+      '<action type="tool" id="a" mode="async">{"name":"echo","parameters":{"message":"x"}}</action>' +
+      '<action type="tool" id="b" mode="async">{"name":"echo","parameters":{"message":"$a.message"}}</action>' +
+      '<action type="tool" id="c">{"name":"nothing_like_it","parameters":{}}</action>' +
+      '<response final="true">$b.message</response>';
+    await page.getByRole('textbox', { name: 'Protocol text' }).fill(text);
+    await page.getByText('nothing_like_it', { exact: false }).nth(1).waitFor();
+    await page.getByRole('button', { name: /^Run/ }).click();
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /\bb\b.*completed/ })
+      .waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U4] a pasted manifest is validated as one types', async () => {
+    const { page, faults } = await openConsole(browser, system.url, '#/manifests');
+    await page.getByRole('textbox', { name: 'Manifest' }).fill('kind: Tool\nname: mine\nsumary: typo\n');
+    await page.getByText('sumary', { exact: false }).nth(1).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  const PLACES = [
+    '',
+    '#/sessions',
+    '#/approvals',
+    '#/agents',
+    '#/agents/assistant',
+    '#/workflows',
+    '#/manifests',
+    '#/manifests/agent/assistant',
+    '#/playground',
+    '#/system',
+  ];
+
+  describe.each([
+    ['light, wide', { colorScheme: 'light' as const, viewport: { width: 1280, height: 800 } }],
+    ['dark, phone', { colorScheme: 'dark' as const, viewport: { width: 360, height: 740 } }],
+  ])('[U1] %s', (_, options) => {
+    test.each(PLACES)('axe finds nothing at /%s, and nothing is cut off', async (hash) => {
+      const { page, faults } = await openConsole(browser, system.url, hash, options);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
+      expect(await axeViolations(page)).toEqual([]);
+      expect(await isTooWide(page)).toBe(false);
+      expect(faults).toEqual([]);
+      await page.close();
+    });
+
+    test('axe finds nothing in a session with a run, an open approval and a selected action', async () => {
+      const id = await newSession('careful_assistant');
+      const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`, options);
+      await say(page, 'compute 2**99 in python');
+      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      expect(await axeViolations(page)).toEqual([]);
+      if (options.viewport.width < 600) await page.getByRole('button', { name: 'Run', exact: true }).click();
+      await page
+        .getByRole('region', { name: 'Graph' })
+        .getByRole('button', { name: /python_1/ })
+        .click();
+      expect(await axeViolations(page)).toEqual([]);
+      expect(await isTooWide(page)).toBe(false);
+      expect(faults).toEqual([]);
+      await page.close();
+    });
+  });
+
+  test('[U1] text at 200 % is readable: nothing is cut off at the width of a small laptop', async () => {
+    for (const hash of [
+      ...PLACES,
+      `#/sessions/${await execute('<action type="tool" id="one">{"name":"echo","parameters":{}}</action><response final="true">done</response>')}`,
+    ]) {
+      const { page } = await openConsole(browser, system.url, hash, { viewport: { width: 1280, height: 800 } });
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.evaluate(() => (document.documentElement.style.fontSize = '200%'));
+      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
+      expect([hash, await isTooWide(page)]).toEqual([hash, false]);
+      expect([hash, await axeViolations(page)]).toEqual([hash, []]);
+      await page.close();
+    }
+  });
+
+  test('[U1] by keyboard alone: a message, its run, an action, and back', async () => {
+    const { page, faults } = await openConsole(browser, system.url);
+    const reach = async (name: string | RegExp, role: 'button' | 'textbox' | 'link'): Promise<void> => {
+      const target = page.getByRole(role, { name }).first();
+      await target.waitFor();
+      for (let presses = 0; presses < 80; presses += 1) {
+        await page.keyboard.press('Tab');
+        if (await target.evaluate((element) => element === document.activeElement)) return;
+      }
+      throw new Error(`Tab does not reach ${String(name)}`);
+    };
+    await reach('Message', 'textbox');
+    await page.keyboard.type('compute 5**40 in python and wait 1 second at the same time');
+    await page.keyboard.press('Enter');
+    await page.getByText('9094947017729282379150390625').first().waitFor();
+    await reach(/python_1|echo_1/, 'button');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.url()).toContain('action=1.');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.url()).not.toContain('action=');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] hostile text of a model, a tool and a name is inert, and loads nothing from elsewhere', async () => {
+    const quoted = PAYLOADS.map(({ text }) => text.replaceAll('</response>', '').replaceAll('$', '$$$$'));
+    const body = JSON.stringify({ name: 'echo', parameters: { message: quoted.join('\n') } }).replaceAll(
+      '<',
+      String.raw`\u003c`,
+    );
+    const id = await execute(
+      `<action type="tool" id="payload" mode="async">${body}</action><thought>${quoted.join('\n\n').replaceAll('<', '&lt;')}</thought>` +
+        `<response final="true">${quoted.join('\n\n---\n\n')}\n\n$payload.message</response>`,
+    );
+    const { page, faults, requests } = await openConsole(browser, system.url, `#/sessions/${id}?action=1.payload`);
+    await expect.poll(() => page.getByRole('region', { name: 'Conversation' }).innerText()).toContain('alert');
+    const unsafe = await page.evaluate(() =>
+      [...document.querySelectorAll('main *')].flatMap((element) => [
+        ...(/^(script|iframe|object|embed|form|base|meta|link|style)$/i.test(element.tagName) &&
+        element.closest('form.composer') === null &&
+        !(element instanceof HTMLFormElement)
+          ? [element.tagName]
+          : []),
+        ...[...element.attributes].flatMap(({ name, value }) =>
+          /^on/i.test(name) ||
+          (/^(href|src|action|xlink:href)$/i.test(name) && !/^(https?:|mailto:|#|blob:|\/icon\.svg)/i.test(value))
+            ? [`${element.tagName} ${name}=${value}`]
+            : [],
+        ),
+      ]),
+    );
+    expect(unsafe).toEqual([]);
+    for (const link of await page.locator('main a[href^=http]').all()) {
+      expect(await link.getAttribute('rel')).toContain('noopener');
+    }
+    expect(requests.filter((url) => !url.startsWith(system.url) && !url.startsWith('blob:'))).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+});

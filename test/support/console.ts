@@ -1,0 +1,73 @@
+/** Opens the console of a system in Chromium, and looks at it as its users and its attackers do. */
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+export interface ConsolePage {
+  readonly page: Page;
+  /** Uncaught errors, and what the browser has complained about: also blocked scripts, styles and connections. */
+  readonly faults: string[];
+  /** Addresses of all requests so far. */
+  readonly requests: string[];
+  /** Everything that the page has written to the browser's console. */
+  readonly log: string[];
+}
+
+/** @param hash the view, such as `#/agents` */
+export async function openConsole(
+  browser: Browser,
+  url: string,
+  hash = '',
+  options: BrowserContextOptions = {},
+): Promise<ConsolePage> {
+  const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce', ...options });
+  page.setDefaultTimeout(20_000);
+  const opened: ConsolePage = { page, faults: [], requests: [], log: [] };
+  page.on('pageerror', ({ message }) => opened.faults.push(message));
+  page.on('console', (message) => {
+    opened.log.push(message.text());
+    // Answers with an error status are shown in the page.
+    const isStatus = message.text().startsWith('Failed to load resource');
+    if (message.type() === 'error' && !isStatus) opened.faults.push(message.text());
+  });
+  page.on('request', (request) => opened.requests.push(request.url()));
+  await page.goto(`${url}/${hash}`);
+  return opened;
+}
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly help: string;
+    readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary?: string }[];
+  }[];
+}
+
+/** What axe finds against WCAG 2.2 AA in the page as it is now, one line for each element. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<AxeResult, readonly string[]>(
+    async (rules) =>
+      await (globalThis as unknown as { axe: { run: (options: object) => Promise<AxeResult> } }).axe.run({
+        runOnly: { type: 'tag', values: rules },
+      }),
+    RULES,
+  );
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target.join(' ')}: ${failureSummary ?? ''}`),
+  );
+}
+
+/** Whether the page is wider than its window, so that one must scroll sideways. */
+export async function isTooWide(page: Page): Promise<boolean> {
+  return await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+}
+
+/** Sends the message and waits for the end of its run. */
+export async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: 'Message' }).fill(text);
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+}
