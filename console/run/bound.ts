@@ -34,7 +34,7 @@ interface End {
  *
  * @param now epoch milliseconds, for what has not ended
  */
-function ownMs({ attempts, waits, endedAt }: TraceAction, now: number): number {
+function ownMs({ attempts, waits, queuedAt, endedAt }: TraceAction, now: number): number {
   const end = endedAt ?? now;
   let total = 0;
   for (const [index, attempt] of attempts.entries()) {
@@ -43,7 +43,8 @@ function ownMs({ attempts, waits, endedAt }: TraceAction, now: number): number {
     total += Math.max(0, to - attempt.startedAt) + Math.max(0, Math.min(attempt.retryDelayMs ?? 0, next - to));
   }
   const first = attempts[0]?.startedAt ?? Infinity;
-  for (const { from, to } of waits) total += Math.max(0, Math.min(to ?? end, first) - from);
+  // A run that was recovered may have asked before its action was journaled.
+  for (const { from, to } of waits) total += Math.max(0, Math.min(to ?? end, first) - Math.max(from, queuedAt));
   return total;
 }
 

@@ -59,7 +59,9 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
   return (
     <div class="run" ref={panel}>
       <RunHead trace={trace} bound={bound} />
-      <Scrubber events={events} position={position} isAtEnd={at === null} isLive={isRunning} show={show} />
+      {events.length > 1 && (
+        <Scrubber events={events} position={position} isAtEnd={at === null} isLive={isRunning} show={show} />
+      )}
       <div class={chosen === undefined ? 'run-body' : 'run-body with-details'}>
         <div class="run-main">
           <Graph {...view} />

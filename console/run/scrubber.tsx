@@ -10,6 +10,7 @@ const FRAME_MS = 33;
 export type ShowMoment = (seq: number | null, sinceMs?: number) => void;
 
 interface ScrubberProps {
+  /** At least two: a slider that cannot move is not drawn. */
   readonly events: readonly SessionEvent[];
   /** Of the event that is shown. */
   readonly position: number;
@@ -53,7 +54,6 @@ export function Scrubber({ events, position, isAtEnd, isLive, show }: ScrubberPr
       <button
         type="button"
         class="small"
-        disabled={last < 1}
         onClick={() => {
           if (!isPlaying && position >= last) moveTo(0);
           setPlaying(!isPlaying);
@@ -76,7 +76,6 @@ export function Scrubber({ events, position, isAtEnd, isLive, show }: ScrubberPr
         aria-valuetext={`${since}: ${what}`}
         max={last}
         value={position}
-        disabled={last < 1}
         onInput={({ currentTarget: { value } }) => {
           setPlaying(false);
           moveTo(Number(value));

@@ -24,7 +24,8 @@ export async function openConsole(
   options: BrowserContextOptions = {},
 ): Promise<ConsolePage> {
   const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce', ...options });
-  page.setDefaultTimeout(20_000);
+  // Only ends a test that hangs: a busy machine may take long.
+  page.setDefaultTimeout(120_000);
   const opened: ConsolePage = { page, faults: [], requests: [], log: [] };
   page.on('pageerror', ({ message }) => opened.faults.push(message));
   page.on('console', (message) => {
