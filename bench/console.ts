@@ -2,18 +2,13 @@
  * `npm run bench:console`: how smooth the console stays while runs of growing size happen, by Chromium's own trace. Times of
  * tasks are those of the page's main thread without what other processes took. The first row is the page without a run.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { startScriptedLlm } from '../scripts/scripted-llm/server.ts';
 import type { SeenRequest, ScriptedReply } from '../scripts/scripted-llm/server.ts';
-import { freePort } from '../scripts/system/services.ts';
-import { startSystem } from '../scripts/system/system.ts';
-import type { System } from '../scripts/system/system.ts';
 import { traced } from '../test/support/browser-trace.ts';
 import type { BrowserTrace } from '../test/support/browser-trace.ts';
 import { startChromium } from '../test/support/chromium.ts';
-import { openConsole, say } from '../test/support/console.ts';
+import { openConsole, say, startConsoleSystem } from '../test/support/console.ts';
+import type { ConsoleSystem } from '../test/support/console.ts';
 import { LARGE_RUN, largeRunModel } from '../test/support/large-run.ts';
 import { percentile, table, writeSection } from './report.ts';
 
@@ -23,19 +18,11 @@ const INTRO =
   'Milliseconds. A task is a piece of work of the main thread of the page; input waits while it runs, and above 100 ms people notice. A run of 2,000 actions is the largest that is allowed.';
 
 let model: (request: SeenRequest) => ScriptedReply = largeRunModel();
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-bench-console-'));
 const llm = await startScriptedLlm((request) => model(request));
 const browser = await startChromium();
-let system: System | null = null;
+let system: ConsoleSystem | null = null;
 try {
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir,
-    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+  system = await startConsoleSystem({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' }, { hasRunner: false });
   const rows = [await idle(system.url)];
   for (const generations of GENERATIONS) rows.push(...(await measure(system.url, generations)));
   const head = ['page', 'tasks', 'longest task', '99 %', 'frames', 'gap between frames, 95 %', 'elements'];
@@ -43,9 +30,8 @@ try {
   console.log(table(head, rows));
 } finally {
   await browser.close();
-  await system?.stop();
+  await system?.[Symbol.asyncDispose]();
   await llm[Symbol.asyncDispose]();
-  rmSync(stateDir, { recursive: true, force: true });
 }
 
 function rowOf(name: string, { tasksMs, framesMs }: BrowserTrace, elements: number): string[] {

@@ -1,36 +1,22 @@
 /** The console with API keys, and views that are shared with a link (U6). */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
-import { axeViolations, openConsole, say } from '../support/console.ts';
+import { axeViolations, openConsole, say, startConsoleSystem } from '../support/console.ts';
+import type { ConsoleSystem } from '../support/console.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-console-keys-'));
-let system: System;
+let system: ConsoleSystem;
 let browser: Browser;
 
 beforeAll(async () => {
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir,
-    vars: { LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+  system = await startConsoleSystem({ LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` }, { hasRunner: false });
   if (noChromium === null) browser = await startChromium();
 });
 
 afterAll(async () => {
   await browser?.close();
-  await system?.stop();
-  rmSync(stateDir, { recursive: true, force: true });
+  await system?.[Symbol.asyncDispose]();
 });
 
 async function enter(page: Page, key: string): Promise<void> {

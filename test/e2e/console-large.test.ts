@@ -1,17 +1,12 @@
 /** [U3] The console with the largest run that is allowed: it stays smooth, live and after a reload. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
 import { traced } from '../support/browser-trace.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
-import { openConsole, say } from '../support/console.ts';
+import { openConsole, say, startConsoleSystem } from '../support/console.ts';
+import type { ConsoleSystem } from '../support/console.ts';
 import { LARGE_RUN, largeRunModel } from '../support/large-run.ts';
 
 /** Thread time, so that what else the machine does is not counted. */
@@ -19,29 +14,20 @@ const LONGEST_TASK_MS = 100;
 /** Elements of the page: far fewer than actions, because only what is visible is drawn. */
 const MOST_ELEMENTS = 3_000;
 
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-console-large-'));
 let llm: ScriptedLlm;
-let system: System;
+let system: ConsoleSystem;
 let browser: Browser;
 
 beforeAll(async () => {
   llm = await startScriptedLlm(largeRunModel());
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir,
-    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+  system = await startConsoleSystem({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' }, { hasRunner: false });
   if (noChromium === null) browser = await startChromium();
 });
 
 afterAll(async () => {
   await browser?.close();
-  await system?.stop();
+  await system?.[Symbol.asyncDispose]();
   await llm?.[Symbol.asyncDispose]();
-  rmSync(stateDir, { recursive: true, force: true });
 });
 
 async function elements(page: Page): Promise<number> {

@@ -7,12 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
-import { openConsole } from '../support/console.ts';
+import { openConsole, startConsoleSystem } from '../support/console.ts';
+import type { ConsoleSystem } from '../support/console.ts';
 
 const LIGHT = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const;
 const DARK = { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' } as const;
@@ -22,25 +19,18 @@ const LEAST_BYTES = 10_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-pictures-'));
 const target = process.env['CORTEX_PICTURES'] ?? join(folder, 'images');
-let system: System;
+let system: ConsoleSystem;
 let browser: Browser;
 
 beforeAll(async () => {
   mkdirSync(target, { recursive: true });
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(mkdtempSync(join(folder, 'state-'))),
-    vars: { LLM_PROVIDER: 'demo' },
-    ownRunner: true,
-    progress: () => undefined,
-  });
+  system = await startConsoleSystem({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
   if (noChromium === null) browser = await startChromium();
 });
 
 afterAll(async () => {
   await browser?.close();
-  await system?.stop();
+  await system?.[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -1,38 +1,23 @@
 /** The console in Chromium, on a real system with the demo model and a runner (U1 to U5). */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
 import { PAYLOADS } from '../console/payloads.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
-import { axeViolations, isTooWide, openConsole, say } from '../support/console.ts';
+import { axeViolations, isTooWide, openConsole, say, startConsoleSystem } from '../support/console.ts';
+import type { ConsoleSystem } from '../support/console.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-console-'));
-let system: System;
+let system: ConsoleSystem;
 let browser: Browser;
 
 beforeAll(async () => {
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(mkdtempSync(join(folder, 'state-'))),
-    vars: { LLM_PROVIDER: 'demo' },
-    ownRunner: true,
-    progress: () => undefined,
-  });
+  system = await startConsoleSystem({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
   if (noChromium === null) browser = await startChromium();
 });
 
 afterAll(async () => {
   await browser?.close();
-  await system?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await system?.[Symbol.asyncDispose]();
 });
 
 async function post<T>(path: string, body: object): Promise<T> {

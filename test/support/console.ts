@@ -1,10 +1,43 @@
 /** Opens the console of a system in Chromium, and looks at it as its users and its attackers do. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
+import { freePort } from '../../scripts/system/services.ts';
+import { startSystem } from '../../scripts/system/system.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** A system with a state folder of its own, which is removed at its end. */
+export interface ConsoleSystem extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** @param options.hasRunner whether python and shell actions are needed */
+export async function startConsoleSystem(
+  vars: Readonly<Record<string, string>>,
+  { hasRunner }: { readonly hasRunner: boolean },
+): Promise<ConsoleSystem> {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-console-'));
+  const system = await startSystem({
+    port: await freePort(),
+    runnerPort: hasRunner ? await freePort() : 0,
+    stateDir: hasRunner ? withSnapshot(folder) : folder,
+    vars,
+    ownRunner: hasRunner,
+    progress: () => undefined,
+  });
+  return {
+    url: system.url,
+    async [Symbol.asyncDispose]() {
+      await system.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
 
 export interface ConsolePage {
   readonly page: Page;
