@@ -123,7 +123,8 @@ function useIsRunning(session: SessionModel, run: RunModel): boolean {
 function useMoment(query: string | undefined): [at: number | null, sinceMs: number, show: ShowMoment] {
   const [moved, setMoved] = useState<{ query?: string | undefined; at: number | null; sinceMs: number }>();
   const known = Number(query) > 0 ? Number(query) : null;
-  // After the address has changed, it counts.
+  // After the address has changed, it counts: it has followed, or the reader has followed a link.
+  useEffect(() => setMoved((last) => (last?.at === known ? { ...last, query } : undefined)), [query]);
   const at = moved !== undefined && moved.query === query ? moved.at : known;
   useEffect(() => {
     if (at === known) return undefined;

@@ -36,11 +36,8 @@ afterAll(async () => {
 
 const step = (title: string) => async (page: Page) => {
   await page.getByRole('button', { name: `Run it: ${title}` }).click();
-  await page
-    .getByRole('button', { name: /^(Next|Write)/ })
-    .or(page.getByRole('link', { name: /^Write your own/ }))
-    .first()
-    .waitFor();
+  await page.getByRole('button', { name: /^Next/ }).waitFor();
+  await page.locator('.session-head').getByText('idle').waitFor();
 };
 
 const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page: Page) => Promise<unknown>])[] = [
