@@ -45,7 +45,15 @@ process.exit(status);
 async function runTests(dockerSocket: string | null): Promise<number> {
   const tests = spawn(
     'vitest',
-    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...process.argv.slice(2)],
+    // A snapshot that was not committed must fail here as it does with CI=true.
+    [
+      'run',
+      '--update=none',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${reportFile}`,
+      ...process.argv.slice(2),
+    ],
     {
       cwd: ROOT,
       stdio: 'inherit',

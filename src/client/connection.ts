@@ -6,8 +6,9 @@
  *     504), at most `retries` times, and not before `Retry-After`.
  *  2. Every POST has an idempotency key, which its attempts share.
  *  3. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
+ *  4. A token that no header can carry, and an id that would lead to another path, are refused before anything is sent.
  */
-import { connectionLost, CortexError, errorOf, invalidResponse } from './error.ts';
+import { connectionLost, CortexError, errorOf, invalidResponse, invalidToken, unusableId } from './error.ts';
 import { newKey } from './key.ts';
 import { backoffMs, LinkedSignal, pause } from './pause.ts';
 import type { Clock } from './pause.ts';
@@ -129,15 +130,19 @@ export class Connection {
     return await checked(await this.#fetch(path, options, renewed));
   }
 
+  /** @throws CortexError `unauthorized` */
   async #token(): Promise<string | null> {
-    const { token } = this.options;
-    return typeof token === 'function' ? await token() : token;
+    const { token: source } = this.options;
+    const token = typeof source === 'function' ? await source() : source;
+    if (token !== null && !HEADER_TOKEN.test(token)) throw invalidToken();
+    return token;
   }
 
   async #fetch(path: string, options: RequestOptions, token: string | null): Promise<Answer> {
     const { clock, fetch } = this.options;
     const { method = 'GET', query = {}, body, headers = {}, idempotencyKey: key, signal } = options;
     const { timeoutMs = this.options.timeoutMs } = options;
+    if (DOT_SEGMENT.test(path)) throw unusableId();
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
     const url = `${this.#root}${path}${search.toString() === '' ? '' : `?${search.toString()}`}`;
@@ -179,6 +184,10 @@ interface Answer {
 }
 
 const NEVER = new AbortController().signal;
+/** What a header can carry: visible characters up to U+00FF. */
+const HEADER_TOKEN = /^[\x21-\x7e\x80-\xff]*$/;
+/** `.` and `..` in a path are resolved before the request is sent. */
+const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
 
 /** @throws CortexError of an error status */
 async function checked(answer: Answer): Promise<Answer> {

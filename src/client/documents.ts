@@ -6,7 +6,12 @@ import type { RunStatus } from '../domain/session.ts';
 /** `GET /agent/session/{id}`. Times are epoch milliseconds. */
 export interface SessionDocument {
   readonly session_id: string;
+  /** The agent or the workflow. */
   readonly agent: string;
+  /** `execution`: protocol text or a workflow; `child`: it was started by an action of another session. */
+  readonly kind: 'chat' | 'execution' | 'child';
+  /** Its name, if the session runs a workflow. */
+  readonly workflow?: string;
   readonly user_id: string | null;
   readonly metadata: JsonObject;
   readonly created_at: number;

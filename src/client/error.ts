@@ -62,6 +62,19 @@ export function invalidResponse(message: string, status: number): CortexError {
   return new CortexError({ code: INVALID_RESPONSE, message, status });
 }
 
+/** The server cannot know a key or a token that no header can carry. */
+export function invalidToken(): CortexError {
+  return new CortexError({
+    code: 'unauthorized',
+    message: 'The key or token has a space, a control character or a character above U+00FF',
+  });
+}
+
+/** An id that would lead to another path. */
+export function unusableId(): CortexError {
+  return new CortexError({ code: 'invalid_request', message: 'An id must not be "." or ".."' });
+}
+
 /** The error that a response with an error status tells of. */
 export async function errorOf(response: Response): Promise<CortexError> {
   const { status } = response;

@@ -152,6 +152,15 @@ describe('[K3] credentials', () => {
     expect(sent[0]?.headers.has('authorization')).toBe(false);
   });
 
+  test.each(['paßwort—', 'a b', 'a\nb', '\u{1f511}'])(
+    'a key that no header can carry is refused at once: %j',
+    async (key) => {
+      const { client, sent, pauses } = clientOf([], { key });
+      await expect(client.createSession('a')).rejects.toMatchObject({ code: 'unauthorized' });
+      expect([sent, pauses]).toEqual([[], []]);
+    },
+  );
+
   test('a token that has expired is renewed once', async () => {
     let made = 0;
     const { client, sent } = clientOf([refusal(401, 'unauthorized'), CREATED], { token: () => `t${(made += 1)}` });
@@ -161,6 +170,19 @@ describe('[K3] credentials', () => {
     await expect(same.client.createSession('a')).rejects.toMatchObject({ code: 'unauthorized' });
     expect(same.sent).toHaveLength(1);
   });
+});
+
+test.each(['.', '..'])('[K3] the id "%s" reaches no other path', async (id) => {
+  const { client, sent } = clientOf([]);
+  for (const refused of [
+    client.session(id).document(),
+    client.session('s').artifact(id),
+    client.prompt(id),
+    client.manifest('agent', id),
+  ]) {
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request' });
+  }
+  expect(sent).toEqual([]);
 });
 
 test('[K3] a deletion whose answer was lost has succeeded; that of an unknown session has not', async () => {
