@@ -9,6 +9,7 @@
  */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
+import { forgetDrafts } from '../parts/drafts.ts';
 import { Client, CortexError } from '../../src/client/index.ts';
 
 export interface Access {
@@ -19,8 +20,11 @@ export interface Access {
   readonly id: number;
 }
 
-/** Why the page asks for a key; null: it does not ask. */
+/** Why the page asks for a key, or for another link; null: it does not ask. */
 export const keyRequest = signal<string | null>(null);
+
+/** Whether the server has refused what this tab is, so that there is nothing to see. */
+export const isRefused = signal(false);
 
 /** Why the connection to the server is lost; null: it is not. */
 export const connectionFault = signal<string | null>(null);
@@ -46,36 +50,52 @@ export const access: ReadonlySignal<Access> = current;
 export async function useKey(key: string): Promise<void> {
   const candidate = accessWith('key', key);
   await candidate.client.agents();
-  current.value = candidate;
-  keyRequest.value = null;
+  use(candidate);
 }
 
-/** Forgets the key of this tab. */
+/** Forgets the key of this tab, and what was written with it. */
 export function signOut(): void {
-  current.value = accessWith('open', null);
+  forgetDrafts();
+  use(accessWith('open', null));
+}
+
+function use(access: Access): void {
+  current.value = access;
+  keyRequest.value = null;
+  isRefused.value = false;
 }
 
 /** Asks for a key if that is what the error is about. @returns whether it is */
 export function isKeyMissing(fault: unknown): boolean {
   if (!(fault instanceof CortexError) || fault.code !== 'unauthorized') return false;
-  const { mode } = current.peek();
-  keyRequest.value =
-    mode === 'open'
-      ? 'This system needs an API key.'
-      : mode === 'view'
-        ? 'This link is no longer valid.'
-        : fault.message;
+  isRefused.value = true;
+  if (current.peek().mode === 'key') keyRequest.value = fault.message;
+  else askForKey();
   return true;
 }
 
-const TOKEN = /([?&])token=([^&]*)(&|$)/;
+export function askForKey(): void {
+  keyRequest.value =
+    current.peek().mode === 'view'
+      ? 'This link has expired, or the page was loaded again. Open the link once more, or ask for a new one.'
+      : 'This system needs an API key.';
+}
 
-/** Takes the token of a shared view out of a hash. @returns the hash without it */
+/**
+ * Takes the token of a shared view out of a hash. What remains says that it was a shared view, for a reload.
+ *
+ * @returns the hash without the token
+ */
 export function takeToken(hash: string): string {
-  const found = TOKEN.exec(hash);
-  if (found === null) return hash;
-  current.value = accessWith('view', decodeURIComponent(found[2] ?? ''));
-  keyRequest.value = null;
-  const [, before = '', , after = ''] = found;
-  return hash.replace(TOKEN, after === '' ? '' : before);
+  const [path = '', search] = hash.split('?', 2);
+  const query = new URLSearchParams(search);
+  const token = query.get('token');
+  if (token === null) {
+    if (query.has('view') && current.peek().mode === 'open') use(accessWith('view', null));
+    return hash;
+  }
+  use(accessWith('view', token));
+  query.delete('token');
+  query.set('view', '1');
+  return `${path}?${query.toString()}`;
 }

@@ -10,7 +10,7 @@ import { WorkflowsPage } from '../pages/workflows.tsx';
 import { Page } from '../parts/page.tsx';
 import { SessionPage } from '../session/session-page.tsx';
 import { StartPage } from '../session/start-page.tsx';
-import { access, connectionFault, keyRequest, signOut } from './access.ts';
+import { access, askForKey, connectionFault, isRefused, keyRequest, signOut } from './access.ts';
 import { KeyDialog } from './key-dialog.tsx';
 import { href, route } from './router.ts';
 import type { Route } from './router.ts';
@@ -30,11 +30,12 @@ export function App() {
   const { id, mode } = access.value;
   const at = route.value;
   const title = titleOf(at);
+  const request = keyRequest.value;
   useEffect(() => {
     document.title = `${title} · Cortex Edge`;
     // The keyboard goes on in the new view if what it was on is gone.
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#main')?.focus();
-  }, [title]);
+  }, [title, id, request === null]);
   return (
     <>
       <div class="shell">
@@ -48,10 +49,15 @@ export function App() {
               The connection is lost; trying again. {connectionFault.value}
             </p>
           )}
+          {request !== null && mode === 'view' && (
+            <p class="banner" role="alert">
+              {request} <a href="/">Open the console</a>
+            </p>
+          )}
           <View key={id} at={at} />
         </div>
       </div>
-      {keyRequest.value !== null && <KeyDialog reason={keyRequest.value} />}
+      {request !== null && mode !== 'view' && <KeyDialog reason={request} />}
     </>
   );
 }
@@ -83,13 +89,18 @@ function Nav({ place }: { readonly place: string }) {
           </li>
         ))}
       </ul>
-      {access.value.mode === 'key' && (
-        <p class="foot">
+      <p class="foot row">
+        {isRefused.value && (
+          <button type="button" class="small" onClick={askForKey}>
+            Sign in
+          </button>
+        )}
+        {access.value.mode === 'key' && (
           <button type="button" class="small" onClick={signOut}>
             Forget the key
           </button>
-        </p>
-      )}
+        )}
+      </p>
     </nav>
   );
 }

@@ -31,18 +31,19 @@ function decoded(segment: string): string {
   }
 }
 
-/** The `href` of a view. Members of `query` that are undefined are left out. */
-export function href(path: readonly string[], query: Readonly<Record<string, string | undefined>> = {}): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, value);
-  const text = search.toString();
-  return `#/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
-}
-
 const current = signal<Route>({ path: [], query: {} });
 
 /** The view that is shown. */
 export const route: ReadonlySignal<Route> = current;
+
+/** The `href` of a view. Members of `query` that are undefined are left out. Within a shared view, it is one as well. */
+export function href(path: readonly string[], query: Readonly<Record<string, string | undefined>> = {}): string {
+  const search = new URLSearchParams();
+  if (current.peek().query['view'] !== undefined) search.set('view', '1');
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, value);
+  const text = search.toString();
+  return `#/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
+}
 
 /** Shows another view. @param options.replace without an entry in the browser's history, for details of the same view */
 export function go(to: string, { replace = false }: { readonly replace?: boolean } = {}): void {

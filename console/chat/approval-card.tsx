@@ -5,20 +5,24 @@ import { time } from '../parts/format.ts';
 import { limits } from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
-import { AskCard, Values } from './ask-card.tsx';
+import { Values } from '../parts/values.tsx';
+import { AskCard } from './ask-card.tsx';
 
 export interface ApprovalCardProps {
   readonly approval: OpenApproval;
+  /** It waits no longer. */
+  readonly isOver: boolean;
   /** @throws CortexError, which the card shows */
   readonly decide: (decision: Decision) => Promise<void>;
   /** Name the agent that asks: it is not the one of this page. */
   readonly showsAgent?: boolean;
 }
 
-export function ApprovalCard({ approval, decide, showsAgent = true }: ApprovalCardProps) {
+export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: ApprovalCardProps) {
   const { complete, session_id: session, approval_id: id, agent, type, name, expires_at: expiresAt } = approval;
   const noteId = useId();
   const [note, setNote] = useState('');
+  const [decided, setDecided] = useState<string | null>(null);
   // A call that is too large for the list is loaded.
   const load = useLoad(
     async (client, signal) => (complete ? approval : await client.session(session).approval(id, { signal })),
@@ -27,11 +31,13 @@ export function ApprovalCard({ approval, decide, showsAgent = true }: ApprovalCa
   const decision = async (approve: boolean): Promise<void> => {
     const text = note.trim();
     await decide({ approve, ...(text === '' ? {} : { note: text }) });
+    setDecided(approve ? 'Approved' : 'Denied');
   };
   return (
     <AskCard
       title="Approval needed"
       name={name ?? type}
+      answered={decided ?? (isOver ? 'No longer open: decided elsewhere, cancelled or expired' : null)}
       answers={[
         ['Approve', async () => await decision(true)],
         ['Deny', async () => await decision(false)],

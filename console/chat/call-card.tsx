@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { CallResult, OpenCall } from '../../src/client/index.ts';
 import { CodeField } from '../parts/fields.tsx';
 import { memo } from '../parts/memo.ts';
-import { AskCard, Values } from './ask-card.tsx';
+import { Values } from '../parts/values.tsx';
+import { AskCard } from './ask-card.tsx';
 import { outputOf } from './tool-declarations.ts';
 
 interface CallCardProps {

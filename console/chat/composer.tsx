@@ -1,14 +1,18 @@
 /** Writes a message: text, files, and tools that the reader executes. Nothing of it is stored. */
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ContentPart, ToolDeclaration } from '../../src/client/index.ts';
+import { draft } from '../parts/drafts.ts';
 import { useTask } from '../parts/task.tsx';
 import { AttachmentList } from './attachment-list.tsx';
 import { attached, contentOf } from './attachments.ts';
 import type { Attached } from './attachments.ts';
+import { StopButton } from './stop-button.tsx';
 import { declaredTools } from './tool-declarations.ts';
 import { ToolsField } from './tools-field.tsx';
 
 export interface ComposerProps {
+  /** Distinguishes what is written here from what is written in other places. */
+  readonly draft: string;
   /** @returns when the message is accepted. @throws CortexError, which the composer shows; the text stays */
   readonly send: (content: string | readonly ContentPart[], tools: readonly ToolDeclaration[]) => Promise<void>;
   /** Shown while something runs or waits; null otherwise. */
@@ -17,12 +21,13 @@ export interface ComposerProps {
 
 const NOTHING: Attached = { files: [], issues: [] };
 
-export function Composer({ send, stop }: ComposerProps) {
-  const [text, setText] = useState('');
+export function Composer({ draft: name, send, stop }: ComposerProps) {
+  const written = draft(`message ${name}`);
+  const toolsWritten = draft(`tools ${name}`);
+  const text = written.value;
+  const toolText = toolsWritten.value;
   const [{ files, issues }, setAttached] = useState(NOTHING);
-  const [toolText, setToolText] = useState('');
   const sending = useTask();
-  const stopping = useTask();
   const box = useRef<HTMLTextAreaElement>(null);
   const declared = declaredTools(toolText);
   const cannotSend = sending.isBusy || declared.issue !== undefined || (text.trim() === '' && files.length === 0);
@@ -38,7 +43,7 @@ export function Composer({ send, stop }: ComposerProps) {
     if (cannotSend) return;
     await sending.run(async () => {
       await send(await contentOf(text, files), declared.tools);
-      setText('');
+      written.value = '';
       setAttached(NOTHING);
     });
     box.current?.focus();
@@ -47,7 +52,6 @@ export function Composer({ send, stop }: ComposerProps) {
   return (
     <form class={isDropping ? 'composer dropping' : 'composer'} onSubmit={submit}>
       {sending.fault}
-      {stopping.fault}
       {issues.map((issue) => (
         <p key={issue} class="note" role="alert">
           {issue}
@@ -67,7 +71,7 @@ export function Composer({ send, stop }: ComposerProps) {
         enterkeyhint="send"
         value={text}
         readOnly={sending.isBusy}
-        onInput={({ currentTarget: { value } }) => setText(value)}
+        onInput={({ currentTarget: { value } }) => (written.value = value)}
         onKeyDown={(event) => {
           // An input method uses Enter itself; Safari says so by the code only.
           if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
@@ -84,14 +88,10 @@ export function Composer({ send, stop }: ComposerProps) {
       />
       <div class="row">
         <FileButton add={add} />
-        <ToolsField text={toolText} declared={declared} change={setToolText} />
+        <ToolsField text={toolText} declared={declared} change={(to) => (toolsWritten.value = to)} />
         <span class="grow" />
         <div class="row">
-          {stop !== null && (
-            <button type="button" class="danger" onClick={() => void stopping.run(stop)}>
-              Stop
-            </button>
-          )}
+          {stop !== null && <StopButton stop={stop} stopped={() => box.current?.focus()} />}
           <button type="submit" class="primary" disabled={cannotSend}>
             Send
           </button>
@@ -138,7 +138,7 @@ function useDrop(add: (files: Iterable<File>) => void): boolean {
       const { dataTransfer: data, relatedTarget, type } = event;
       if (data?.types.includes('Files') !== true) return;
       event.preventDefault();
-      // Outside of the page, there is no target.
+      // Without a related target, the pointer has left the page.
       setDropping(type === 'dragover' || (type === 'dragleave' && relatedTarget !== null));
       if (type === 'drop') add(data.files);
     };

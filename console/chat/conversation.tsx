@@ -44,9 +44,7 @@ export function Conversation({ session, selected }: ConversationProps) {
             />
           ),
         )}
-        {access.value.mode !== 'view' && (
-          <ApprovalList session={session} focus={() => scroller.current?.focus({ preventScroll: true })} />
-        )}
+        {access.value.mode !== 'view' && <ApprovalList session={session} />}
       </div>
       {!isAtEnd && (
         <button type="button" class="newest" onClick={toEnd}>

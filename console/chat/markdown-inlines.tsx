@@ -85,7 +85,7 @@ export function inlinesOf(text: string, scope: Scope, isInLink = false): Compone
   /** @returns how much of the run is used */
   const emphasise = (run: string, sign: string, at: number): number => {
     const [before, after] = [text.charAt(at - 1), text.charAt(at + run.length)];
-    // `snake_case` and `a*b` are no emphasis, but `**H**yper` is.
+    // An underscore inside a word is text, as in `snake_case`; so is a single asterisk, as in `a*b`. Two are not: `**H**yper`.
     const isInWord = (char: string): boolean => (sign === '_' || run === '*') && /\w/.test(char);
     // Of three, the two are outside.
     const markers = run.length === 3 ? [sign + sign, sign] : [run];

@@ -1,5 +1,5 @@
 /**
- * Markdown as elements. The text is a model's: it may have been written by somebody who attacks the reader.
+ * Markdown as elements. The text comes from a model, and may contain an attack on the reader.
  *
  * Invariants:
  *  1. Only the elements of these files are made, with attributes of these files: never HTML of the text.

@@ -1,5 +1,6 @@
 /** A message with its author. */
 import type { ComponentChildren } from 'preact';
+import { access } from '../app/access.ts';
 
 const AUTHORS = { user: 'You', assistant: 'Agent', tool: 'Result of a tool' } as const;
 
@@ -13,10 +14,11 @@ interface MessageFrameProps {
 }
 
 export function MessageFrame({ role, isOpen = false, head, children }: MessageFrameProps) {
+  const author = role === 'user' && access.value.mode === 'view' ? 'User' : AUTHORS[role];
   return (
-    <article class={`message message-${role}`} aria-label={AUTHORS[role]} aria-busy={isOpen}>
+    <article class={`message message-${role}`} aria-label={author} aria-busy={isOpen}>
       <header class="row message-head">
-        <b>{AUTHORS[role]}</b>
+        <b>{author}</b>
         {head}
       </header>
       {children}

@@ -18,11 +18,16 @@ export function declaredTools(text: string): Declared {
   }
 }
 
-/** JSON as it is, everything else as text; nothing is null. */
+/** JSON as it is; everything else as text, also JSON with an integer that would lose digits. Nothing is null. */
 export function outputOf(text: string): Extract<CallResult, { output: unknown }> {
   if (text.trim() === '') return { output: null };
   try {
-    return { output: JSON.parse(text) };
+    return {
+      output: JSON.parse(text, (_, value: unknown) => {
+        if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error('would lose digits');
+        return value;
+      }),
+    };
   } catch {
     return { output: text };
   }

@@ -2,6 +2,7 @@
 import { access } from '../app/access.ts';
 import { href, route } from '../app/router.ts';
 import { ApprovalCard } from '../chat/approval-card.tsx';
+import { useSteady } from '../chat/steady-approvals.ts';
 import { plural } from '../parts/format.ts';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
@@ -9,9 +10,15 @@ import { useRefreshed } from '../parts/refreshed.ts';
 import { Section } from '../parts/section.tsx';
 
 export function ApprovalsPage() {
+  // Another page of the list begins at its top.
+  return <Approvals key={route.value.query['after']} />;
+}
+
+function Approvals() {
   const { after } = route.value.query;
   const load = useRefreshed(async (client, signal) => await client.approvals({ after, signal }), [after]);
   const { client } = access.value;
+  const shown = useSteady(load.value?.approvals ?? []);
   return (
     <Page
       title="Approvals"
@@ -21,16 +28,17 @@ export function ApprovalsPage() {
         {({ approvals, next }) =>
           approvals.length === 0 ? (
             <p class="empty-state">
-              No more requests wait for a decision. Try it: ask{' '}
+              No request waits for a decision. Try it: ask{' '}
               <a href={href([], { agent: 'careful_assistant' })}>the careful assistant</a> to run some code.
             </p>
           ) : (
             <Section title={plural(approvals.length, 'open request')}>
               <ul class="list">
-                {approvals.map((approval) => (
+                {shown.map(({ approval, isOver }) => (
                   <li key={approval.approval_id}>
                     <ApprovalCard
                       approval={approval}
+                      isOver={isOver}
                       decide={async (decision) => {
                         await client.session(approval.session_id).decide(approval.approval_id, decision);
                         load.reload();

@@ -1,6 +1,7 @@
 /** An agent or a workflow in the list of all. */
 import type { ComponentChildren } from 'preact';
 import { href } from '../app/router.ts';
+import { ForeignText } from '../parts/foreign-text.tsx';
 
 export function Card({
   place,
@@ -20,7 +21,9 @@ export function Card({
           {name}
         </a>
       </h2>
-      <p>{summary}</p>
+      <p>
+        <ForeignText text={summary} />
+      </p>
       {children}
     </li>
   );

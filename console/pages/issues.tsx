@@ -1,4 +1,4 @@
-/** What is wrong in a text that somebody writes. */
+/** The problems or warnings of a text. */
 import type { ComponentChildren } from 'preact';
 import { List } from '../parts/bounded.tsx';
 

@@ -1,6 +1,6 @@
 /** Validates a manifest while one types (U4). */
-import { signal } from '@preact/signals';
 import type { ManifestIssue } from '../../src/client/index.ts';
+import { draft } from '../parts/drafts.ts';
 import { CodeField } from '../parts/fields.tsx';
 import { cut, plural } from '../parts/format.ts';
 import { Loaded } from '../parts/loaded.tsx';
@@ -9,8 +9,6 @@ import { useTyped } from '../parts/typed.ts';
 import { Issues } from './issues.tsx';
 import { lineOf, selectLine } from './text-lines.ts';
 
-/** Kept while other places are shown. */
-const written = signal('');
 const LINE_CHARS = 120;
 
 const EXAMPLE = `kind: Agent
@@ -34,6 +32,7 @@ export function showCheck(): void {
 }
 
 export function ManifestCheck() {
+  const written = draft('manifest');
   const text = written.value;
   const load = useTyped(text, async (client, aborted) => ({
     text,

@@ -4,6 +4,7 @@ import { List } from '../parts/bounded.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
+import { ForeignText } from '../parts/foreign-text.tsx';
 import { TextView } from '../parts/json-view.tsx';
 import { limits } from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
@@ -56,7 +57,7 @@ export function ManifestsPage() {
                   'Summary',
                   ({ summary, error }) => (
                     <>
-                      {summary}
+                      <ForeignText text={summary} />
                       {error !== undefined && <p class="status-failed">Not usable: {error}</p>}
                     </>
                   ),
@@ -128,7 +129,9 @@ export function ManifestPage({ kind, name }: { readonly kind: string; readonly n
         {({ manifest: { version, summary, error, source, tags, versions, updated_at: at }, uses, usedBy }) => (
           <>
             {error !== undefined && <p class="fault">It cannot be used: {error}</p>}
-            <p>{summary}</p>
+            <p>
+              <ForeignText text={summary} />
+            </p>
             <Facts
               facts={[
                 ['Version', version],

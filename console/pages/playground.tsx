@@ -1,6 +1,6 @@
 /** Protocol text: its plan as one types, and its run (U5). */
-import { signal } from '@preact/signals';
 import { route, setQuery } from '../app/router.ts';
+import { draft } from '../parts/drafts.ts';
 import { ChoiceField, CodeField } from '../parts/fields.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
@@ -12,12 +12,10 @@ import { RunForm } from './run-form.tsx';
 
 const DEFAULT_AGENT = 'assistant';
 
-/** Kept while other places are shown. */
-const written = signal(EXAMPLES[0]?.text ?? '');
-
 export function PlaygroundPage() {
   const agents = useLoad(async (client, aborted) => await client.agents({ signal: aborted }), []);
   const agent = route.value.query['agent'] ?? DEFAULT_AGENT;
+  const written = draft('playground', EXAMPLES[0]?.text);
   const text = written.value;
   const plan = useTyped(text, async (client, aborted) => await client.plan(text, { agent, signal: aborted }), [agent]);
   const names = new Set([agent, ...(agents.value ?? []).map(({ name }) => name)]);

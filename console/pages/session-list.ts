@@ -1,4 +1,4 @@
-/** Runs as `GET /executions` lists them, by session. */
+/** Groups the runs of `GET /executions` by session. */
 import type { ExecutionEntry } from '../../src/client/index.ts';
 
 export interface ListedSession {
@@ -16,7 +16,7 @@ export function bySession(executions: readonly ExecutionEntry[]): ListedSession[
 
 const ID = /\bses_[0-9a-f]{32}\b/;
 
-/** The id of a session in what somebody has pasted: an id, or the address of a view. Null if there is none. */
+/** The id of a session in a pasted text, such as an id or the address of a view; null if there is none. */
 export function sessionIdIn(text: string): string | null {
   return ID.exec(text)?.[0] ?? null;
 }

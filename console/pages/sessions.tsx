@@ -61,7 +61,7 @@ function Sessions() {
             <>
               {executions.length === 0 && (
                 <p class="empty-state">
-                  There is no such session. <a href={href([])}>Start a conversation</a>
+                  No session matches. <a href={href([])}>Start a conversation</a>
                 </p>
               )}
               <ul class="list">

@@ -4,6 +4,7 @@ import type { JsonObject, ScheduleEntry, WorkflowEntry } from '../../src/client/
 import { href } from '../app/router.ts';
 import { List } from '../parts/bounded.tsx';
 import { CodeField } from '../parts/fields.tsx';
+import { ForeignText } from '../parts/foreign-text.tsx';
 import { plural } from '../parts/format.ts';
 import { JsonView } from '../parts/json-view.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
@@ -47,7 +48,7 @@ export function WorkflowsPage({ name }: { readonly name: string | null }) {
             <>
               {shown.length === 0 && (
                 <p class="empty-state">
-                  There is no such workflow. <a href={href(['manifests'])}>See the manifests</a>
+                  This workflow does not exist. <a href={href(['manifests'])}>See the manifests</a>
                 </p>
               )}
               {name === null ? (
@@ -85,7 +86,9 @@ function Workflow({
   const parsed = inputsIn(text);
   return (
     <>
-      <p>{summary}</p>
+      <p>
+        <ForeignText text={summary} />
+      </p>
       <p class="quiet">
         Version {version}. {triggerText(trigger)}
       </p>

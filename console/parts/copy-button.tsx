@@ -1,4 +1,4 @@
-/** Copies a text, and says so. */
+/** Copies a text and confirms it. */
 import { useEffect, useState } from 'preact/hooks';
 
 const SHOWN_MS = 2_000;

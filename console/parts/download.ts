@@ -1,10 +1,10 @@
-/** Saves bytes as a file of the reader's machine. */
+/** Downloads bytes as a file. */
 
 /** Characters that a file's name may not have, or that hide what it is. */
 const UNSAFE = /[/\\:*?"<>|\p{Cc}\p{Cf}]/gu;
 const NAME_CHARS = 120;
 
-/** @param name as somebody else has chosen it */
+/** @param name the file's name, from a model, a tool or another user */
 export function safeFileName(name: string): string {
   const safe = name.replace(UNSAFE, '_').replace(/^\.+/, '_').trim();
   return safe === '' ? 'file' : safe.slice(-NAME_CHARS).toWellFormed();

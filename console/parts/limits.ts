@@ -51,6 +51,10 @@ export const limits = {
   refreshMs: 5_000,
   /** After the last keystroke, before a text is checked. */
   typingMs: 250,
+  /** Requests for approval in a list, with those that were decided while it was shown. */
+  approvalsShown: 400,
+  /** Runs of a session whose events are kept: the newest ones, and the one that is shown. */
+  runsKept: 20,
   /** Events after the end of a run that are searched for the ends of its actions. */
   lateEvents: 5_000,
 } as const;

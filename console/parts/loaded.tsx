@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import type { Client } from '../../src/client/index.ts';
-import { access, connectionFault, isKeyMissing } from '../app/access.ts';
+import { access, connectionFault, isKeyMissing, isRefused } from '../app/access.ts';
 import { Fault } from './fault.tsx';
 
 export type Load<T> = { readonly value: T | null; readonly fault: unknown; readonly reload: () => void };
@@ -38,6 +38,11 @@ export function useLoad<T>(
   return { ...state, reload: () => setTimes((n) => n + 1) };
 }
 
+/** Nothing is there yet. */
+export function Loading() {
+  return <p class="quiet">{isRefused.value ? 'No access.' : 'Loading …'}</p>;
+}
+
 export function Loaded<T>({
   load: { value, fault, reload },
   children,
@@ -48,7 +53,7 @@ export function Loaded<T>({
   return (
     <>
       {fault !== null && <Fault fault={fault} retry={reload} />}
-      {value === null ? fault === null && <p class="quiet">Loading …</p> : children(value)}
+      {value === null ? fault === null && <Loading /> : children(value)}
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** Text and addresses that somebody else has written: nothing in them is hidden, and no address runs code. */
+/** Text and addresses from models, tools and other users: hidden characters are shown, and no address runs code. */
 import { limits } from './limits.ts';
 
 /** Characters that change the order of others, so that a text looks like another one. */

@@ -1,4 +1,4 @@
-/** A status as a word with a colour and a shape, so that nobody needs the colour. */
+/** A status as a word, with a colour and a shape: the colour alone never carries the meaning. */
 
 const SHAPES: Readonly<Record<string, string>> = {
   queued: '○',

@@ -1,6 +1,6 @@
 /** Something that a person asks for: carried out once at a time, and its error shown. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { isKeyMissing } from '../app/access.ts';
 import { Fault } from './fault.tsx';
 
@@ -8,14 +8,18 @@ export interface Task {
   readonly isBusy: boolean;
   /** To be shown; nothing without an error. */
   readonly fault: ComponentChildren;
-  /** Never rejects. */
+  /** Does nothing while it is busy. Never rejects. */
   readonly run: (work: () => Promise<unknown>) => Promise<void>;
 }
 
 export function useTask(): Task {
   const [isBusy, setBusy] = useState(false);
   const [fault, setFault] = useState<unknown>(null);
+  // The state would be too late for two events before the next render.
+  const isRunning = useRef(false);
   const run = async (work: () => Promise<unknown>): Promise<void> => {
+    if (isRunning.current) return;
+    isRunning.current = true;
     setBusy(true);
     setFault(null);
     try {
@@ -23,6 +27,7 @@ export function useTask(): Task {
     } catch (error) {
       if (!isKeyMissing(error)) setFault(error);
     } finally {
+      isRunning.current = false;
       setBusy(false);
     }
   };

@@ -69,7 +69,8 @@ export function boundOf({ actions, iterations, startedAt, endedAt }: Trace, now:
       end.after = before;
     }
     const ms = ownMs(action, now);
-    sequentialMs += ms;
+    // A run waits for a fire_and_forget action only if another action does.
+    if (action.written.mode !== 'fire_and_forget' || action.dependents.length > 0) sequentialMs += ms;
     end.at += ms;
     return end;
   };

@@ -33,9 +33,12 @@ export function offset(ms: number): string {
   return `+${(ms / 1_000).toFixed(3)} s`;
 }
 
+/** Times are whole milliseconds: a ratio of shorter ones says nothing. */
+export const LEAST_RATIO_MS = 50;
+
 /** `+0.9 %`, or null if there is nothing to compare with. */
 export function overhead(actualMs: number, boundMs: number): string | null {
-  if (boundMs <= 0) return null;
+  if (boundMs < LEAST_RATIO_MS) return null;
   const percent = (actualMs / boundMs - 1) * 100;
   return `${percent < 0 ? '' : '+'}${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }

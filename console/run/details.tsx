@@ -6,6 +6,7 @@ import { JsonView, TextView } from '../parts/json-view.tsx';
 import { limits } from '../parts/limits.ts';
 import { Status } from '../parts/status.tsx';
 import { Table } from '../parts/table.tsx';
+import { Values } from '../parts/values.tsx';
 import { offset, targetOf } from './describe.ts';
 import { Failed } from './failed.tsx';
 import { Figures } from './figures.tsx';
@@ -77,12 +78,15 @@ export function Details({ trace, bound, action, now, linksSessions, select }: De
       )}
       {values.map(
         ([title, value]) =>
-          value !== undefined && (
+          value !== undefined &&
+          (isObject(value) ? (
+            <Values key={title} title={title} values={value} />
+          ) : (
             <section key={title}>
               <h4>{title}</h4>
               <JsonView value={value} label={`${title} of ${id}`} />
             </section>
-          ),
+          )),
       )}
       {progress !== '' && (
         <>
@@ -110,6 +114,10 @@ export function Details({ trace, bound, action, now, linksSessions, select }: De
       )}
     </aside>
   );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function wordsOf({ attempt, error, retryDelayMs }: Attempt): string {

@@ -7,6 +7,7 @@
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { duration, plural } from '../parts/format.ts';
+import { Loading } from '../parts/loaded.tsx';
 import { ActionBox } from './action-box.tsx';
 import { describeAction } from './describe.ts';
 import { GraphDrawing } from './graph-drawing.tsx';
@@ -28,7 +29,7 @@ const READABLE_SCALE = 0.44;
 const TIME_MS = 250;
 
 export function Graph(props: RunViewProps) {
-  const { trace, bound, now, isLive, chosen } = props;
+  const { trace, bound, now, isLive, isLoading, chosen } = props;
   const { actions, startedAt } = trace;
   const layout = useMemo(() => new Layout(), [trace]);
   layout.update(actions);
@@ -108,9 +109,17 @@ export function Graph(props: RunViewProps) {
       {(drawn, stop, onClick) => (
         <>
           {actions.length === 0 && (
-            <p class="quiet empty">
-              {isLive ? 'No action yet.' : startedAt === null ? 'Loading …' : 'This run has no actions.'}
-            </p>
+            <div class="quiet empty">
+              {isLive ? (
+                'No action yet.'
+              ) : startedAt !== null ? (
+                'This run has no actions.'
+              ) : isLoading ? (
+                <Loading />
+              ) : (
+                'This run has not begun.'
+              )}
+            </div>
           )}
           <svg
             width={Math.floor(size.width * scale)}

@@ -44,6 +44,7 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
   const replay = useMemo(() => new Replay(events), [run]);
   const isRunning = useIsRunning(session, run);
   const isLive = isRunning && at === null;
+  const isLoading = !run.isWhole && !session.isActive(run.id);
   const trace = at === null ? run.trace : replay.at(at);
   const now = useNow(isLive, trace.status === 'waiting' ? WAIT_FRAME_MS : FRAME_MS, trace.lastAt) + sinceMs;
   const bound = useMemo(() => boundOf(trace, now), [trace, trace.revision, version, now]);
@@ -54,7 +55,7 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
   const { startedAt, lastAt } = run.trace;
   const spanMs = Math.max(lastAt, isLive ? now : 0) - (startedAt ?? lastAt);
   const position = at === null ? Math.max(0, events.length - 1) : positionOf(events, at);
-  const view = { trace, bound, now, isLive, chosen, select };
+  const view = { trace, bound, now, isLive, isLoading, chosen, select };
 
   return (
     <div class="run" ref={panel}>
@@ -110,9 +111,10 @@ function moveTab({ key, target, currentTarget }: KeyboardEvent & { currentTarget
 
 /** Whether the run goes on now. While its past events are loaded, it only seems to. */
 function useIsRunning(session: SessionModel, run: RunModel): boolean {
-  const status = session.messages.value.findLast(({ run_id: id }) => id === run.id)?.status;
+  // Subscribes.
+  void session.messages.value;
   if (run.hasEnded) return false;
-  return status === 'running' || status === 'waiting' || Date.now() - run.trace.lastAt < FRESH_MS;
+  return (session.isActive(run.id) && run.started !== null) || Date.now() - run.trace.lastAt < FRESH_MS;
 }
 
 /**
@@ -152,8 +154,9 @@ function useSelection(isOpen: boolean) {
   // A layout effect, because the next key may come before the next frame.
   useLayoutEffect(() => {
     if (!isOpen) return undefined;
-    const close = (event: KeyboardEvent): void => {
-      if (event.key === 'Escape' && !event.defaultPrevented && document.querySelector('dialog[open]') === null)
+    const close = ({ key, defaultPrevented, target }: KeyboardEvent): void => {
+      const isHere = target === document.body || panel.current?.contains(target as Node) === true;
+      if (key === 'Escape' && isHere && !defaultPrevented && document.querySelector('dialog[open]') === null)
         select(null);
     };
     addEventListener('keydown', close);

@@ -11,6 +11,8 @@ export interface RunViewProps {
   readonly now: number;
   /** Whether it happens now. */
   readonly isLive: boolean;
+  /** Whether its earlier events are still to come. */
+  readonly isLoading: boolean;
   /** The selected action. */
   readonly chosen: TraceAction | undefined;
   /** Selects the action of a key. */

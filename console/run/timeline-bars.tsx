@@ -72,7 +72,7 @@ interface GenerationsProps {
 }
 
 /** When the model was writing, what it was writing, and a mark at each closing tag of an action. */
-export function Generations({ trace: { iterations, blocks, actions }, scale, y, critical }: GenerationsProps) {
+export function Generations({ trace: { source, iterations, blocks, actions }, scale, y, critical }: GenerationsProps) {
   const { x, now } = scale;
   const line = lines(scale, y);
   return (
@@ -95,7 +95,7 @@ export function Generations({ trace: { iterations, blocks, actions }, scale, y, 
         )}
       <path class="tags" d={actions.map(({ queuedAt }) => `M${x(queuedAt).toFixed(1)} ${y + 5}v5`).join('')} />
       {iterations.map(({ iteration, startedAt, generationEnd }) => {
-        const name = iterations.length > 1 ? `model, iteration ${iteration}` : 'model';
+        const name = iterations.length > 1 ? `${source}, iteration ${iteration}` : source;
         return (
           x(generationEnd ?? now) - x(startedAt) > name.length * CHAR_WIDTH && (
             <text key={iteration} x={x(startedAt) + 6} y={y}>

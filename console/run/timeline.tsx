@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { duration } from '../parts/format.ts';
 import { ActionBox } from './action-box.tsx';
-import { describeAction, overhead } from './describe.ts';
+import { describeAction, LEAST_RATIO_MS, overhead } from './describe.ts';
 import type { RunViewProps } from './run-view.ts';
 import { StatusShape } from './status-icon.tsx';
 import { axisMs, ticks } from './time-scale.ts';
@@ -65,10 +65,11 @@ export function Timeline({ spanMs, ...props }: TimelineProps) {
             actual <b>{duration(actualMs)}</b>
             {more !== null && ` (${more})`}
           </span>
-          <span>
-            in sequence <b>{duration(sequentialMs)}</b>
-            {factor >= 1.05 && `, ${factor.toFixed(1)}× as long`}
-          </span>
+          {factor >= 1.05 && actualMs >= LEAST_RATIO_MS && (
+            <span>
+              in sequence <b>{duration(sequentialMs)}</b>, {factor.toFixed(1)}× as long
+            </span>
+          )}
         </>
       }
       zoomOut="Shorter time"

@@ -38,7 +38,7 @@ export interface Attempt {
   retryDelayMs: number | null;
 }
 
-/** A time in which the action waited for somebody outside of the runtime. */
+/** A time in which the action waited for a person or a client. */
 export interface Wait {
   readonly for: 'approval' | 'client tool';
   readonly from: number;

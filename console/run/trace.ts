@@ -24,6 +24,8 @@ type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'ca
 
 export class Trace implements ActionStore {
   status: RunStatus = 'queued';
+  /** What wrote its protocol text. */
+  source: EventOf<'agent_started'>['data']['source'] = 'model';
   startedAt: number | null = null;
   endedAt: number | null = null;
   /** Of the newest event; 0 before. */
@@ -65,6 +67,7 @@ export class Trace implements ActionStore {
       case 'agent_started':
         this.status = 'running';
         this.startedAt = timestamp;
+        this.source = event.data.source;
         break;
       case 'agent_waiting':
         this.status = 'waiting';

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Artifact } from '../../src/client/index.ts';
 import { saveFile } from '../parts/download.ts';
+import { ForeignText } from '../parts/foreign-text.tsx';
 import { Fault } from '../parts/fault.tsx';
 import { bytes } from '../parts/format.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
@@ -32,7 +33,9 @@ export function FilesPanel({ session: { session, document } }: { readonly sessio
             <ul class="list">
               {artifacts.map((artifact) => (
                 <li key={artifact.id} class="row">
-                  <bdi class="grow">{artifact.name}</bdi>
+                  <span class="grow">
+                    <ForeignText text={artifact.name} />
+                  </span>
                   <span class="quiet">
                     {artifact.content_type} · {bytes(artifact.size_bytes)}
                   </span>

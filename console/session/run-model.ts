@@ -20,6 +20,7 @@ export class RunModel {
   readonly #version = signal(0);
   #message: Message;
   #started: EventOf<'agent_started'> | null = null;
+  #isWhole = false;
 
   constructor(id: string) {
     this.id = id;
@@ -35,13 +36,23 @@ export class RunModel {
     return this.#message;
   }
 
-  /** Its first event; null before. Without it, the earlier events must be loaded. */
+  /** Its first event; null before. */
   get started(): EventOf<'agent_started'> | null {
     return this.#started;
   }
 
   get hasEnded(): boolean {
     return hasEnded(this.#message);
+  }
+
+  /** Whether no earlier event is missing: it is followed from its first event on, or has been loaded. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  complete(): void {
+    this.#isWhole = true;
+    announce(this);
   }
 
   apply(event: SessionEvent): void {

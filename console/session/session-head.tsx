@@ -19,13 +19,14 @@ interface SessionHeadProps {
 }
 
 export function SessionHead({ session, document }: SessionHeadProps) {
+  const { agent, workflow } = document;
   const isView = access.value.mode === 'view';
   const asked = route.value.query['panel'] ?? '';
   const names = (Object.keys(PANELS) as PanelName[]).filter((name) => name === 'files' || !isView);
   const shown = names.find((name) => name === asked) ?? null;
   return (
     <header class="session-head">
-      <h1>{isView ? document.agent : <a href={href(['agents', document.agent])}>{document.agent}</a>}</h1>
+      <h1>{isView ? agent : <a href={href([workflow === undefined ? 'agents' : 'workflows', agent])}>{agent}</a>}</h1>
       <Status status={document.status} />
       <code class="session-id quiet">{session.id}</code>
       <CopyButton text={session.id} label="Copy id" />

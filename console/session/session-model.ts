@@ -5,12 +5,13 @@
  *
  * Invariants:
  *  1. The stream begins before the first event of the run that is active, so that a reload in the middle of a run shows the
- *     whole run.
+ *     whole run. Only runs that have ended are loaded by requests of their own.
  *  2. A run that was not seen yet brings the messages up to date: also those that another tab has sent.
  *  3. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
  */
-import { signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
+import { CortexError } from '../../src/client/index.ts';
 import type {
   Client,
   ContentPart,
@@ -22,14 +23,12 @@ import type {
   SessionDocument,
   SessionEvent,
 } from '../../src/client/index.ts';
-import { connectionFault, isKeyMissing } from '../app/access.ts';
+import { access, connectionFault, isKeyMissing } from '../app/access.ts';
 import { limits } from '../parts/limits.ts';
+import { visible, whenHidden } from './page-visibility.ts';
 import { RunModel } from './run-model.ts';
+import { Slices } from './slices.ts';
 
-/** A hidden page keeps its stream for so long. */
-const HIDDEN_MS = 20_000;
-/** Longest part of a frame that events may take, before the browser paints. */
-const SLICE_MS = 8;
 const REFRESH_MS = 150;
 
 export class SessionModel {
@@ -45,13 +44,20 @@ export class SessionModel {
   readonly #closed = new AbortController();
   readonly #loads = new Map<string, Promise<void>>();
   #lastSeq = 0;
+  /** Whether the session is followed, or will be. */
+  #isOpen = true;
+  /** The run that was asked for last. */
+  #shown = '';
   readonly #askHistory = this.#soon(() => this.#readHistory());
   readonly #askApprovals = this.#soon(() => this.#readApprovals());
 
   constructor(client: Client, id: string) {
     this.id = id;
     this.session = client.session(id);
-    this.#open().catch((fault: unknown) => this.#failed(fault));
+    this.#open().catch((fault: unknown) => {
+      this.#isOpen = false;
+      this.#failed(fault);
+    });
   }
 
   /** Null until it is loaded. */
@@ -90,13 +96,20 @@ export class SessionModel {
 
   /** Loads the events of a run that ended before the page was opened. @throws CortexError */
   async loadRun(id: string): Promise<void> {
-    const run = this.run(id);
-    if (run.started !== null) return;
+    this.#shown = id;
+    // The stream of the session brings it.
+    if (this.isActive(id) || this.run(id).isWhole) return;
     const known = this.#loads.get(id);
     if (known !== undefined) return await known;
     const load = this.#readRun(id).finally(() => this.#loads.delete(id));
     this.#loads.set(id, load);
     await load;
+  }
+
+  /** Whether the run is queued, runs or waits, as the history says. */
+  isActive(id: string): boolean {
+    const status = this.#messages.peek().findLast(({ run_id: run }) => run === id)?.status;
+    return status === 'queued' || status === 'running' || status === 'waiting';
   }
 
   async #readRun(id: string): Promise<void> {
@@ -107,6 +120,7 @@ export class SessionModel {
       await slices.rest();
     }
     await this.#readLate(run);
+    run.complete();
   }
 
   /** Actions that a run does not wait for may end after it. */
@@ -173,24 +187,29 @@ export class SessionModel {
   async #open(): Promise<void> {
     const { signal: closed } = this.#closed;
     const document = await this.session.document({ signal: closed });
-    this.#document.value = document;
+    // After the document: a run that begins between the two is in the stream.
     const page = await this.session.history({ signal: closed });
-    this.#earlier.value = page.next;
-    this.#messages.value = page.messages;
     const active = page.messages.find(({ status }) => status === 'running' || status === 'waiting');
     this.#lastSeq = document.last_seq;
-    if (active?.run_id !== undefined) {
-      for await (const { seq } of this.session.run(active.run_id).events({ signal: closed })) {
-        if (seq === null) continue;
-        this.#lastSeq = Math.min(this.#lastSeq, seq - 1);
-        break;
-      }
-      this.#askApprovals();
-    }
+    if (active?.run_id !== undefined) this.#lastSeq = Math.min(this.#lastSeq, await this.#before(active.run_id));
+    batch(() => {
+      this.#document.value = document;
+      this.#earlier.value = page.next;
+      this.#messages.value = page.messages;
+    });
+    if (active !== undefined) this.#askApprovals();
     while (!closed.aborted) {
       await this.#follow();
       await visible(closed);
     }
+  }
+
+  /** The number of the event before the first one of a run. */
+  async #before(id: string): Promise<number> {
+    for await (const { seq } of this.session.run(id).events({ signal: this.#closed.signal })) {
+      if (seq !== null) return seq - 1;
+    }
+    return Infinity;
   }
 
   /** Reads the stream until the page is hidden for long. */
@@ -214,9 +233,9 @@ export class SessionModel {
   }
 
   #take(event: SessionEvent): void {
-    const isNew = !this.#messages.peek().some(({ run_id: id }) => id === event.run_id);
-    this.run(event.run_id).apply(event);
-    if (isNew && event.type !== 'progress') this.#askHistory();
+    const message = this.#messages.peek().findLast(({ run_id: id }) => id === event.run_id);
+    this.#apply(event);
+    if (message === undefined && event.type !== 'progress') this.#askHistory();
     switch (event.type) {
       case 'agent_started':
       case 'agent_completed':
@@ -236,6 +255,37 @@ export class SessionModel {
         // Of a sub-agent, which may ask for an approval.
         if (event.data.event !== undefined) this.#askApprovals();
         break;
+      default:
+        // The session may be idle after an action that its run did not wait for.
+        if (event.type.startsWith('action_') && !this.isActive(event.run_id)) this.#askHistory();
+    }
+  }
+
+  /** An event of the stream. Those of a run that is not loaded come with the others when it is. */
+  #apply(event: SessionEvent): void {
+    const { run_id: id, type, seq } = event;
+    const run = this.run(id);
+    const load = this.#loads.get(id);
+    if (load !== undefined) {
+      load.then(
+        () => seq !== null && run.apply(event),
+        () => undefined,
+      );
+      return;
+    }
+    // A run that is cancelled in the queue has its end only.
+    if (type === 'agent_started' || (run.events.length === 0 && type === 'agent_cancelled')) {
+      run.complete();
+      this.#forget();
+    }
+    if (run.isWhole) run.apply(event);
+  }
+
+  /** The events of old runs are loaded again when they are needed. */
+  #forget(): void {
+    const loaded = [...this.#runs.values()].filter((run) => run.events.length > 0);
+    for (const run of loaded.slice(0, -limits.runsKept)) {
+      if (run.hasEnded && run.id !== this.#shown) this.#runs.delete(run.id);
     }
   }
 
@@ -247,9 +297,15 @@ export class SessionModel {
       isAsked = true;
       setTimeout(() => {
         isAsked = false;
-        if (!this.#closed.signal.aborted) read().catch((fault: unknown) => this.#failed(fault));
+        if (this.#closed.signal.aborted) return;
+        this.#refresh(read).catch((fault: unknown) => this.#failed(fault));
       }, REFRESH_MS);
     };
+  }
+
+  async #refresh(read: () => Promise<void>): Promise<void> {
+    await read();
+    if (this.#isOpen) this.#fault.value = null;
   }
 
   /** The newest page replaces the messages from its first one on. */
@@ -268,58 +324,22 @@ export class SessionModel {
   }
 
   async #readApprovals(): Promise<void> {
+    if (access.peek().mode === 'view') return;
     this.#approvals.value = await this.session.approvals({ signal: this.#closed.signal });
   }
 
   #failed(fault: unknown): void {
     if (this.#closed.signal.aborted) return;
+    // The server has answered.
+    if (!isConnectionLost(fault)) connectionFault.value = null;
     if (!isKeyMissing(fault)) this.#fault.value = fault;
   }
 }
 
+function isConnectionLost(fault: unknown): boolean {
+  return fault instanceof CortexError && fault.isPassing;
+}
+
 function isSame(one: HistoryMessage, other: HistoryMessage): boolean {
   return one.run_id === other.run_id && one.role === other.role && one.timestamp === other.timestamp;
-}
-
-/** Lets the browser paint between events that arrive in a burst. */
-class Slices {
-  #since = performance.now();
-
-  async rest(): Promise<void> {
-    if (performance.now() - this.#since < SLICE_MS) return;
-    await new Promise((resolve) => {
-      setTimeout(resolve);
-    });
-    this.#since = performance.now();
-  }
-}
-
-/** Calls back if the page is hidden for `HIDDEN_MS`. @returns ends that */
-function whenHidden(then: () => void): () => void {
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  const check = (): void => {
-    if (timer !== null) clearTimeout(timer);
-    timer = document.hidden ? setTimeout(then, HIDDEN_MS) : null;
-  };
-  document.addEventListener('visibilitychange', check);
-  check();
-  return () => {
-    document.removeEventListener('visibilitychange', check);
-    if (timer !== null) clearTimeout(timer);
-  };
-}
-
-/** Resolves when the page is visible or the signal is aborted. */
-async function visible(closed: AbortSignal): Promise<void> {
-  if (!document.hidden || closed.aborted) return;
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      if (document.hidden && !closed.aborted) return;
-      document.removeEventListener('visibilitychange', done);
-      closed.removeEventListener('abort', done);
-      resolve();
-    };
-    document.addEventListener('visibilitychange', done);
-    closed.addEventListener('abort', done);
-  });
 }

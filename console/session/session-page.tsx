@@ -1,10 +1,12 @@
 /** A session: its conversation beside the run that is selected, live. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { access, isKeyMissing } from '../app/access.ts';
-import { go, href } from '../app/router.ts';
+import { go, href, setQuery } from '../app/router.ts';
 import { Composer } from '../chat/composer.tsx';
+import { StopButton } from '../chat/stop-button.tsx';
 import { Conversation } from '../chat/conversation.tsx';
 import { Fault } from '../parts/fault.tsx';
+import { Loading } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
 import { SessionHead } from './session-head.tsx';
@@ -18,41 +20,44 @@ interface SessionPageProps {
   readonly query: Readonly<Record<string, string>>;
 }
 
+const SIDES = ['chat', 'run'] as const;
+
 export function SessionPage({ id, runId, query }: SessionPageProps) {
   const { client, mode } = access.value;
   const [times, setTimes] = useState(0);
   const session = useMemo(() => new SessionModel(client, id), [client, id, times]);
   useEffect(() => () => session.close(), [session]);
-  /** On a narrow page, one of the two is shown. */
-  const [side, setSide] = useState<'chat' | 'run'>(runId === null ? 'chat' : 'run');
+  /** On a narrow page, one of the two is shown. A link to a run leads to the run. */
+  const side = SIDES.find((each) => each === query['side']) ?? (runId === null ? 'chat' : 'run');
   const document = session.document.value;
   const fault = session.fault.value;
   const latest = session.messages.value.findLast(({ run_id: run }) => run !== undefined)?.run_id ?? null;
   const selected = runId ?? latest;
   const run = selected === null ? null : session.run(selected);
   const [runFault, setRunFault] = useState<unknown>(null);
-
-  useEffect(() => {
+  const load = (): void => {
     setRunFault(null);
     if (selected === null || document === null) return;
     session.loadRun(selected).catch((error: unknown) => {
       if (!isKeyMissing(error)) setRunFault(error);
     });
-  }, [session, selected, document === null]);
+  };
+  useEffect(load, [session, selected, document === null]);
 
   if (document === null) {
     return (
       <Page title="Session">
-        {fault === null ? <p class="quiet">Loading …</p> : <Fault fault={fault} retry={() => setTimes(times + 1)} />}
+        {fault === null ? <Loading /> : <Fault fault={fault} retry={() => setTimes(times + 1)} />}
       </Page>
     );
   }
+  const stop = document.status === 'idle' ? null : async () => await session.stop();
   return (
     <main id="main" class={`session show-${side}`} tabIndex={-1}>
       <SessionHead session={session} document={document} />
       <div class="sides" role="group" aria-label="Show">
-        {(['chat', 'run'] as const).map((each) => (
-          <button key={each} type="button" aria-pressed={side === each} onClick={() => setSide(each)}>
+        {SIDES.map((each) => (
+          <button key={each} type="button" aria-pressed={side === each} onClick={() => setQuery({ side: each })}>
             {each === 'chat' ? 'Chat' : 'Run'}
           </button>
         ))}
@@ -61,21 +66,30 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
       <div class="panes">
         <div class="pane pane-chat">
           <Conversation session={session} selected={selected} />
-          {mode !== 'view' && (
-            <Composer
-              send={async (content, tools) => {
-                await session.send(content, { tools });
-                // The new run is the latest one.
-                if (runId !== null) go(href(['sessions', id]));
-              }}
-              stop={document.status === 'idle' ? null : () => session.stop()}
-            />
-          )}
+          {mode !== 'view' &&
+            (document.workflow === undefined ? (
+              <Composer
+                draft={id}
+                send={async (content, tools) => {
+                  await session.send(content, { tools });
+                  // The new run is the latest one.
+                  if (runId !== null) go(href(['sessions', id]));
+                }}
+                stop={stop}
+              />
+            ) : (
+              stop !== null && (
+                <div class="composer">
+                  <StopButton stop={stop} />
+                </div>
+              )
+            ))}
           <Tour session={session} />
         </div>
         <div class="pane pane-run">
-          {runFault !== null && <Fault fault={runFault} />}
-          {run === null ? (
+          {runFault !== null ? (
+            <Fault fault={runFault} retry={load} />
+          ) : run === null ? (
             <p class="quiet empty">The run of your first message appears here.</p>
           ) : (
             <RunPanel key={run.id} session={session} run={run} query={query} />

@@ -32,8 +32,8 @@ export function SharePanel({ session: { session, id } }: { readonly session: Ses
   return (
     <form onSubmit={(event) => void create(event)}>
       <p>
-        Who has the link can watch this session, also what happens from now on, but not change anything. Prompts,
-        thoughts and feeds are not shown.
+        Anyone with the link can watch this session, also what happens from now on, but not change anything. They see
+        the parameters and results of actions. They do not see prompts, thoughts and feeds.
       </p>
       <div class="field">
         <label for="share-hours">Valid for</label>

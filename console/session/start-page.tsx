@@ -4,6 +4,7 @@ import { access, isKeyMissing } from '../app/access.ts';
 import { href, route, setQuery } from '../app/router.ts';
 import { Composer } from '../chat/composer.tsx';
 import { Fault } from '../parts/fault.tsx';
+import { ForeignText } from '../parts/foreign-text.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { startSession } from './start.ts';
 import { TOUR } from './tour-steps.ts';
@@ -82,9 +83,12 @@ export function StartPage() {
                       <option key={name}>{name}</option>
                     ))}
                   </select>
-                  <p class="quiet">{agent.summary}</p>
+                  <p class="quiet">
+                    <ForeignText text={agent.summary} />
+                  </p>
                 </div>
                 <Composer
+                  draft="start"
                   stop={null}
                   send={async (content, tools) => await startSession(client, { agent: agent.name, content, tools })}
                 />

@@ -11,9 +11,10 @@ export function Tour({ session }: { readonly session: SessionModel }) {
   const { client, mode } = access.value;
   const [fault, setFault] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const [isHidden, setHidden] = useState(false);
   const at = TOUR.findIndex(({ id }) => id === session.document.value?.metadata['tour']);
   const step = TOUR[at];
-  if (step === undefined || mode === 'view') return null;
+  if (step === undefined || mode === 'view' || isHidden) return null;
   const first = session.messages.value.find(({ run_id: run }) => run !== undefined)?.run_id;
   const run = first === undefined ? null : session.run(first);
   // Called again when the run changes.
@@ -50,9 +51,9 @@ export function Tour({ session }: { readonly session: SessionModel }) {
         </div>
       )}
       {fault !== null && <Fault fault={fault} />}
-      {hasEnded && (
-        <div class="row">
-          {next === undefined ? (
+      <div class="row">
+        {hasEnded &&
+          (next === undefined ? (
             <>
               <a class="button primary" href={href([])}>
                 Write your own message
@@ -65,9 +66,11 @@ export function Tour({ session }: { readonly session: SessionModel }) {
             <button type="button" class="primary" disabled={isBusy} onClick={() => void go()}>
               Next: {next.title}
             </button>
-          )}
-        </div>
-      )}
+          ))}
+        <button type="button" class="small plain" onClick={() => setHidden(true)}>
+          Hide the tour
+        </button>
+      </div>
     </aside>
   );
 }

@@ -64,6 +64,52 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await page.close();
   });
 
+  test('[U6] a key that no header can carry is refused like any other, and one can sign in later', async () => {
+    const { page, faults } = await openConsole(browser, system.url);
+    await enter(page, 'schlüssel-\u{1f511}');
+    await page.getByText('a character above U+00FF').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText('No access.').first().waitFor();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await enter(page, KEY);
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+    expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U6] what was written is gone when the key is forgotten', async () => {
+    const { page, faults } = await openConsole(browser, system.url, '#/playground');
+    await enter(page, KEY);
+    const text = page.getByRole('textbox', { name: 'Protocol text' });
+    await text.fill('<thought>of one person</thought>');
+    await page.getByRole('button', { name: 'Forget the key' }).click();
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
+    await enter(page, KEY);
+    await text.waitFor();
+    expect(await text.inputValue()).not.toContain('of one person');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test.each(['%zz%', 'nonsense', encodeURIComponent('\u{1f511}')])(
+    '[U6] a link with the token %s says that it is not valid, and the token leaves the address',
+    async (token) => {
+      const { page, faults } = await openConsole(
+        browser,
+        system.url,
+        `#/sessions/ses_00000000000000000000000000000000?token=${token}`,
+      );
+      await page.getByRole('alert').getByText('This link').waitFor();
+      expect(page.url()).not.toContain(token);
+      for (const role of ['dialog', 'navigation'] as const) expect(await page.getByRole(role).count()).toBe(0);
+      expect(await axeViolations(page)).toEqual([]);
+      expect(faults).toEqual([]);
+      await page.close();
+    },
+  );
+
   test('[U6] a shared view: its token leaves the address at once, and shows neither thoughts nor controls', async () => {
     const owner = await openConsole(browser, system.url);
     await enter(owner.page, KEY);
@@ -75,6 +121,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
       .waitFor();
     await owner.page.getByRole('button', { name: 'Share' }).click();
     await owner.page.getByRole('button', { name: 'Create a link' }).click();
+    await owner.page.getByText('They see the parameters and results of actions.').waitFor();
     const link = await owner.page.getByLabel(/^Link/).inputValue();
     const token = /token=([^&]+)/.exec(link)?.[1] ?? '';
     expect(token.length).toBeGreaterThan(20);
@@ -96,8 +143,15 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await say(owner.page, 'echo: hello to those who watch');
     await page.getByText('hello to those who watch').first().waitFor();
     expect([...faults, ...owner.faults]).toEqual([]);
+    // A reader sees what actions do, as the dialog says, and decides nothing.
+    expect(requests.filter((url) => url.includes('/approvals'))).toEqual([]);
+    await page.getByRole('link', { name: 'Run', exact: true }).first().click();
     await page.reload();
-    await page.getByText('no longer valid').or(page.getByRole('dialog')).first().waitFor();
+    await page.getByRole('alert').getByText('This link').waitFor();
+    for (const role of ['dialog', 'navigation'] as const) expect(await page.getByRole(role).count()).toBe(0);
+    await page.getByRole('link', { name: 'Open the console' }).click();
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
+    await page.getByRole('navigation').waitFor();
     await Promise.all([page.close(), owner.page.close()]);
   });
 });

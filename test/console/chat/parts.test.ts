@@ -172,6 +172,9 @@ describe('client tools', () => {
     ['12', 12],
     ['Bern', 'Bern'],
     ['{"a"', '{"a"'],
+    // JSON.parse would round them.
+    ['{"id": 12345678901234567890}', '{"id": 12345678901234567890}'],
+    ['{"id": 9007199254740991, "x": 1.5e-9}', { id: 9007199254740991, x: 1.5e-9 }],
   ])('[C3] the result %j is %j', (text, output) => {
     expect(outputOf(text)).toEqual({ output });
   });

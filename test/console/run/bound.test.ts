@@ -180,6 +180,12 @@ describe('[U3] the lower bound', () => {
     expect(boundOf(new Trace(), START)).toMatchObject({ boundMs: 0, actualMs: 0, sequentialMs: 0 });
   });
 
+  test('[S4] in sequence, only what the run waits for counts', () => {
+    const late = [queued(0, 'late', [], 'fire_and_forget'), queued(0, 'a'), planned(20, [['late', 'a']])];
+    const drafts: Drafts = [...started(), ...late, ...ran(1, 101, 'a'), ...ran(1, 9_000, 'late'), ...ended(110)];
+    expect(measure(drafts).sequentialMs).toBe(20 + 100);
+  });
+
   test('a cycle, which the runtime never accepts, ends too', () => {
     const drafts: Drafts = [
       ...started(),

@@ -26,6 +26,7 @@ describe('[U2] the words of the run view', () => {
     [100, 100, '+0.0 %'],
     [99, 100, '-1.0 %'],
     [100, 0, null],
+    [60, 49, null],
   ])('%i ms above a bound of %i ms is %s', (actual, bound, words) => {
     expect(overhead(actual, bound)).toBe(words);
   });
