@@ -52,6 +52,7 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
     async (page) => {
       await page.getByRole('button', { name: 'Run it: Approval' }).click();
       await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      await page.locator('.session-head').getByText('waiting').waitFor();
     },
   ],
   [
@@ -68,13 +69,14 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
         .waitFor();
     },
   ],
-  ['console-agent', '#/agents/assistant', LIGHT, async (page) => await page.getByText('tokens').first().waitFor()],
+  ['console-agent', '#/agents/assistant', LIGHT, async (page) => await page.getByText(/^Together .* tokens/).waitFor()],
 ];
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test.each(PICTURES)('the picture %s', async (name, hash, options, prepare) => {
     const { page, faults } = await openConsole(browser, system.url, hash, options);
     await prepare(page);
+    await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
     const file = join(target, `${name}.png`);
     await page.screenshot({ path: file });
     expect(statSync(file).size).toBeGreaterThan(LEAST_BYTES);

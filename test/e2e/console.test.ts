@@ -219,7 +219,8 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
     const graph = page.getByRole('region', { name: 'Graph' });
     await graph.getByRole('button', { name: /two.*completed/ }).click();
-    await page.getByText('"message": "first"').first().waitFor();
+    const details = page.getByRole('complementary', { name: 'Action two' });
+    await details.getByText('first', { exact: true }).first().waitFor();
     expect(page.url()).toContain('action=1.two');
     await page.keyboard.press('Escape');
     const slider = page.getByRole('slider');
