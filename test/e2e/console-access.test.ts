@@ -1,23 +1,12 @@
 /** The console with API keys, and views that are shared with a link (U6). */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noChromium, startChromium } from '../support/chromium.ts';
-import { axeViolations, openConsole, say, startConsoleSystem } from '../support/console.ts';
-import type { ConsoleSystem } from '../support/console.ts';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { noChromium } from '../support/chromium.ts';
+import { axeViolations, openConsole, say } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
-let system: ConsoleSystem;
-let browser: Browser;
-
-beforeAll(async () => {
-  system = await startConsoleSystem({ LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` }, { hasRunner: false });
-  if (noChromium === null) browser = await startChromium();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await system?.[Symbol.asyncDispose]();
-});
+const system = useConsole({ LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` }, { hasRunner: false });
 
 async function enter(page: Page, key: string): Promise<void> {
   await page.getByLabel('API key', { exact: true }).fill(key);
@@ -41,7 +30,7 @@ async function stored(page: Page): Promise<string> {
 
 describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U6] the page asks for a key, keeps it in memory only, and sends it in a header only', async () => {
-    const { page, requests, log, faults } = await openConsole(browser, system.url);
+    const { page, requests, log, faults } = await openConsole(system.browser, system.url);
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await enter(page, 'not-the-key-of-anybody');
@@ -65,7 +54,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
   });
 
   test('[U6] a key that no header can carry is refused like any other, and one can sign in later', async () => {
-    const { page, faults } = await openConsole(browser, system.url);
+    const { page, faults } = await openConsole(system.browser, system.url);
     await enter(page, 'schlüssel-\u{1f511}');
     await page.getByText('a character above U+00FF').waitFor();
     await page.keyboard.press('Escape');
@@ -80,7 +69,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
   });
 
   test('[U6] what was written is gone when the key is forgotten', async () => {
-    const { page, faults } = await openConsole(browser, system.url, '#/playground');
+    const { page, faults } = await openConsole(system.browser, system.url, '#/playground');
     await enter(page, KEY);
     const text = page.getByRole('textbox', { name: 'Protocol text' });
     await text.fill('<thought>of one person</thought>');
@@ -97,7 +86,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     '[U6] a link with the token %s says that it is not valid, and the token leaves the address',
     async (token) => {
       const { page, faults } = await openConsole(
-        browser,
+        system.browser,
         system.url,
         `#/sessions/ses_00000000000000000000000000000000?token=${token}`,
       );
@@ -111,7 +100,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
   );
 
   test('[U6] a shared view: its token leaves the address at once, and shows neither thoughts nor controls', async () => {
-    const owner = await openConsole(browser, system.url);
+    const owner = await openConsole(system.browser, system.url);
     await enter(owner.page, KEY);
     await expect.poll(() => owner.page.getByRole('dialog').count()).toBe(0);
     await say(owner.page, 'wait 1 second');
@@ -126,7 +115,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     const token = /token=([^&]+)/.exec(link)?.[1] ?? '';
     expect(token.length).toBeGreaterThan(20);
 
-    const { page, requests, faults } = await openConsole(browser, system.url, link.slice(link.indexOf('#')));
+    const { page, requests, faults } = await openConsole(system.browser, system.url, link.slice(link.indexOf('#')));
     await page
       .getByRole('region', { name: 'Graph' })
       .getByRole('button', { name: /echo_1.*completed/ })

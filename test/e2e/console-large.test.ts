@@ -1,12 +1,12 @@
 /** [U3] The console with the largest run that is allowed: it stays smooth, live and after a reload. */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, describe, expect, test } from 'vitest';
 import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import { traced } from '../support/browser-trace.ts';
-import { noChromium, startChromium } from '../support/chromium.ts';
-import { openConsole, say, startConsoleSystem } from '../support/console.ts';
-import type { ConsoleSystem } from '../support/console.ts';
+import { noChromium } from '../support/chromium.ts';
+import { openConsole, say } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
 import { LARGE_RUN, largeRunModel } from '../support/large-run.ts';
 
 /** Thread time, so that what else the machine does is not counted. */
@@ -15,20 +15,15 @@ const LONGEST_TASK_MS = 100;
 const MOST_ELEMENTS = 3_000;
 
 let llm: ScriptedLlm;
-let system: ConsoleSystem;
-let browser: Browser;
+const system = useConsole(
+  async () => {
+    llm = await startScriptedLlm(largeRunModel());
+    return { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' };
+  },
+  { hasRunner: false },
+);
 
-beforeAll(async () => {
-  llm = await startScriptedLlm(largeRunModel());
-  system = await startConsoleSystem({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' }, { hasRunner: false });
-  if (noChromium === null) browser = await startChromium();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await system?.[Symbol.asyncDispose]();
-  await llm?.[Symbol.asyncDispose]();
-});
+afterAll(async () => await llm?.[Symbol.asyncDispose]());
 
 async function elements(page: Page): Promise<number> {
   return await page.evaluate(() => document.querySelectorAll('*').length);
@@ -38,9 +33,9 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   test('[U3] a run of 2,000 actions: no long task, live and after a reload, in the graph and the timeline', async () => {
     const response = await fetch(`${system.url}/agent/assistant/session`, { method: 'POST', body: '{}' });
     const { session_id: id } = (await response.json()) as { session_id: string };
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    const live = await traced(browser, page, async () => {
+    const live = await traced(system.browser, page, async () => {
       await say(page, 'do all of it');
       await page.getByRole('region', { name: 'Conversation' }).getByText('All actions are done.').first().waitFor();
     });
@@ -55,7 +50,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       .or(graph.getByRole('button', { name: /g1a/ }))
       .first()
       .waitFor();
-    const used = await traced(browser, page, async () => {
+    const used = await traced(system.browser, page, async () => {
       await graph.getByRole('button', { name: /fit/i }).click();
       await page.mouse.move(900, 300);
       for (let turns = 0; turns < 20; turns += 1) await page.mouse.wheel(0, 400);

@@ -1,25 +1,14 @@
 /** The console beside sessions that go on: streams, late events, other readers, small pages, focus (U1 to U5). */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noChromium, startChromium } from '../support/chromium.ts';
-import { openConsole, say, startConsoleSystem } from '../support/console.ts';
-import type { ConsoleSystem } from '../support/console.ts';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { noChromium } from '../support/chromium.ts';
+import { openConsole, say } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 } };
 /** Turns what follows around. */
 const REORDER = '\u202e';
-let system: ConsoleSystem;
-let browser: Browser;
-
-beforeAll(async () => {
-  system = await startConsoleSystem({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
-  if (noChromium === null) browser = await startChromium();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await system?.[Symbol.asyncDispose]();
-});
+const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
 
 async function call<T>(method: string, path: string, body?: object | string): Promise<T> {
   const response = await fetch(`${system.url}${path}`, {
@@ -78,7 +67,7 @@ async function focused(page: Page): Promise<string> {
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U2] a session that waits has one stream in each tab, so that three tabs leave room for a decision', async () => {
     const id = await newSession('careful_assistant');
-    const tabs = await Promise.all([1, 2, 3].map(async () => await openConsole(browser, system.url)));
+    const tabs = await Promise.all([1, 2, 3].map(async () => await openConsole(system.browser, system.url)));
     const counts = tabs.map(({ page }) => openStreams(page));
     await tabs[0]?.page.goto(`${system.url}/#/sessions/${id}`);
     await say(tabs[0]?.page as Page, 'compute 3**50 in python');
@@ -104,7 +93,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   test('[U3] an action that ends after its run: the run can be read, and the session is idle', async () => {
     const { session_id: id, run_id: run } = await execute(late(6_000));
     await call('POST', `/agent/session/${id}/message`, { content: 'echo: another run', stream: false });
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const head = page.locator('.session-head');
     await head.getByText('running').waitFor();
     // The newest run is shown, and the earlier one is not loaded.
@@ -123,7 +112,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U3] a late event that arrives while its run is loaded is not lost', async () => {
     const { session_id: id, run_id: run } = await execute(late(3_000));
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}/runs/${run}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}/runs/${run}`);
     await graphOf(page)
       .getByRole('button', { name: /late.*completed/ })
       .waitFor();
@@ -133,7 +122,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U1] on a phone, the link of a run and the chip of an action lead to the run, and back', async () => {
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`, PHONE);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`, PHONE);
     await say(page, 'compute 2**9 in python');
     await page.getByRole('link', { name: /python/ }).click();
     await page.getByRole('complementary', { name: 'Action python_1' }).waitFor();
@@ -158,7 +147,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
         stream: false,
       });
     }
-    const { page, faults } = await openConsole(browser, system.url, '#/approvals');
+    const { page, faults } = await openConsole(system.browser, system.url, '#/approvals');
     const cardOf = (power: number) => page.getByRole('article').filter({ hasText: `print(7**${power})` });
     const before = await cardOf(31).boundingBox();
     const { approvals } = await call<{ approvals: { approval_id: string }[] }>(
@@ -178,7 +167,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] a run that does not exist, and a session that is deleted while it is shown, say so', async () => {
     const id = await newSession();
-    const { page } = await openConsole(browser, system.url, `#/sessions/${id}/runs/run_none`);
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}/runs/run_none`);
     await page.getByText('unknown_run').waitFor();
     expect(await page.getByText('Loading …').count()).toBe(0);
     await page.goto(`${system.url}/#/sessions/${id}`);
@@ -190,7 +179,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U4] the session of a workflow takes no message, and leads to its workflow', async () => {
-    const { page, faults } = await openConsole(browser, system.url, '#/workflows/data_pipeline');
+    const { page, faults } = await openConsole(system.browser, system.url, '#/workflows/data_pipeline');
     await page
       .getByRole('textbox', { name: 'Inputs' })
       .fill('{"orders": [{"item": "pen", "price": 2, "quantity": 3}]}');
@@ -205,7 +194,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] Escape in the message box leaves the details open, and the focus stays in the conversation', async () => {
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
     await page.getByText('Client tools', { exact: true }).click();
     await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
     await say(page, 'use get_location');
@@ -232,7 +221,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] Enter that is pressed twice sends once, and what is written stays while another place is shown', async () => {
     const id = await newSession();
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const box = page.getByRole('textbox', { name: 'Message' });
     await box.fill('not yet');
     await page.getByRole('link', { name: 'Agents' }).click();
@@ -253,7 +242,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] a page that is hidden for long gives its connection back, and goes on when it is shown', async () => {
     const id = await newSession();
-    const { page, faults } = await openConsole(browser, system.url);
+    const { page, faults } = await openConsole(system.browser, system.url);
     const count = openStreams(page);
     await page.clock.install();
     await page.goto(`${system.url}/#/sessions/${id}`);
@@ -281,7 +270,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       content: `earlier message ${index} of them`,
     }));
     const id = await newSession('assistant', { history });
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const conversation = page.getByRole('region', { name: 'Conversation' });
     await conversation.getByText('earlier message 299 of them').waitFor();
     expect(await conversation.getByText('earlier message 0 of them').count()).toBe(0);
@@ -305,7 +294,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       `kind: Agent\nversion: "1.0"\nname: turned\nsummary: "safe ${REORDER}evil"\npersona: {agent: You help.}\n`,
     );
     for (const hash of ['#/agents', '#/manifests', '#/manifests/agent/turned', '#/?agent=turned']) {
-      const { page, faults } = await openConsole(browser, system.url, hash);
+      const { page, faults } = await openConsole(system.browser, system.url, hash);
       await page.getByText('safe [U+202E]evil').first().waitFor();
       expect(faults).toEqual([]);
       await page.close();

@@ -5,11 +5,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noChromium, startChromium } from '../support/chromium.ts';
-import { openConsole, startConsoleSystem } from '../support/console.ts';
-import type { ConsoleSystem } from '../support/console.ts';
+import { noChromium } from '../support/chromium.ts';
+import { openConsole } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
 
 const LIGHT = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const;
 const DARK = { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' } as const;
@@ -19,20 +19,13 @@ const LEAST_BYTES = 10_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-pictures-'));
 const target = process.env['CORTEX_PICTURES'] ?? join(folder, 'images');
-let system: ConsoleSystem;
-let browser: Browser;
+const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
 
-beforeAll(async () => {
+beforeAll(() => {
   mkdirSync(target, { recursive: true });
-  system = await startConsoleSystem({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
-  if (noChromium === null) browser = await startChromium();
 });
 
-afterAll(async () => {
-  await browser?.close();
-  await system?.[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const step = (title: string) => async (page: Page) => {
   await page.getByRole('button', { name: `Run it: ${title}` }).click();
@@ -74,7 +67,7 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test.each(PICTURES)('the picture %s', async (name, hash, options, prepare) => {
-    const { page, faults } = await openConsole(browser, system.url, hash, options);
+    const { page, faults } = await openConsole(system.browser, system.url, hash, options);
     await prepare(page);
     await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
     const file = join(target, `${name}.png`);

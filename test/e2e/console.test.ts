@@ -1,24 +1,12 @@
 /** The console in Chromium, on a real system with the demo model and a runner (U1 to U5). */
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { PAYLOADS } from '../console/payloads.ts';
-import { noChromium, startChromium } from '../support/chromium.ts';
-import { axeViolations, isTooWide, openConsole, say, startConsoleSystem } from '../support/console.ts';
-import type { ConsoleSystem } from '../support/console.ts';
+import { noChromium } from '../support/chromium.ts';
+import { axeViolations, isTooWide, openConsole, say } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 
-let system: ConsoleSystem;
-let browser: Browser;
-
-beforeAll(async () => {
-  system = await startConsoleSystem({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
-  if (noChromium === null) browser = await startChromium();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await system?.[Symbol.asyncDispose]();
-});
+const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
 
 async function post<T>(path: string, body: object): Promise<T> {
   const response = await fetch(`${system.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
@@ -56,7 +44,7 @@ test('[U1] the page is static, has a strict policy, and answers for no path of t
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U2] [U3] the tour shows parallel work, a dependency in one generation, and an approval', async () => {
-    const { page, faults, requests } = await openConsole(browser, system.url);
+    const { page, faults, requests } = await openConsole(system.browser, system.url);
     await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
     const tour = page.getByRole('complementary', { name: 'Tour' });
     await tour.getByText('3 of 3 actions started before the model had finished.').waitFor();
@@ -87,7 +75,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U2] a reload in the middle of a run shows the whole run, and its end', async () => {
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
     await say(page, 'wait 4 seconds and compute 2**64 in python at the same time');
     const graph = page.getByRole('region', { name: 'Graph' });
     await graph.getByRole('button', { name: /echo_1.*running/ }).waitFor();
@@ -103,7 +91,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] denying an action, with a note', async () => {
     const id = await newSession('careful_assistant');
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     await say(page, 'run `ls /` in the shell');
     await page.getByRole('button', { name: 'Deny', exact: true }).waitFor();
     await page.reload();
@@ -119,10 +107,10 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] [U4] an approval is decided on the page of all approvals, while another tab watches', async () => {
     const id = await newSession('careful_assistant');
-    const watching = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const watching = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     await say(watching.page, 'compute 3**50 in python');
     await watching.page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
-    const deciding = await openConsole(browser, system.url, '#/approvals');
+    const deciding = await openConsole(system.browser, system.url, '#/approvals');
     await deciding.page.getByText('print(3**50)').first().waitFor();
     await deciding.page.getByRole('button', { name: 'Approve', exact: true }).first().click();
     await watching.page
@@ -136,7 +124,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U2] [C3] a client tool is executed by hand', async () => {
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
     await page.getByText('Client tools', { exact: true }).click();
     await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
@@ -151,7 +139,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U2] a message with an image and a file; the image is shown through a blob', async () => {
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
       'base64',
@@ -170,8 +158,8 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] two tabs of one session show the same', async () => {
     const id = await newSession();
-    const one = await openConsole(browser, system.url, `#/sessions/${id}`);
-    const other = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const one = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const other = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     await one.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await other.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await say(one.page, 'compute 7**30 in python');
@@ -194,7 +182,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       target: system.url,
       eventsOf: ({ path }) => (path.includes('/events') ? 3 : null),
     });
-    const { page } = await openConsole(browser, proxy.url, `#/sessions/${await newSession()}`);
+    const { page } = await openConsole(system.browser, proxy.url, `#/sessions/${await newSession()}`);
     await say(page, 'compute 2**200 in python and list the files in shell at the same time, then sum it up');
     const conversation = page.getByRole('region', { name: 'Conversation' });
     await conversation.getByText('1606938044258990275541962092341162602522202993782792835301376').first().waitFor();
@@ -216,7 +204,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
         '<action type="tool" id="two" mode="async">{"name":"echo","parameters":{"message":"$one.message"},"depends_on":["one"]}</action>' +
         '<response final="true">$two.message</response>',
     );
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const graph = page.getByRole('region', { name: 'Graph' });
     await graph.getByRole('button', { name: /two.*completed/ }).click();
     const details = page.getByRole('complementary', { name: 'Action two' });
@@ -239,7 +227,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U5] the playground plans as one types, and runs', async () => {
-    const { page, faults } = await openConsole(browser, system.url, '#/playground');
+    const { page, faults } = await openConsole(system.browser, system.url, '#/playground');
     const text =
       '<action type="tool" id="a" mode="async">{"name":"echo","parameters":{"message":"x"}}</action>' +
       '<action type="tool" id="b" mode="async">{"name":"echo","parameters":{"message":"$a.message"}}</action>' +
@@ -257,7 +245,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U4] a pasted manifest is validated as one types', async () => {
-    const { page, faults } = await openConsole(browser, system.url, '#/manifests');
+    const { page, faults } = await openConsole(system.browser, system.url, '#/manifests');
     await page.getByRole('textbox', { name: 'Manifest' }).fill('kind: Tool\nname: mine\nsumary: typo\n');
     await page.getByText('sumary', { exact: false }).nth(1).waitFor();
     expect(faults).toEqual([]);
@@ -282,7 +270,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     ['dark, phone', { colorScheme: 'dark' as const, viewport: { width: 360, height: 740 } }],
   ])('[U1] %s', (_, options) => {
     test.each(PLACES)('axe finds nothing at /%s, and nothing is cut off', async (hash) => {
-      const { page, faults } = await openConsole(browser, system.url, hash, options);
+      const { page, faults } = await openConsole(system.browser, system.url, hash, options);
       await page.getByRole('heading', { level: 1 }).waitFor();
       await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
       expect(await axeViolations(page)).toEqual([]);
@@ -293,7 +281,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
     test('axe finds nothing in a session with a run, an open approval and a selected action', async () => {
       const id = await newSession('careful_assistant');
-      const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`, options);
+      const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`, options);
       await say(page, 'compute 2**99 in python');
       await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
       expect(await axeViolations(page)).toEqual([]);
@@ -314,7 +302,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       ...PLACES,
       `#/sessions/${await execute('<action type="tool" id="one">{"name":"echo","parameters":{}}</action><response final="true">done</response>')}`,
     ]) {
-      const { page } = await openConsole(browser, system.url, hash, { viewport: { width: 1280, height: 800 } });
+      const { page } = await openConsole(system.browser, system.url, hash, { viewport: { width: 1280, height: 800 } });
       await page.getByRole('heading', { level: 1 }).waitFor();
       await page.evaluate(() => (document.documentElement.style.fontSize = '200%'));
       await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
@@ -325,7 +313,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U1] by keyboard alone: a message, its run, an action, and back', async () => {
-    const { page, faults } = await openConsole(browser, system.url);
+    const { page, faults } = await openConsole(system.browser, system.url);
     const reach = async (name: string | RegExp, role: 'button' | 'textbox' | 'link'): Promise<void> => {
       const target = page.getByRole(role, { name }).first();
       await target.waitFor();
@@ -359,7 +347,11 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       `<action type="tool" id="payload" mode="async">${body}</action><thought>${quoted.join('\n\n').replaceAll('<', '&lt;')}</thought>` +
         `<response final="true">${quoted.join('\n\n---\n\n')}\n\n$payload.message</response>`,
     );
-    const { page, faults, requests } = await openConsole(browser, system.url, `#/sessions/${id}?action=1.payload`);
+    const { page, faults, requests } = await openConsole(
+      system.browser,
+      system.url,
+      `#/sessions/${id}?action=1.payload`,
+    );
     await expect.poll(() => page.getByRole('region', { name: 'Conversation' }).innerText()).toContain('alert');
     const unsafe = await page.evaluate(() =>
       [...document.querySelectorAll('main *')].flatMap((element) => [
