@@ -7,7 +7,6 @@ import { href } from '../app/router.ts';
 import { limits } from '../parts/limits.ts';
 import { memo } from '../parts/memo.ts';
 import { Status } from '../parts/status.tsx';
-import type { RunModel } from '../session/run-model.ts';
 import type { SessionModel } from '../session/session-model.ts';
 import { Chips } from './action-chips.tsx';
 import { announce } from './announcer.tsx';
@@ -49,7 +48,7 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
       }
     >
       {isLive ? (
-        <LiveAnswer session={session} run={run} message={run.message} place={place} />
+        <LiveAnswer session={session} message={run.message} place={place} />
       ) : (
         <>
           {message?.content && <Markdown text={message.content} />}
@@ -63,7 +62,6 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
 
 interface LiveAnswerProps {
   readonly session: SessionModel;
-  readonly run: RunModel;
   readonly message: Message;
   /** Of the run. */
   readonly place: readonly string[];
