@@ -5,7 +5,8 @@
  *  1. A key or token is kept in the memory of this page only: never in the address, in storage or in a log. After a
  *     reload it is asked for again.
  *  2. It is sent in the header `Authorization` only.
- *  3. A token that arrives in the fragment of the address is removed from there before anything else happens.
+ *  3. A token that arrives in the fragment of the address is removed from there before anything else happens. Only the
+ *     browser's own record of the navigation, which scripts of this page alone can read, keeps the address.
  */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
@@ -23,11 +24,14 @@ export interface Access {
 /** Why the page asks for a key, or for another link; null: it does not ask. */
 export const keyRequest = signal<string | null>(null);
 
-/** Whether the server has refused what this tab is, so that there is nothing to see. */
+/** Whether the server has refused the credentials of this tab, so that there is nothing to see. */
 export const isRefused = signal(false);
 
 /** Why the connection to the server is lost; null: it is not. */
 export const connectionFault = signal<string | null>(null);
+
+/** How often a stream was lost and is open again. */
+export const resumes = signal(0);
 
 let ids = 0;
 
@@ -36,7 +40,12 @@ function accessWith(mode: Access['mode'], token: string | null): Access {
     url: location.origin,
     ...(token === null ? {} : { token }),
     onRetry: ({ message }) => (connectionFault.value = message),
-    onResumed: () => (connectionFault.value = null),
+    onResumed: () => (resumes.value += 1),
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      connectionFault.value = null;
+      return response;
+    },
   });
   ids += 1;
   return { client, mode, id: ids };
@@ -47,9 +56,9 @@ const current = signal<Access>(accessWith('open', null));
 export const access: ReadonlySignal<Access> = current;
 
 /** Tries a key and uses it if the server accepts it. @throws CortexError */
-export async function useKey(key: string): Promise<void> {
+export async function useKey(key: string, signal: AbortSignal): Promise<void> {
   const candidate = accessWith('key', key);
-  await candidate.client.agents();
+  await candidate.client.agents({ signal });
   use(candidate);
 }
 
@@ -77,25 +86,33 @@ export function isKeyMissing(fault: unknown): boolean {
 export function askForKey(): void {
   keyRequest.value =
     current.peek().mode === 'view'
-      ? 'This link has expired, or the page was loaded again. Open the link once more, or ask for a new one.'
+      ? 'This link is not valid, or the page was loaded again. Open the link once more, or ask for a new one.'
       : 'This system needs an API key.';
 }
 
+/** Who this tab was before it opened a shared view. */
+let own = current.peek();
+
 /**
- * Takes the token of a shared view out of a hash. What remains says that it was a shared view, for a reload.
+ * Enters and leaves shared views, and takes their token out of a hash. `view=1` remains there for a reload.
  *
  * @returns the hash without the token
  */
 export function takeToken(hash: string): string {
-  const [path = '', search] = hash.split('?', 2);
-  const query = new URLSearchParams(search);
+  const at = hash.indexOf('?');
+  const query = new URLSearchParams(at < 0 ? '' : hash.slice(at + 1).replaceAll('?', '&'));
   const token = query.get('token');
-  if (token === null) {
-    if (query.has('view') && current.peek().mode === 'open') use(accessWith('view', null));
+  const { mode } = current.peek();
+  if (token === null && (mode === 'view' || !query.has('view'))) {
+    if (mode === 'view' && !query.has('view')) use(own);
     return hash;
   }
-  use(accessWith('view', token));
   query.delete('token');
-  query.set('view', '1');
-  return `${path}?${query.toString()}`;
+  if (token === null && mode === 'key') query.delete('view');
+  else {
+    if (mode !== 'view') own = current.peek();
+    query.set('view', '1');
+    use(accessWith('view', token));
+  }
+  return `${hash.slice(0, at)}?${query.toString()}`;
 }

@@ -51,7 +51,7 @@ export function App() {
           )}
           {request !== null && mode === 'view' && (
             <p class="banner" role="alert">
-              {request} <a href="/">Open the console</a>
+              {request}
             </p>
           )}
           <View key={id} at={at} />
@@ -112,7 +112,9 @@ function ViewHead() {
         <img src="/icon.svg" alt="" />
         <span>Cortex Edge</span>
       </span>
-      <p class="foot quiet">A shared view: you can look, but not change anything.</p>
+      <p class="foot quiet">
+        A shared view: you can look, but not change anything. <a href="#/">Open the console</a>
+      </p>
     </header>
   );
 }

@@ -1,19 +1,22 @@
 /** Asks for an API key. The key stays in the memory of this tab (U6). */
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Dialog } from '../parts/dialog.tsx';
 import { messageOf } from '../parts/fault.tsx';
-import { keyRequest, useKey } from './access.ts';
+import { connectionFault, keyRequest, useKey } from './access.ts';
 
 export function KeyDialog({ reason }: { readonly reason: string }) {
   const [key, setKey] = useState('');
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
 
+  const left = useRef(new AbortController());
+  useEffect(() => () => left.current.abort(), []);
+
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     try {
-      await useKey(key.trim());
+      await useKey(key.trim(), left.current.signal);
     } catch (error) {
       setFault(messageOf(error));
       setBusy(false);
@@ -35,6 +38,7 @@ export function KeyDialog({ reason }: { readonly reason: string }) {
             onInput={({ currentTarget: { value } }) => setKey(value)}
           />
         </div>
+        {connectionFault.value !== null && <p role="status">The server cannot be reached; trying again.</p>}
         {fault !== null && (
           <p class="fault" role="alert">
             {fault}

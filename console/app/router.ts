@@ -52,6 +52,14 @@ export function go(to: string, { replace = false }: { readonly replace?: boolean
   current.value = parseRoute(to);
 }
 
+/** @returns shows another view, if the path is still the one of now: the reader has not left */
+export function fromHere(): (to: string) => void {
+  const place = href(current.peek().path);
+  return (to) => {
+    if (href(current.peek().path) === place) go(to);
+  };
+}
+
 /** Changes members of the query of this view, without an entry in the browser's history. */
 export function setQuery(changes: Readonly<Record<string, string | undefined>>): void {
   const { path, query } = current.peek();

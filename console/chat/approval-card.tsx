@@ -1,5 +1,6 @@
 /** A request for approval: what is asked, all of the call, and the decision (J8). */
 import { useId, useState } from 'preact/hooks';
+import { CortexError } from '../../src/client/index.ts';
 import type { Decision, OpenApproval } from '../../src/client/index.ts';
 import { time } from '../parts/format.ts';
 import { limits } from '../parts/limits.ts';
@@ -8,9 +9,11 @@ import { showInvisible } from '../parts/safe-text.ts';
 import { Values } from '../parts/values.tsx';
 import { AskCard } from './ask-card.tsx';
 
+const CLOSED = 'No longer open: decided elsewhere, cancelled or expired';
+
 export interface ApprovalCardProps {
   readonly approval: OpenApproval;
-  /** It waits no longer. */
+  /** It is no longer open. */
   readonly isOver: boolean;
   /** @throws CortexError, which the card shows */
   readonly decide: (decision: Decision) => Promise<void>;
@@ -30,14 +33,19 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
   );
   const decision = async (approve: boolean): Promise<void> => {
     const text = note.trim();
-    await decide({ approve, ...(text === '' ? {} : { note: text }) });
-    setDecided(approve ? 'Approved' : 'Denied');
+    try {
+      await decide({ approve, ...(text === '' ? {} : { note: text }) });
+      setDecided(approve ? 'Approved' : 'Denied');
+    } catch (fault) {
+      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
+      setDecided(CLOSED);
+    }
   };
   return (
     <AskCard
       title="Approval needed"
       name={name ?? type}
-      answered={decided ?? (isOver ? 'No longer open: decided elsewhere, cancelled or expired' : null)}
+      answered={decided ?? (isOver ? CLOSED : null)}
       answers={[
         ['Approve', async () => await decision(true)],
         ['Deny', async () => await decision(false)],

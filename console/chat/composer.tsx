@@ -22,17 +22,20 @@ export interface ComposerProps {
 const NOTHING: Attached = { files: [], issues: [] };
 
 export function Composer({ draft: name, send, stop }: ComposerProps) {
-  const written = draft(`message ${name}`);
-  const toolsWritten = draft(`tools ${name}`);
+  const written = draft(`message ${name}`, '');
+  const filesAttached = draft(`files ${name}`, NOTHING);
+  const toolsWritten = draft(`tools ${name}`, '');
   const text = written.value;
   const toolText = toolsWritten.value;
-  const [{ files, issues }, setAttached] = useState(NOTHING);
+  const { files, issues } = filesAttached.value;
   const sending = useTask();
   const box = useRef<HTMLTextAreaElement>(null);
   const declared = declaredTools(toolText);
   const cannotSend = sending.isBusy || declared.issue !== undefined || (text.trim() === '' && files.length === 0);
 
-  const add = (more: Iterable<File>): void => setAttached(({ files: earlier }) => attached(earlier, more));
+  const add = (more: Iterable<File>): void => {
+    filesAttached.value = attached(filesAttached.peek().files, more);
+  };
   const isDropping = useDrop(add);
   useLayoutEffect(() => {
     if (box.current !== null) grow(box.current);
@@ -42,9 +45,16 @@ export function Composer({ draft: name, send, stop }: ComposerProps) {
     event.preventDefault();
     if (cannotSend) return;
     await sending.run(async () => {
-      await send(await contentOf(text, files), declared.tools);
+      // At once: the page may be left and shown again while it is sent.
       written.value = '';
-      setAttached(NOTHING);
+      filesAttached.value = NOTHING;
+      try {
+        await send(await contentOf(text, files), declared.tools);
+      } catch (fault) {
+        written.value ||= text;
+        if (filesAttached.peek().files.length === 0) filesAttached.value = { files, issues: [] };
+        throw fault;
+      }
     });
     box.current?.focus();
   };
@@ -59,7 +69,7 @@ export function Composer({ draft: name, send, stop }: ComposerProps) {
       ))}
       <AttachmentList
         files={files}
-        remove={(id) => setAttached({ files: files.filter((file) => file.id !== id), issues: [] })}
+        remove={(id) => (filesAttached.value = { files: files.filter((file) => file.id !== id), issues: [] })}
       />
       <textarea
         ref={box}

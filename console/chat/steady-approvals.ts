@@ -5,7 +5,7 @@ import { limits } from '../parts/limits.ts';
 
 export interface SteadyApproval {
   readonly approval: OpenApproval;
-  /** It waits no longer. */
+  /** It is no longer open. */
   readonly isOver: boolean;
 }
 

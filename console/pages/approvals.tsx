@@ -40,8 +40,11 @@ function Approvals() {
                       approval={approval}
                       isOver={isOver}
                       decide={async (decision) => {
-                        await client.session(approval.session_id).decide(approval.approval_id, decision);
-                        load.reload();
+                        try {
+                          await client.session(approval.session_id).decide(approval.approval_id, decision);
+                        } finally {
+                          load.reload();
+                        }
                       }}
                     />
                     <a class="target" href={href(['sessions', approval.session_id, 'runs', approval.run_id])}>

@@ -32,7 +32,7 @@ export function showCheck(): void {
 }
 
 export function ManifestCheck() {
-  const written = draft('manifest');
+  const written = draft('manifest', '');
   const text = written.value;
   const load = useTyped(text, async (client, aborted) => ({
     text,

@@ -15,7 +15,7 @@ const DEFAULT_AGENT = 'assistant';
 export function PlaygroundPage() {
   const agents = useLoad(async (client, aborted) => await client.agents({ signal: aborted }), []);
   const agent = route.value.query['agent'] ?? DEFAULT_AGENT;
-  const written = draft('playground', EXAMPLES[0]?.text);
+  const written = draft('playground', EXAMPLES[0]?.text ?? '');
   const text = written.value;
   const plan = useTyped(text, async (client, aborted) => await client.plan(text, { agent, signal: aborted }), [agent]);
   const names = new Set([agent, ...(agents.value ?? []).map(({ name }) => name)]);

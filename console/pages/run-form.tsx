@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Client, Run } from '../../src/client/index.ts';
 import { access } from '../app/access.ts';
-import { go, href } from '../app/router.ts';
+import { fromHere, href } from '../app/router.ts';
 import { useTask } from '../parts/task.tsx';
 
 export function RunForm({
@@ -17,11 +17,12 @@ export function RunForm({
 }) {
   const { isBusy, fault, run } = useTask();
   const begin = async (): Promise<void> => {
+    const goOn = fromHere();
     const leave = new AbortController();
     const { id, sessionId } = await start(access.peek().client, leave.signal);
     // The page of the session follows the run.
     leave.abort();
-    go(href(['sessions', sessionId, 'runs', id]));
+    goOn(href(['sessions', sessionId, 'runs', id]));
   };
   return (
     <form

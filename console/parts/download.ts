@@ -1,13 +1,14 @@
 /** Downloads bytes as a file. */
 
+import { limits } from './limits.ts';
+
 /** Characters that a file's name may not have, or that hide what it is. */
 const UNSAFE = /[/\\:*?"<>|\p{Cc}\p{Cf}]/gu;
-const NAME_CHARS = 120;
 
 /** @param name the file's name, from a model, a tool or another user */
 export function safeFileName(name: string): string {
   const safe = name.replace(UNSAFE, '_').replace(/^\.+/, '_').trim();
-  return safe === '' ? 'file' : safe.slice(-NAME_CHARS).toWellFormed();
+  return safe === '' ? 'file' : safe.slice(-limits.fileNameChars).toWellFormed();
 }
 
 /** The browser never shows the content in this page: it is downloaded, whatever its type is. */

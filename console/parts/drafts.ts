@@ -1,17 +1,20 @@
-/** Texts that are being written: they stay while other places are shown, and are gone when the key is forgotten (U6). */
+/** What is being written: it stays while other places are shown, and is gone when the key is forgotten (U6). */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 
-const drafts = new Map<string, Signal<string>>();
+const drafts = new Map<string, Signal<unknown>>();
 
-/** @param name of the place and what is written there @param initial its text until something is written */
-export function draft(name: string, initial = ''): Signal<string> {
-  let text = drafts.get(name);
-  if (text === undefined) {
-    text = signal(initial);
-    drafts.set(name, text);
+/**
+ * @param name of the place and what is written there: it decides the type as well
+ * @param initial until something is written
+ */
+export function draft<T>(name: string, initial: T): Signal<T> {
+  let written = drafts.get(name);
+  if (written === undefined) {
+    written = signal<unknown>(initial);
+    drafts.set(name, written);
   }
-  return text;
+  return written as Signal<T>;
 }
 
 export function forgetDrafts(): void {

@@ -32,6 +32,7 @@ export const limits = {
   files: 16,
   fileBytes: 8_388_608,
   messageFileBytes: 16_777_216,
+  fileNameChars: 100,
   /** Characters of the note of a decision. */
   noteChars: 2_000,
   /** Rows of a list, of a page of a list, and issues of a manifest, before "Show all" or "Load more". */

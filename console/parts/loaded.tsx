@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import type { Client } from '../../src/client/index.ts';
-import { access, connectionFault, isKeyMissing, isRefused } from '../app/access.ts';
+import { access, isKeyMissing, isRefused } from '../app/access.ts';
 import { Fault } from './fault.tsx';
 
 export type Load<T> = { readonly value: T | null; readonly fault: unknown; readonly reload: () => void };
@@ -26,7 +26,6 @@ export function useLoad<T>(
     const read = async (): Promise<void> => {
       try {
         const value = await load(client, left.signal);
-        connectionFault.value = null;
         if (!left.signal.aborted) setState({ value, fault: null });
       } catch (fault) {
         if (!left.signal.aborted && !isKeyMissing(fault)) setState(({ value }) => ({ value, fault }));

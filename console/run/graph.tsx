@@ -79,7 +79,7 @@ export function Graph(props: RunViewProps) {
       title="Graph"
       about={
         <>
-          {plural(actions.length, 'action')} in {plural(columns.length, 'wave')}
+          {actions.length > 0 && `${plural(actions.length, 'action')} in ${plural(columns.length, 'wave')}`}
           {bound.path.size > 0 && <span class="key-critical">critical path</span>}
         </>
       }
@@ -112,7 +112,7 @@ export function Graph(props: RunViewProps) {
             <div class="quiet empty">
               {isLive ? (
                 'No action yet.'
-              ) : startedAt !== null ? (
+              ) : startedAt !== null || trace.endedAt !== null ? (
                 'This run has no actions.'
               ) : isLoading ? (
                 <Loading />

@@ -24,7 +24,7 @@ type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'ca
 
 export class Trace implements ActionStore {
   status: RunStatus = 'queued';
-  /** What wrote its protocol text. */
+  /** Where its protocol text comes from. */
   source: EventOf<'agent_started'>['data']['source'] = 'model';
   startedAt: number | null = null;
   endedAt: number | null = null;

@@ -1,6 +1,6 @@
 /** Whether the page is visible: a page that is hidden for long gives its connection back. */
 
-/** A hidden page keeps its stream for so long. */
+/** How long a hidden page keeps its stream. */
 const HIDDEN_MS = 20_000;
 
 /** Calls back if the page is hidden for `HIDDEN_MS`. @returns ends that */

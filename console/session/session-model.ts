@@ -11,7 +11,6 @@
  */
 import { batch, signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
-import { CortexError } from '../../src/client/index.ts';
 import type {
   Client,
   ContentPart,
@@ -23,13 +22,12 @@ import type {
   SessionDocument,
   SessionEvent,
 } from '../../src/client/index.ts';
-import { access, connectionFault, isKeyMissing } from '../app/access.ts';
+import { access, isKeyMissing, resumes } from '../app/access.ts';
 import { limits } from '../parts/limits.ts';
 import { visible, whenHidden } from './page-visibility.ts';
+import { refresher } from './refresher.ts';
 import { RunModel } from './run-model.ts';
 import { Slices } from './slices.ts';
-
-const REFRESH_MS = 150;
 
 export class SessionModel {
   readonly id: string;
@@ -44,18 +42,18 @@ export class SessionModel {
   readonly #closed = new AbortController();
   readonly #loads = new Map<string, Promise<void>>();
   #lastSeq = 0;
-  /** Whether the session is followed, or will be. */
-  #isOpen = true;
+  /** False after an error ended its stream. */
+  #isFollowed = true;
   /** The run that was asked for last. */
   #shown = '';
-  readonly #askHistory = this.#soon(() => this.#readHistory());
-  readonly #askApprovals = this.#soon(() => this.#readApprovals());
+  readonly #askHistory = refresher(() => this.#refresh(() => this.#readHistory()));
+  readonly #askApprovals = refresher(() => this.#refresh(() => this.#readApprovals()));
 
   constructor(client: Client, id: string) {
     this.id = id;
     this.session = client.session(id);
     this.#open().catch((fault: unknown) => {
-      this.#isOpen = false;
+      this.#isFollowed = false;
       this.#failed(fault);
     });
   }
@@ -94,9 +92,13 @@ export class SessionModel {
     return run;
   }
 
-  /** Loads the events of a run that ended before the page was opened. @throws CortexError */
-  async loadRun(id: string): Promise<void> {
-    this.#shown = id;
+  /**
+   * Loads the events of a run that ended before the page was opened.
+   *
+   * @param isShown whether the run view shows it @throws CortexError
+   */
+  async loadRun(id: string, isShown = true): Promise<void> {
+    if (isShown) this.#shown = id;
     // The stream of the session brings it.
     if (this.isActive(id) || this.run(id).isWhole) return;
     const known = this.#loads.get(id);
@@ -121,6 +123,7 @@ export class SessionModel {
     }
     await this.#readLate(run);
     run.complete();
+    this.#forget();
   }
 
   /** Actions that a run does not wait for may end after it. */
@@ -147,7 +150,7 @@ export class SessionModel {
     const leave = new AbortController();
     const { id } = await this.session.send(content, { ...options, signal: leave.signal });
     leave.abort();
-    await this.#readHistory();
+    this.#askHistory();
     return id;
   }
 
@@ -198,9 +201,15 @@ export class SessionModel {
       this.#messages.value = page.messages;
     });
     if (active !== undefined) this.#askApprovals();
+    const before = resumes.peek();
+    closed.addEventListener(
+      'abort',
+      resumes.subscribe((now) => now > before && this.#catchUp()),
+    );
     while (!closed.aborted) {
       await this.#follow();
       await visible(closed);
+      this.#catchUp();
     }
   }
 
@@ -210,6 +219,12 @@ export class SessionModel {
       if (seq !== null) return seq - 1;
     }
     return Infinity;
+  }
+
+  /** After a time without a stream: requests of sub-agents, and their decisions, are live events only. */
+  #catchUp(): void {
+    this.#askHistory();
+    this.#askApprovals();
   }
 
   /** Reads the stream until the page is hidden for long. */
@@ -222,7 +237,6 @@ export class SessionModel {
     try {
       for await (const event of this.session.events({ after: this.#lastSeq, signal: left.signal })) {
         if (event.seq !== null) this.#lastSeq = event.seq;
-        if (connectionFault.peek() !== null) connectionFault.value = null;
         this.#take(event);
         await slices.rest();
       }
@@ -241,10 +255,9 @@ export class SessionModel {
       case 'agent_completed':
       case 'agent_failed':
       case 'agent_cancelled':
-        this.#askHistory();
-        break;
       case 'agent_waiting':
         this.#askHistory();
+        // A request ends with its run, without an event of its own.
         this.#askApprovals();
         break;
       case 'approval_requested':
@@ -284,28 +297,20 @@ export class SessionModel {
   /** The events of old runs are loaded again when they are needed. */
   #forget(): void {
     const loaded = [...this.#runs.values()].filter((run) => run.events.length > 0);
+    loaded.sort((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0));
     for (const run of loaded.slice(0, -limits.runsKept)) {
       if (run.hasEnded && run.id !== this.#shown) this.#runs.delete(run.id);
     }
   }
 
-  /** Asked often, it reads once, soon. */
-  #soon(read: () => Promise<void>): () => void {
-    let isAsked = false;
-    return () => {
-      if (isAsked) return;
-      isAsked = true;
-      setTimeout(() => {
-        isAsked = false;
-        if (this.#closed.signal.aborted) return;
-        this.#refresh(read).catch((fault: unknown) => this.#failed(fault));
-      }, REFRESH_MS);
-    };
-  }
-
   async #refresh(read: () => Promise<void>): Promise<void> {
-    await read();
-    if (this.#isOpen) this.#fault.value = null;
+    if (this.#closed.signal.aborted) return;
+    try {
+      await read();
+      if (this.#isFollowed) this.#fault.value = null;
+    } catch (fault) {
+      this.#failed(fault);
+    }
   }
 
   /** The newest page replaces the messages from its first one on. */
@@ -330,14 +335,8 @@ export class SessionModel {
 
   #failed(fault: unknown): void {
     if (this.#closed.signal.aborted) return;
-    // The server has answered.
-    if (!isConnectionLost(fault)) connectionFault.value = null;
     if (!isKeyMissing(fault)) this.#fault.value = fault;
   }
-}
-
-function isConnectionLost(fault: unknown): boolean {
-  return fault instanceof CortexError && fault.isPassing;
 }
 
 function isSame(one: HistoryMessage, other: HistoryMessage): boolean {

@@ -31,18 +31,25 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   const side = SIDES.find((each) => each === query['side']) ?? (runId === null ? 'chat' : 'run');
   const document = session.document.value;
   const fault = session.fault.value;
-  const latest = session.messages.value.findLast(({ run_id: run }) => run !== undefined)?.run_id ?? null;
+  // A run has a status in its answer. One that is queued has nothing to show while another one runs.
+  const runs = session.messages.value.filter(({ run_id: run, status }) => run !== undefined && status !== undefined);
+  const latest = (runs.findLast(({ status }) => status !== 'queued') ?? runs[0])?.run_id ?? null;
   const selected = runId ?? latest;
   const run = selected === null ? null : session.run(selected);
   const [runFault, setRunFault] = useState<unknown>(null);
-  const load = (): void => {
+  const [loads, setLoads] = useState(0);
+  useEffect(() => {
+    let hasLeft = false;
     setRunFault(null);
-    if (selected === null || document === null) return;
-    session.loadRun(selected).catch((error: unknown) => {
-      if (!isKeyMissing(error)) setRunFault(error);
-    });
-  };
-  useEffect(load, [session, selected, document === null]);
+    if (selected !== null && document !== null) {
+      session.loadRun(selected).catch((error: unknown) => {
+        if (!hasLeft && !isKeyMissing(error)) setRunFault(error);
+      });
+    }
+    return () => {
+      hasLeft = true;
+    };
+  }, [session, selected, document === null, loads]);
 
   if (document === null) {
     return (
@@ -88,7 +95,7 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
         </div>
         <div class="pane pane-run">
           {runFault !== null ? (
-            <Fault fault={runFault} retry={load} />
+            <Fault fault={runFault} retry={() => setLoads(loads + 1)} />
           ) : run === null ? (
             <p class="quiet empty">The run of your first message appears here.</p>
           ) : (

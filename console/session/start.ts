@@ -1,6 +1,6 @@
 /** Begins a session with its first message. */
 import type { Client, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
-import { go, href } from '../app/router.ts';
+import { fromHere, href } from '../app/router.ts';
 
 export interface Beginning {
   readonly agent: string;
@@ -9,12 +9,13 @@ export interface Beginning {
   readonly metadata?: CreateSessionOptions['metadata'];
 }
 
-/** Shows the new session when its message is accepted. @throws CortexError */
+/** Shows the new session when its message is accepted, if the reader has not left. @throws CortexError */
 export async function startSession(client: Client, { agent, content, tools = [], metadata }: Beginning): Promise<void> {
+  const goOn = fromHere();
   const session = await client.createSession(agent, metadata === undefined ? {} : { metadata });
   // The session's page follows the run itself.
   const leave = new AbortController();
   await session.send(content, { tools, signal: leave.signal });
   leave.abort();
-  go(href(['sessions', session.id]));
+  goOn(href(['sessions', session.id]));
 }

@@ -1,5 +1,5 @@
 /** The guide beside a session of the tour: where to look, what happened, and the next step. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { access, isKeyMissing } from '../app/access.ts';
 import { href } from '../app/router.ts';
 import { Fault } from '../parts/fault.tsx';
@@ -14,12 +14,18 @@ export function Tour({ session }: { readonly session: SessionModel }) {
   const [isHidden, setHidden] = useState(false);
   const at = TOUR.findIndex(({ id }) => id === session.document.value?.metadata['tour']);
   const step = TOUR[at];
-  if (step === undefined || mode === 'view' || isHidden) return null;
   const first = session.messages.value.find(({ run_id: run }) => run !== undefined)?.run_id;
+  // After a reload, an earlier run is loaded for the tour.
+  useEffect(() => {
+    if (first !== undefined && mode !== 'view' && step !== undefined) {
+      session.loadRun(first, false).catch(() => undefined);
+    }
+  }, [session, first]);
   const run = first === undefined ? null : session.run(first);
   // Called again when the run changes.
   const hasEnded = run !== null && run.version.value >= 0 && run.hasEnded;
   const next = TOUR[at + 1];
+  if (step === undefined || mode === 'view' || isHidden) return null;
 
   const go = async (): Promise<void> => {
     if (next === undefined) return;

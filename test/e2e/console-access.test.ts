@@ -82,7 +82,48 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await page.close();
   });
 
-  test.each(['%zz%', 'nonsense', encodeURIComponent('\u{1f511}')])(
+  test('[U6] a sign-in ends with its dialog', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url);
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    await page.route('**/agents', async (route) => {
+      asked.resolve();
+      await answer.promise;
+      await route.continue().catch(() => undefined);
+    });
+    await enter(page, KEY);
+    await asked.promise;
+    await page.keyboard.press('Escape');
+    answer.resolve();
+    await page.unroute('**/agents');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await enter(page, KEY);
+    await page.getByRole('button', { name: 'Forget the key' }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U6] a shared view that was opened in a tab with a key can be left: the key is there again', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url, '#/agents');
+    await enter(page, KEY);
+    await page.getByRole('link', { name: 'assistant', exact: true }).waitFor();
+    await page.goto(`${system.url}/#/sessions/ses_00000000000000000000000000000000?token=nonsense`);
+    await page.getByRole('alert').getByText('This link').waitFor();
+    await page.goBack();
+    await page.getByRole('link', { name: 'assistant', exact: true }).waitFor();
+    await page.getByRole('navigation').waitFor();
+    // The mark of a shared view, in an address that was copied from one, means nothing for an owner.
+    await page.goto(`${system.url}/#/agents?view=1`);
+    await page.getByRole('link', { name: 'Workflows' }).click();
+    await page.getByRole('heading', { name: 'Workflows' }).waitFor();
+    expect(page.url()).not.toContain('view');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test.each(['%zz%', 'nonsense', encodeURIComponent('\u{1f511}'), 'a&view=1?token=twice'])(
     '[U6] a link with the token %s says that it is not valid, and the token leaves the address',
     async (token) => {
       const { page, faults } = await openConsole(
@@ -91,7 +132,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
         `#/sessions/ses_00000000000000000000000000000000?token=${token}`,
       );
       await page.getByRole('alert').getByText('This link').waitFor();
-      expect(page.url()).not.toContain(token);
+      expect(page.url()).toMatch(/\?view=1$/);
       for (const role of ['dialog', 'navigation'] as const) expect(await page.getByRole(role).count()).toBe(0);
       expect(await axeViolations(page)).toEqual([]);
       expect(faults).toEqual([]);

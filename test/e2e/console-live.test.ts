@@ -1,5 +1,5 @@
 /** The console beside sessions that go on: streams, late events, other readers, small pages, focus (U1 to U5). */
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
 import { openConsole, say } from '../support/console.ts';
@@ -52,8 +52,27 @@ function graphOf(page: Page) {
   return page.getByRole('region', { name: 'Graph' });
 }
 
-function approve(page: Page) {
+function approve(page: Page | Locator) {
   return page.getByRole('button', { name: 'Approve', exact: true });
+}
+
+async function approvalsOf(id: string): Promise<readonly { readonly approval_id: string }[]> {
+  return (await call<{ approvals: { approval_id: string }[] }>('GET', `/agent/session/${id}/approvals`)).approvals;
+}
+
+/** As somebody else would. */
+async function denyAll(id: string): Promise<void> {
+  for (const { approval_id: approval } of await approvalsOf(id)) {
+    await call('POST', `/agent/session/${id}/approvals/${approval}`, { approve: false });
+  }
+}
+
+/** Headless pages are never hidden. */
+async function hide(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, isHidden);
 }
 
 /** Says what has the focus. */
@@ -150,17 +169,85 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const { page, faults } = await openConsole(system.browser, system.url, '#/approvals');
     const cardOf = (power: number) => page.getByRole('article').filter({ hasText: `print(7**${power})` });
     const before = await cardOf(31).boundingBox();
-    const { approvals } = await call<{ approvals: { approval_id: string }[] }>(
-      'GET',
-      `/agent/session/${ids[0]}/approvals`,
-    );
-    await call('POST', `/agent/session/${ids[0]}/approvals/${approvals[0]?.approval_id}`, { approve: false });
+    await denyAll(ids[0] ?? '');
     await cardOf(30).getByText('No longer open').waitFor();
     expect(await cardOf(31).boundingBox()).toEqual(before);
     await approve(page).last().focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => cardOf(31).count()).toBe(0);
     expect(await focused(page)).not.toBe('BODY ');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U4] a decision that comes too late says so, and moves nothing', async () => {
+    const ids = [await newSession('careful_assistant'), await newSession('careful_assistant')];
+    for (const [index, id] of ids.entries()) {
+      await call('POST', `/agent/session/${id}/message`, {
+        content: `compute 6**${index + 30} in python`,
+        stream: false,
+      });
+    }
+    const { page, faults } = await openConsole(system.browser, system.url, '#/approvals');
+    const cardOf = (power: number) => page.getByRole('article').filter({ hasText: `print(6**${power})` });
+    await cardOf(31).waitFor();
+    // The list is not loaded again.
+    await page.route(
+      ({ pathname }) => pathname === '/approvals',
+      () => undefined,
+    );
+    await denyAll(ids[0] ?? '');
+    const before = await cardOf(31).boundingBox();
+    await approve(cardOf(30)).click();
+    await cardOf(30).getByText('No longer open').waitFor();
+    expect(await cardOf(31).boundingBox()).toEqual(before);
+    await denyAll(ids[1] ?? '');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] requests for approval are gone when their run is stopped', async () => {
+    const id = await newSession('careful_assistant');
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    await say(page, 'compute 2**5 in python, list the files in shell and compute 3**5 in python at the same time');
+    await expect.poll(() => approve(page).count()).toBe(3);
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await expect.poll(() => approve(page).count()).toBe(0);
+    await page.locator('.session-head').getByText('idle').waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] a sub-agent that asks while the page is hidden is shown afterwards', async () => {
+    await call(
+      'PUT',
+      '/manifests/agent/boss',
+      'kind: Agent\nversion: "1.0"\nname: boss\nsummary: It delegates.\npersona: {agent: You help.}\n' +
+        'import: {agents: [careful_assistant], tools: [echo]}\n',
+    );
+    const { page, faults } = await openConsole(system.browser, system.url);
+    await page.clock.install();
+    await page.goto(`${system.url}/?boss#/playground?agent=boss`);
+    await page
+      .getByRole('textbox', { name: 'Protocol text' })
+      .fill(
+        '<action type="tool" mode="async" id="w">{"name":"echo","parameters":{"message":"x","delay_ms":3000}}</action>' +
+          '<action type="agent" name="careful_assistant" mode="async" id="sub" depends_on="w">compute 2**77 in python</action>' +
+          '<response final="true">$sub</response>',
+      );
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await graphOf(page)
+      .getByRole('button', { name: /^w.*running/ })
+      .waitFor();
+    await hide(page, true);
+    await page.clock.fastForward(21_000);
+    const id = /ses_[0-9a-f]+/.exec(page.url())?.[0] ?? '';
+    await expect.poll(async () => (await approvalsOf(id)).length, { timeout: 60_000 }).toBe(1);
+    expect(await approve(page).count()).toBe(0);
+    await hide(page, false);
+    await approve(page).waitFor();
+    await approve(page).click();
+    await page.getByRole('region', { name: 'Conversation' }).getByText('151115727451828646838272').first().waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -219,23 +306,75 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.close();
   });
 
-  test('[U2] Enter that is pressed twice sends once, and what is written stays while another place is shown', async () => {
-    const id = await newSession();
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
-    const box = page.getByRole('textbox', { name: 'Message' });
-    await box.fill('not yet');
-    await page.getByRole('link', { name: 'Agents' }).click();
-    await page.getByRole('heading', { name: 'Agents' }).waitFor();
-    await page.goBack();
-    await expect.poll(() => box.inputValue()).toBe('not yet');
-    await box.fill('wait 1 second');
-    await box.evaluate((element) => {
-      for (const _ of [1, 2]) element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
-    });
+  test('[U2] what is lost with the connection is loaded afterwards, and the page says only then that it is lost', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    await say(page, 'wait 2 seconds');
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*running/ })
+      .waitFor();
+    await page.context().setOffline(true);
+    await page.getByText('The connection is lost').waitFor();
+    await page.context().setOffline(false);
     await graphOf(page)
       .getByRole('button', { name: /echo_1.*completed/ })
       .waitFor();
-    expect((await call<{ runs: number }>('GET', `/agent/session/${id}`)).runs).toBe(1);
+    await page.locator('.session-head').getByText('idle').waitFor();
+    await expect.poll(() => page.getByText('The connection is lost').count()).toBe(0);
+    expect(faults.filter((fault) => !fault.includes('ERR_INTERNET_DISCONNECTED'))).toEqual([]);
+    await page.close();
+  });
+
+  test('[U3] the error of a run that was left is not shown beside another one', async () => {
+    const { session_id: id, run_id: first } = await execute(late(1));
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    await graphOf(page)
+      .getByRole('button', { name: /soon.*completed/ })
+      .waitFor();
+    await say(page, 'wait 1 second');
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    const latest = page.url();
+    await page.reload();
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    // The earlier run cannot be loaded: its request is lost again and again.
+    await page.route(
+      ({ search }) => search.includes(first),
+      async (route) => await route.abort(),
+    );
+    await page.goto(`${system.url}/#/sessions/${id}/runs/${first}`);
+    await graphOf(page).getByText('Loading …').waitFor();
+    await page.goto(latest);
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    await page.goto(`${system.url}/#/sessions/${id}/runs/${first}`);
+    await page.getByRole('alert').waitFor();
+    await page.goto(latest);
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.close();
+  });
+
+  test('[U2] while messages are queued, the run that works is shown', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    await say(page, 'wait 5 seconds');
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*running/ })
+      .waitFor();
+    await say(page, 'wait 1 second');
+    await page.getByText('Queued', { exact: true }).waitFor();
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*running/ })
+      .waitFor();
+    await page.locator('.session-head').getByText('idle').waitFor();
+    await graphOf(page)
+      .getByRole('button', { name: /echo_1.*1\.\d+ s/ })
+      .waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -248,16 +387,11 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.goto(`${system.url}/#/sessions/${id}`);
     await page.reload();
     await expect.poll(count).toBe(1);
-    const show = async (isHidden: boolean): Promise<void> =>
-      await page.evaluate((hidden) => {
-        Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
-        document.dispatchEvent(new Event('visibilitychange'));
-      }, isHidden);
-    await show(true);
+    await hide(page, true);
     await page.clock.fastForward(21_000);
     await expect.poll(count).toBe(0);
     await call('POST', `/agent/session/${id}/message`, { content: 'echo: while nobody looks', stream: false });
-    await show(false);
+    await hide(page, false);
     await page.getByRole('region', { name: 'Conversation' }).getByText('while nobody looks').nth(1).waitFor();
     expect(count()).toBe(1);
     expect(faults).toEqual([]);

@@ -1,3 +1,5 @@
+import { limits } from '../../../console/parts/limits.ts';
+import { limits as server } from '../../../src/domain/limits.ts';
 import { describe, expect, test } from 'vitest';
 import { safeFileName } from '../../../console/parts/download.ts';
 import { bytes, cost, cut, duration, plural, relative } from '../../../console/parts/format.ts';
@@ -48,5 +50,10 @@ test.each([
   ['line\nbreak', 'line_break'],
   ['', 'file'],
   ['   ', 'file'],
-  [`${'x'.repeat(500)}.txt`, `${'x'.repeat(116)}.txt`],
+  [`${'x'.repeat(500)}.txt`, `${'x'.repeat(96)}.txt`],
 ])('[U6] the file name %j is saved as %j', (name, safe) => expect(safeFileName(name)).toBe(safe));
+
+test('[C2] a file name is never longer than the server allows', () => {
+  expect(limits.fileNameChars).toBe(server.fileNameChars);
+  expect(safeFileName(`${'x'.repeat(300)}.txt`)).toMatch(/^x{96}\.txt$/);
+});

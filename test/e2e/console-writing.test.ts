@@ -1,0 +1,136 @@
+/** What is written in the console: it is sent once, and never lost (U2, U5). */
+import { describe, expect, test } from 'vitest';
+import { noChromium } from '../support/chromium.ts';
+import { openConsole, say } from '../support/console.ts';
+import { useConsole } from '../support/use-console.ts';
+
+const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: false });
+
+async function newSession(): Promise<string> {
+  const response = await fetch(`${system.url}/agent/assistant/session`, { method: 'POST', body: '{}' });
+  return ((await response.json()) as { session_id: string }).session_id;
+}
+
+async function runsOf(id: string): Promise<number> {
+  return ((await (await fetch(`${system.url}/agent/session/${id}`)).json()) as { runs: number }).runs;
+}
+
+/** A gate for requests. */
+function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
+  const { resolve, promise } = Promise.withResolvers<void>();
+  return { open: resolve, opened: promise };
+}
+
+describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
+  test('[U2] Enter that is pressed twice sends once', async () => {
+    const id = await newSession();
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const box = page.getByRole('textbox', { name: 'Message' });
+    await box.fill('wait 1 second');
+    await box.evaluate((element) => {
+      for (const _ of [1, 2]) element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+    });
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    expect(await runsOf(id)).toBe(1);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] text and files stay while another place is shown', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const box = page.getByRole('textbox', { name: 'Message' });
+    await box.fill('not yet');
+    const file = { name: `${'x'.repeat(240)}.txt`, mimeType: 'text/plain', buffer: Buffer.from('hello') };
+    await page.locator('input[type=file]').setInputFiles([file]);
+    await page.getByRole('link', { name: 'Agents' }).click();
+    await page.getByRole('heading', { name: 'Agents' }).waitFor();
+    await page.goBack();
+    await expect.poll(() => box.inputValue()).toBe('not yet');
+    await page.getByRole('button', { name: /^Remove x+/ }).waitFor();
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page
+      .getByRole('region', { name: 'Conversation' })
+      .getByText(/^x{96}\.txt$/)
+      .waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] a message that was accepted is never sent again: its text is gone at once, whatever fails afterwards', async () => {
+    const id = await newSession();
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const box = page.getByRole('textbox', { name: 'Message' });
+    const { open, opened } = gate();
+    await page.route('**/message*', async (route) => {
+      await opened;
+      await route.continue();
+    });
+    await page.route('**/history*', async (route) => await route.abort());
+    await say(page, 'wait 1 second');
+    await expect.poll(() => box.inputValue()).toBe('');
+    await page.getByRole('link', { name: 'Agents' }).click();
+    await page.getByRole('heading', { name: 'Agents' }).waitFor();
+    await page.unroute('**/history*');
+    await page.goBack();
+    await box.waitFor();
+    expect(await box.inputValue()).toBe('');
+    open();
+    await expect.poll(async () => await runsOf(id)).toBe(1);
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /echo_1.*completed/ })
+      .waitFor();
+    expect(await box.inputValue()).toBe('');
+    await page.close();
+  });
+
+  test('[U2] the text of a message that is refused comes back', async () => {
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    await page.route('**/message*', async (route) => {
+      await route.fulfill({ status: 409, json: { code: 'session_busy', detail: 'The session is busy.' } });
+    });
+    await say(page, 'please');
+    await page.getByText('The session is busy.').waitFor();
+    expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('please');
+    await page.close();
+  });
+
+  test('[U2] a conversation that begins does not pull the reader back who has left', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url);
+    const { open, opened } = gate();
+    await page.route('**/message*', async (route) => {
+      await opened;
+      await route.continue();
+    });
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await say(page, 'echo: hello');
+    await page.getByRole('link', { name: 'Playground' }).click();
+    const answered = page.waitForResponse(/\/message/);
+    open();
+    await answered;
+    await page.getByRole('textbox', { name: 'Protocol text' }).waitFor();
+    expect(page.url()).toContain('#/playground');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U2] the tour goes on after a reload, also if its session has another message', async () => {
+    const { page, faults } = await openConsole(system.browser, system.url);
+    await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
+    await page.getByRole('button', { name: /^Next/ }).waitFor();
+    await say(page, 'wait 1 second');
+    await page
+      .getByRole('region', { name: 'Graph' })
+      .getByRole('button', { name: /echo_1.*1\.\d+ s/ })
+      .waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: /^Next/ }).waitFor();
+    await page.getByRole('button', { name: 'Hide the tour' }).click();
+    expect(await page.getByRole('button', { name: /^Next/ }).count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+});
