@@ -103,13 +103,16 @@ export function takeToken(hash: string): string {
   const query = new URLSearchParams(at < 0 ? '' : hash.slice(at + 1).replaceAll('?', '&'));
   const token = query.get('token');
   const { mode } = current.peek();
-  if (token === null && (mode === 'view' || !query.has('view'))) {
-    if (mode === 'view' && !query.has('view')) use(own);
+  if (token === null && !query.has('view')) {
+    if (mode === 'view') use(own);
     return hash;
   }
+  if (token === null && mode === 'view') return hash;
   query.delete('token');
-  if (token === null && mode === 'key') query.delete('view');
-  else {
+  if (token === null && mode === 'key') {
+    // An address that was copied from a shared view, in a tab that has a key.
+    query.delete('view');
+  } else {
     if (mode !== 'view') own = current.peek();
     query.set('view', '1');
     use(accessWith('view', token));

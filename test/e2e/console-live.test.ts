@@ -110,7 +110,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U3] an action that ends after its run: the run can be read, and the session is idle', async () => {
-    const { session_id: id, run_id: run } = await execute(late(6_000));
+    const { session_id: id, run_id: run } = await execute(late(15_000));
     await call('POST', `/agent/session/${id}/message`, { content: 'echo: another run', stream: false });
     const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const head = page.locator('.session-head');
@@ -231,7 +231,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page
       .getByRole('textbox', { name: 'Protocol text' })
       .fill(
-        '<action type="tool" mode="async" id="w">{"name":"echo","parameters":{"message":"x","delay_ms":3000}}</action>' +
+        '<action type="tool" mode="async" id="w">{"name":"echo","parameters":{"message":"x","delay_ms":10000}}</action>' +
           '<action type="agent" name="careful_assistant" mode="async" id="sub" depends_on="w">compute 2**77 in python</action>' +
           '<response final="true">$sub</response>',
       );
@@ -362,7 +362,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
   test('[U2] while messages are queued, the run that works is shown', async () => {
     const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
-    await say(page, 'wait 5 seconds');
+    await say(page, 'wait 60 seconds');
     await graphOf(page)
       .getByRole('button', { name: /echo_1.*running/ })
       .waitFor();
@@ -371,10 +371,8 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await graphOf(page)
       .getByRole('button', { name: /echo_1.*running/ })
       .waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
     await page.locator('.session-head').getByText('idle').waitFor();
-    await graphOf(page)
-      .getByRole('button', { name: /echo_1.*1\.\d+ s/ })
-      .waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });

@@ -122,10 +122,9 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
     await page.getByRole('button', { name: /^Next/ }).waitFor();
     await say(page, 'wait 1 second');
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*1\.\d+ s/ })
-      .waitFor();
+    const graph = page.getByRole('region', { name: 'Graph' });
+    await graph.getByText('1 action in 1 wave').waitFor();
+    await graph.getByRole('button', { name: /echo_1.*completed/ }).waitFor();
     await page.reload();
     await page.getByRole('button', { name: /^Next/ }).waitFor();
     await page.getByRole('button', { name: 'Hide the tour' }).click();
