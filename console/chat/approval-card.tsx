@@ -13,7 +13,7 @@ const CLOSED = 'No longer open: decided elsewhere, cancelled or expired';
 
 export interface ApprovalCardProps {
   readonly approval: OpenApproval;
-  /** It is no longer open. */
+  /** Whether it was decided, was cancelled or has expired. */
   readonly isOver: boolean;
   /** @throws CortexError, which the card shows */
   readonly decide: (decision: Decision) => Promise<void>;

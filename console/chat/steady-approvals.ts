@@ -5,7 +5,7 @@ import { limits } from '../parts/limits.ts';
 
 export interface SteadyApproval {
   readonly approval: OpenApproval;
-  /** It is no longer open. */
+  /** Whether it was decided, was cancelled or has expired. */
   readonly isOver: boolean;
 }
 

@@ -1,5 +1,4 @@
 /** Downloads bytes as a file. */
-
 import { limits } from './limits.ts';
 
 /** Characters that a file's name may not have, or that hide what it is. */

@@ -32,6 +32,7 @@ export const limits = {
   files: 16,
   fileBytes: 8_388_608,
   messageFileBytes: 16_777_216,
+  /** Characters of the name of a file (C2). */
   fileNameChars: 100,
   /** Characters of the note of a decision. */
   noteChars: 2_000,

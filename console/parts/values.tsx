@@ -9,7 +9,7 @@ interface ValuesProps {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** All of them, with nothing hidden. Text has its line breaks. */
+/** Invisible characters are shown, and text has its line breaks. What exceeds a limit is behind a button. */
 export const Values = memo(function Values({ title, values }: ValuesProps) {
   const entries = Object.entries(values);
   return (

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { axeViolations, openConsole, say } from '../support/console.ts';
+import { axeViolations, conversationOf, openConsole, say, waitForAction } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
@@ -38,17 +38,14 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await enter(page, KEY);
     await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
     await say(page, 'wait 1 second and remember my city is Oslo');
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*completed/ })
-      .waitFor();
+    await waitForAction(page, /echo_1.*completed/);
     expect(requests.filter((url) => url.includes(KEY))).toEqual([]);
     expect(log.filter((line) => line.includes(KEY))).toEqual([]);
     expect(await stored(page)).not.toContain(KEY);
     // The address leads back to the session, after the key is given again.
     await page.reload();
     await enter(page, KEY);
-    await page.getByRole('region', { name: 'Conversation' }).getByText('remember my city is Oslo').first().waitFor();
+    await conversationOf(page).getByText('remember my city is Oslo').first().waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -145,10 +142,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await enter(owner.page, KEY);
     await expect.poll(() => owner.page.getByRole('dialog').count()).toBe(0);
     await say(owner.page, 'wait 1 second');
-    await owner.page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*completed/ })
-      .waitFor();
+    await waitForAction(owner.page, /echo_1.*completed/);
     await owner.page.getByRole('button', { name: 'Share' }).click();
     await owner.page.getByRole('button', { name: 'Create a link' }).click();
     await owner.page.getByText('They see the parameters and results of actions.').waitFor();
@@ -157,10 +151,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     expect(token.length).toBeGreaterThan(20);
 
     const { page, requests, faults } = await openConsole(system.browser, system.url, link.slice(link.indexOf('#')));
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*completed/ })
-      .waitFor();
+    await waitForAction(page, /echo_1.*completed/);
     expect(page.url()).not.toContain('token');
     expect(await stored(page)).not.toContain(token);
     expect(requests.filter((url) => url.includes(token))).toEqual([]);

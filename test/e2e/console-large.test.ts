@@ -5,7 +5,7 @@ import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
 import { traced } from '../support/browser-trace.ts';
 import { noChromium } from '../support/chromium.ts';
-import { openConsole, say } from '../support/console.ts';
+import { conversationOf, graphOf, openConsole, say } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 import { LARGE_RUN, largeRunModel } from '../support/large-run.ts';
 
@@ -37,14 +37,14 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('textbox', { name: 'Message' }).waitFor();
     const live = await traced(system.browser, page, async () => {
       await say(page, 'do all of it');
-      await page.getByRole('region', { name: 'Conversation' }).getByText('All actions are done.').first().waitFor();
+      await conversationOf(page).getByText('All actions are done.').first().waitFor();
     });
     expect(live.tasksMs.length).toBeGreaterThan(100);
     expect(live.tasksMs[0]).toBeLessThan(LONGEST_TASK_MS);
     expect(await elements(page)).toBeLessThan(MOST_ELEMENTS);
 
     await page.reload();
-    const graph = page.getByRole('region', { name: 'Graph' });
+    const graph = graphOf(page);
     await graph
       .getByRole('button', { name: /g8a/ })
       .or(graph.getByRole('button', { name: /g1a/ }))

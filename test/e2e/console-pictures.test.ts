@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { openConsole } from '../support/console.ts';
+import { approveIn, openConsole } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const LIGHT = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const;
@@ -44,7 +44,7 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
     LIGHT,
     async (page) => {
       await page.getByRole('button', { name: 'Run it: Approval' }).click();
-      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      await approveIn(page).waitFor();
       await page.locator('.session-head').getByText('waiting').waitFor();
     },
   ],

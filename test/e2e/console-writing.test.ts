@@ -1,18 +1,13 @@
 /** What is written in the console: it is sent once, and never lost (U2, U5). */
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { openConsole, say } from '../support/console.ts';
+import { conversationOf, graphOf, openConsole, say, waitForAction } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: false });
 
-async function newSession(): Promise<string> {
-  const response = await fetch(`${system.url}/agent/assistant/session`, { method: 'POST', body: '{}' });
-  return ((await response.json()) as { session_id: string }).session_id;
-}
-
 async function runsOf(id: string): Promise<number> {
-  return ((await (await fetch(`${system.url}/agent/session/${id}`)).json()) as { runs: number }).runs;
+  return (await system.call<{ runs: number }>('GET', `/agent/session/${id}`)).runs;
 }
 
 /** A gate for requests. */
@@ -23,24 +18,21 @@ function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U2] Enter that is pressed twice sends once', async () => {
-    const id = await newSession();
+    const id = await system.newSession();
     const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const box = page.getByRole('textbox', { name: 'Message' });
     await box.fill('wait 1 second');
     await box.evaluate((element) => {
       for (const _ of [1, 2]) element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
     });
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*completed/ })
-      .waitFor();
+    await waitForAction(page, /echo_1.*completed/);
     expect(await runsOf(id)).toBe(1);
     expect(faults).toEqual([]);
     await page.close();
   });
 
   test('[U2] text and files stay while another place is shown', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
     const box = page.getByRole('textbox', { name: 'Message' });
     await box.fill('not yet');
     const file = { name: `${'x'.repeat(240)}.txt`, mimeType: 'text/plain', buffer: Buffer.from('hello') };
@@ -51,8 +43,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await expect.poll(() => box.inputValue()).toBe('not yet');
     await page.getByRole('button', { name: /^Remove x+/ }).waitFor();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    await page
-      .getByRole('region', { name: 'Conversation' })
+    await conversationOf(page)
       .getByText(/^x{96}\.txt$/)
       .waitFor();
     expect(faults).toEqual([]);
@@ -60,7 +51,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U2] a message that was accepted is never sent again: its text is gone at once, whatever fails afterwards', async () => {
-    const id = await newSession();
+    const id = await system.newSession();
     const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const box = page.getByRole('textbox', { name: 'Message' });
     const { open, opened } = gate();
@@ -79,16 +70,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     expect(await box.inputValue()).toBe('');
     open();
     await expect.poll(async () => await runsOf(id)).toBe(1);
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /echo_1.*completed/ })
-      .waitFor();
+    await waitForAction(page, /echo_1.*completed/);
     expect(await box.inputValue()).toBe('');
     await page.close();
   });
 
   test('[U2] the text of a message that is refused comes back', async () => {
-    const { page } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
     await page.route('**/message*', async (route) => {
       await route.fulfill({ status: 409, json: { code: 'session_busy', detail: 'The session is busy.' } });
     });
@@ -122,9 +110,9 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
     await page.getByRole('button', { name: /^Next/ }).waitFor();
     await say(page, 'wait 1 second');
-    const graph = page.getByRole('region', { name: 'Graph' });
+    const graph = graphOf(page);
     await graph.getByText('1 action in 1 wave').waitFor();
-    await graph.getByRole('button', { name: /echo_1.*completed/ }).waitFor();
+    await waitForAction(page, /echo_1.*completed/);
     await page.reload();
     await page.getByRole('button', { name: /^Next/ }).waitFor();
     await page.getByRole('button', { name: 'Hide the tour' }).click();

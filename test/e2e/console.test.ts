@@ -2,30 +2,20 @@
 import { describe, expect, test } from 'vitest';
 import { PAYLOADS } from '../console/payloads.ts';
 import { noChromium } from '../support/chromium.ts';
-import { axeViolations, isTooWide, openConsole, say } from '../support/console.ts';
+import {
+  approveIn,
+  axeViolations,
+  conversationOf,
+  graphOf,
+  isTooWide,
+  openConsole,
+  say,
+  waitForAction,
+} from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 
 const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
-
-async function post<T>(path: string, body: object): Promise<T> {
-  const response = await fetch(`${system.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
-  expect(response.status).toBeLessThan(300);
-  return (await response.json()) as T;
-}
-
-/** Runs protocol text as if a model had written it. @returns its session */
-async function execute(text: string): Promise<string> {
-  const { session_id: id } = await post<{ session_id: string }>('/execute/direct', {
-    protocol_text: text,
-    stream: false,
-  });
-  return id;
-}
-
-async function newSession(agent = 'assistant'): Promise<string> {
-  return (await post<{ session_id: string }>(`/agent/${agent}/session`, {})).session_id;
-}
 
 test('[U1] the page is static, has a strict policy, and answers for no path of the API', async () => {
   const page = await fetch(`${system.url}/`);
@@ -48,10 +38,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
     const tour = page.getByRole('complementary', { name: 'Tour' });
     await tour.getByText('3 of 3 actions started before the model had finished.').waitFor();
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /python.*completed/ })
-      .waitFor();
+    await waitForAction(page, /python.*completed/);
     await page
       .getByRole('region', { name: 'Timeline' })
       .getByText(/lower bound/i)
@@ -60,71 +47,33 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
 
     await tour.getByRole('button', { name: 'Next: A dependency, one generation' }).click();
     await tour.getByText('The model was called once.').waitFor();
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /python_summary.*completed/ })
-      .waitFor();
+    await waitForAction(page, /python_summary.*completed/);
 
     await tour.getByRole('button', { name: 'Next: Approval' }).click();
-    await page.getByRole('button', { name: 'Approve', exact: true }).click();
+    await approveIn(page).click();
     await tour.getByText('The action ran after your approval').waitFor();
-    await page.getByRole('region', { name: 'Conversation' }).getByText('12586269025').first().waitFor();
+    await conversationOf(page).getByText('12586269025').first().waitFor();
     expect(faults).toEqual([]);
     expect(requests.filter((url) => !url.startsWith(system.url))).toEqual([]);
     await page.close();
   });
 
   test('[U2] a reload in the middle of a run shows the whole run, and its end', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
     await say(page, 'wait 4 seconds and compute 2**64 in python at the same time');
-    const graph = page.getByRole('region', { name: 'Graph' });
-    await graph.getByRole('button', { name: /echo_1.*running/ }).waitFor();
+    await waitForAction(page, /echo_1.*running/);
     await page.reload();
-    await graph.getByRole('button', { name: /echo_1.*running/ }).waitFor();
-    await graph.getByRole('button', { name: /echo_1.*completed/ }).waitFor();
-    const conversation = page.getByRole('region', { name: 'Conversation' });
+    await waitForAction(page, /echo_1.*running/);
+    await waitForAction(page, /echo_1.*completed/);
+    const conversation = conversationOf(page);
     await conversation.getByText('18446744073709551616').first().waitFor();
     await conversation.getByText('wait 4 seconds and compute').waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
 
-  test('[U2] denying an action, with a note', async () => {
-    const id = await newSession('careful_assistant');
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
-    await say(page, 'run `ls /` in the shell');
-    await page.getByRole('button', { name: 'Deny', exact: true }).waitFor();
-    await page.reload();
-    await page.getByRole('button', { name: 'Deny', exact: true }).click();
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /shell_1.*(failed|cancelled|skipped)/ })
-      .first()
-      .waitFor();
-    expect(faults).toEqual([]);
-    await page.close();
-  });
-
-  test('[U2] [U4] an approval is decided on the page of all approvals, while another tab watches', async () => {
-    const id = await newSession('careful_assistant');
-    const watching = await openConsole(system.browser, system.url, `#/sessions/${id}`);
-    await say(watching.page, 'compute 3**50 in python');
-    await watching.page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
-    const deciding = await openConsole(system.browser, system.url, '#/approvals');
-    await deciding.page.getByText('print(3**50)').first().waitFor();
-    await deciding.page.getByRole('button', { name: 'Approve', exact: true }).first().click();
-    await watching.page
-      .getByRole('region', { name: 'Conversation' })
-      .getByText('717897987691852588770249')
-      .first()
-      .waitFor();
-    await expect.poll(() => watching.page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
-    expect([...watching.faults, ...deciding.faults]).toEqual([]);
-    await Promise.all([watching.page.close(), deciding.page.close()]);
-  });
-
   test('[U2] [C3] a client tool is executed by hand', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
     await page.getByText('Client tools', { exact: true }).click();
     await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
@@ -133,13 +82,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.reload();
     await page.getByRole('textbox', { name: /result/i }).fill('{"city": "Zürich"}');
     await page.getByRole('button', { name: 'Send result' }).click();
-    await page.getByRole('region', { name: 'Conversation' }).getByText('Zürich').first().waitFor();
+    await conversationOf(page).getByText('Zürich').first().waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
 
   test('[U2] a message with an image and a file; the image is shown through a blob', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await newSession()}`);
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
       'base64',
@@ -149,7 +98,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       { name: '<img src=x onerror=alert(1)>.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') },
     ]);
     await say(page, 'what are these files?');
-    const conversation = page.getByRole('region', { name: 'Conversation' });
+    const conversation = conversationOf(page);
     await expect.poll(() => conversation.locator('img[src^="blob:"]').count()).toBeGreaterThan(0);
     await conversation.getByText('1 x 1 pixels').waitFor();
     expect(faults).toEqual([]);
@@ -157,14 +106,14 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U2] two tabs of one session show the same', async () => {
-    const id = await newSession();
+    const id = await system.newSession();
     const one = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const other = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     await one.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await other.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await say(one.page, 'compute 7**30 in python');
     for (const { page } of [one, other]) {
-      const conversation = page.getByRole('region', { name: 'Conversation' });
+      const conversation = conversationOf(page);
       await conversation.getByText('22539340290692258087863249').first().waitFor();
       await conversation.getByText('compute 7**30 in python').first().waitFor();
     }
@@ -182,14 +131,11 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       target: system.url,
       eventsOf: ({ path }) => (path.includes('/events') ? 3 : null),
     });
-    const { page } = await openConsole(system.browser, proxy.url, `#/sessions/${await newSession()}`);
+    const { page } = await openConsole(system.browser, proxy.url, `#/sessions/${await system.newSession()}`);
     await say(page, 'compute 2**200 in python and list the files in shell at the same time, then sum it up');
-    const conversation = page.getByRole('region', { name: 'Conversation' });
+    const conversation = conversationOf(page);
     await conversation.getByText('1606938044258990275541962092341162602522202993782792835301376').first().waitFor();
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /python_summary.*completed/ })
-      .waitFor();
+    await waitForAction(page, /python_summary.*completed/);
     expect(proxy.cuts()).toBeGreaterThan(2);
     await page.context().setOffline(true);
     await page.getByText('The connection is lost', { exact: false }).waitFor();
@@ -199,13 +145,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   });
 
   test('[U3] an action opens with its parameters and output, and the scrubber replays; both are in the address', async () => {
-    const id = await execute(
+    const { session_id: id } = await system.execute(
       '<action type="tool" id="one" mode="async">{"name":"echo","parameters":{"message":"first","delay_ms":300}}</action>' +
         '<action type="tool" id="two" mode="async">{"name":"echo","parameters":{"message":"$one.message"},"depends_on":["one"]}</action>' +
         '<response final="true">$two.message</response>',
     );
     const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
-    const graph = page.getByRole('region', { name: 'Graph' });
+    const graph = graphOf(page);
     await graph.getByRole('button', { name: /two.*completed/ }).click();
     const details = page.getByRole('complementary', { name: 'Action two' });
     await details.getByText('first', { exact: true }).first().waitFor();
@@ -221,7 +167,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     expect(await graph.getByRole('button', { name: /completed/ }).count()).toBe(0);
     await page.getByRole('slider').focus();
     await page.keyboard.press('End');
-    await graph.getByRole('button', { name: /two.*completed/ }).waitFor();
+    await waitForAction(page, /two.*completed/);
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -236,10 +182,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('textbox', { name: 'Protocol text' }).fill(text);
     await page.getByText('nothing_like_it', { exact: false }).nth(1).waitFor();
     await page.getByRole('button', { name: /^Run/ }).click();
-    await page
-      .getByRole('region', { name: 'Graph' })
-      .getByRole('button', { name: /\bb\b.*completed/ })
-      .waitFor();
+    await waitForAction(page, /\bb\b.*completed/);
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -280,14 +223,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     });
 
     test('axe finds nothing in a session with a run, an open approval and a selected action', async () => {
-      const id = await newSession('careful_assistant');
+      const id = await system.newSession('careful_assistant');
       const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`, options);
       await say(page, 'compute 2**99 in python');
-      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      await approveIn(page).waitFor();
       expect(await axeViolations(page)).toEqual([]);
       if (options.viewport.width < 600) await page.getByRole('button', { name: 'Run', exact: true }).click();
-      await page
-        .getByRole('region', { name: 'Graph' })
+      await graphOf(page)
         .getByRole('button', { name: /python_1/ })
         .click();
       expect(await axeViolations(page)).toEqual([]);
@@ -300,7 +242,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   test('[U1] text at 200 % is readable: nothing is cut off at the width of a small laptop', async () => {
     for (const hash of [
       ...PLACES,
-      `#/sessions/${await execute('<action type="tool" id="one">{"name":"echo","parameters":{}}</action><response final="true">done</response>')}`,
+      `#/sessions/${(await system.execute('<action type="tool" id="one">{"name":"echo","parameters":{}}</action><response final="true">done</response>')).session_id}`,
     ]) {
       const { page } = await openConsole(system.browser, system.url, hash, { viewport: { width: 1280, height: 800 } });
       await page.getByRole('heading', { level: 1 }).waitFor();
@@ -343,7 +285,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       '<',
       String.raw`\u003c`,
     );
-    const id = await execute(
+    const { session_id: id } = await system.execute(
       `<action type="tool" id="payload" mode="async">${body}</action><thought>${quoted.join('\n\n').replaceAll('<', '&lt;')}</thought>` +
         `<response final="true">${quoted.join('\n\n---\n\n')}\n\n$payload.message</response>`,
     );
@@ -352,7 +294,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       system.url,
       `#/sessions/${id}?action=1.payload`,
     );
-    await expect.poll(() => page.getByRole('region', { name: 'Conversation' }).innerText()).toContain('alert');
+    await expect.poll(() => conversationOf(page).innerText()).toContain('alert');
     const unsafe = await page.evaluate(() =>
       [...document.querySelectorAll('main *')].flatMap((element) => [
         ...(/^(script|iframe|object|embed|form|base|meta|link|style)$/i.test(element.tagName) &&

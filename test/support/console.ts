@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../scripts/system/services.ts';
 import { startSystem } from '../../scripts/system/system.ts';
@@ -104,4 +104,40 @@ export async function isTooWide(page: Page): Promise<boolean> {
 export async function say(page: Page, text: string): Promise<void> {
   await page.getByRole('textbox', { name: 'Message' }).fill(text);
   await page.getByRole('button', { name: 'Send', exact: true }).click();
+}
+
+/** The graph of the run that is shown. */
+export function graphOf(page: Page): Locator {
+  return page.getByRole('region', { name: 'Graph' });
+}
+
+/** The conversation of the session that is shown. */
+export function conversationOf(page: Page): Locator {
+  return page.getByRole('region', { name: 'Conversation' });
+}
+
+/** The buttons that approve, in a page or a card. */
+export function approveIn(place: Page | Locator): Locator {
+  return place.getByRole('button', { name: 'Approve', exact: true });
+}
+
+/** Waits until the graph has an action that looks like this: `/echo_1.*completed/`. */
+export async function waitForAction(page: Page, action: RegExp): Promise<void> {
+  await graphOf(page).getByRole('button', { name: action }).first().waitFor();
+}
+
+/** Makes the page hidden, or visible again: headless pages are never hidden. */
+export async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, isHidden);
+}
+
+/** The element that has the focus, as its tag and its name. */
+export async function focused(page: Page): Promise<string> {
+  return await page.evaluate(() => {
+    const { tagName, ariaLabel, id } = document.activeElement ?? document.body;
+    return `${tagName} ${ariaLabel ?? id}`;
+  });
 }

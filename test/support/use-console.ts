@@ -1,6 +1,6 @@
 /** A system with the console, and a browser, for all tests of a file. */
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { noChromium, startChromium } from './chromium.ts';
 import { startConsoleSystem } from './console.ts';
 import type { ConsoleSystem } from './console.ts';
@@ -8,6 +8,14 @@ import type { ConsoleSystem } from './console.ts';
 export interface ConsoleOfFile {
   readonly url: string;
   readonly browser: Browser;
+  /** A request that succeeds. @param body is sent as JSON; a string as it is. @returns the parsed answer */
+  readonly call: <T>(method: string, path: string, body?: object | string) => Promise<T>;
+  /** @returns its id */
+  readonly newSession: (agent?: string, more?: object) => Promise<string>;
+  /** Sends a message and waits for the end of its run, or until it waits. */
+  readonly send: (sessionId: string, content: string) => Promise<void>;
+  /** Runs protocol text as if a model had written it, until it ends. */
+  readonly execute: (text: string) => Promise<{ readonly session_id: string; readonly run_id: string }>;
 }
 
 /**
@@ -34,6 +42,13 @@ export function useConsole(
     if (value === null) throw new Error('it has not been started');
     return value;
   };
+  const call = async <T>(method: string, path: string, body?: object | string): Promise<T> => {
+    const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
+    const response = await fetch(`${only(system).url}${path}`, { method, ...sent });
+    const text = await response.text();
+    expect([path, text, response.status < 300]).toEqual([path, text, true]);
+    return (text === '' ? null : JSON.parse(text)) as T;
+  };
   return {
     get url() {
       return only(system).url;
@@ -41,5 +56,10 @@ export function useConsole(
     get browser() {
       return only(browser);
     },
+    call,
+    newSession: async (agent = 'assistant', more = {}) =>
+      (await call<{ session_id: string }>('POST', `/agent/${agent}/session`, more)).session_id,
+    send: async (id, content) => await call('POST', `/agent/session/${id}/message`, { content, stream: false }),
+    execute: async (text) => await call('POST', '/execute/direct', { protocol_text: text, stream: false }),
   };
 }
