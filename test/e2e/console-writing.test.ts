@@ -54,6 +54,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const id = await system.newSession();
     const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
     const box = page.getByRole('textbox', { name: 'Message' });
+    await box.waitFor();
     const { open, opened } = gate();
     await page.route('**/message*', async (route) => {
       await opened;
