@@ -9,15 +9,17 @@
 /** Events arrive in bursts. */
 const REFRESH_MS = 150;
 
-/** @param read never rejects @returns asks for it */
-export function refresher(read: () => Promise<void>): () => void {
+/**
+ * @param read never rejects
+ * @param pause before each read
+ * @returns asks for it
+ */
+export function refresher(read: () => Promise<void>, pause = soon): () => void {
   let isAsked = false;
   let isReading = false;
   const work = async (): Promise<void> => {
     while (isAsked) {
-      await new Promise((resolve) => {
-        setTimeout(resolve, REFRESH_MS);
-      });
+      await pause();
       isAsked = false;
       await read();
     }
@@ -29,4 +31,10 @@ export function refresher(read: () => Promise<void>): () => void {
     isReading = true;
     void work();
   };
+}
+
+async function soon(): Promise<void> {
+  await new Promise((resolve) => {
+    setTimeout(resolve, REFRESH_MS);
+  });
 }

@@ -1,34 +1,65 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { refresher } from '../../../console/session/refresher.ts';
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+/** Waits until everything that can go on has gone on. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 20; turns += 1) await Promise.resolve();
+}
+
+/** Something that waits until it is let through. */
+function gates() {
+  const waiting: (() => void)[] = [];
+  return {
+    wait: async () => {
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+      });
+    },
+    /** Lets through what waits. @returns how many that are */
+    open: async (): Promise<number> => {
+      const all = waiting.splice(0);
+      for (const resolve of all) resolve();
+      await settled();
+      return all.length;
+    },
+  };
+}
 
 test('[U2] asked often, it reads once', async () => {
+  const pauses = gates();
   let reads = 0;
-  const ask = refresher(async () => void (reads += 1));
-  for (let n = 0; n < 5; n += 1) ask();
-  await vi.runAllTimersAsync();
+  const ask = refresher(async () => void (reads += 1), pauses.wait);
+  for (let times = 0; times < 5; times += 1) ask();
+  expect(reads).toBe(0);
+  expect(await pauses.open()).toBe(1);
   expect(reads).toBe(1);
+  expect(await pauses.open()).toBe(0);
   ask();
-  await vi.runAllTimersAsync();
+  expect(await pauses.open()).toBe(1);
   expect(reads).toBe(2);
 });
 
 test('[U2] asked during a read, it reads again after it, so that the last answer is the newest', async () => {
+  const pauses = gates();
+  const answers = gates();
   let state = 'old';
-  let shown = '';
-  const slow = refresher(async () => {
+  const shown: string[] = [];
+  const ask = refresher(async () => {
     const answer = state;
-    await new Promise((resolve) => {
-      setTimeout(resolve, answer === 'old' ? 5_000 : 10);
-    });
-    shown = answer;
-  });
-  slow();
-  await vi.advanceTimersByTimeAsync(1_000);
+    await answers.wait();
+    shown.push(answer);
+  }, pauses.wait);
+  ask();
+  await pauses.open();
   state = 'new';
-  slow();
-  await vi.runAllTimersAsync();
-  expect(shown).toBe('new');
+  ask();
+  ask();
+  // No second read begins beside the first one.
+  expect(await pauses.open()).toBe(0);
+  expect(await answers.open()).toBe(1);
+  expect(shown).toEqual(['old']);
+  expect(await pauses.open()).toBe(1);
+  expect(await answers.open()).toBe(1);
+  expect(shown).toEqual(['old', 'new']);
+  expect(await pauses.open()).toBe(0);
 });
