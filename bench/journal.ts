@@ -230,7 +230,7 @@ function costOf({ rows, alarms, rowsRead, requests, seconds }: Priced): {
 /** Time from the stored rows to the last page of events, in ms: the first request after an eviction. */
 function measureOpen(events: number): number {
   const sql = openNodeSql();
-  newJournal(sql).setVariable('x', 1);
+  newJournal(sql).variables.set('x', 1);
   fillActions(sql, events);
   const samples = Array.from({ length: 7 }, () => {
     const startedAt = performance.now();

@@ -99,7 +99,7 @@ async function fill(running: System, session: string): Promise<void> {
     if (!new Set(sql.exec(`SELECT name FROM sqlite_master`).map(({ name }) => name)).has('session')) continue;
     const journal = new Journal(sql);
     if (journal.record?.session_id !== session) continue;
-    journal.setVariable('x', 1);
+    journal.variables.set('x', 1);
     fillSession(sql, { runs: LONG_RUNS - 1, actions: 1_000, output: '{"n":1}' });
     fillSession(sql, { runs: 1, actions: 16, output: `[${'[],'.repeat(300_000)}1]` });
   }

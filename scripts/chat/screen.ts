@@ -23,7 +23,7 @@ export class Screen {
     }
     const closed = CLOSES[event.type];
     // A block that was read from the journal has no patches: its text is in the closing event.
-    if (closed !== undefined && 'content' in event.data) {
+    if (closed !== undefined && 'segment' in event.data && 'content' in event.data) {
       return this.#print(closed, { segment: event.data.segment, offset: 0, delta: event.data.content });
     }
     const line = this.#line(event);

@@ -36,6 +36,7 @@ export const ERROR_TABLE = {
   unknown_workflow: { status: 404, retry: 'no', title: 'No such workflow' },
   unknown_session: { status: 404, retry: 'no', title: 'No such session' },
   unknown_run: { status: 404, retry: 'no', title: 'No such run' },
+  unknown_action: { status: 404, retry: 'no', title: 'No such action' },
   unknown_execution: { status: 404, retry: 'no', title: 'No such execution' },
   unknown_artifact: { status: 404, retry: 'no', title: 'No such artifact' },
   unknown_content: { status: 404, retry: 'no', title: 'No such file of a message' },

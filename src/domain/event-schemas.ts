@@ -75,6 +75,20 @@ export const JOURNALED = {
     source: z.enum(['model', 'text', 'workflow']).describe('Source of the protocol text'),
     model: z.string().exactOptional().describe('The first model of the agent, if a model is the source'),
   }),
+  run_branched: event('run', 'Follows `agent_started` of a retry, and of a run that does not follow the newest run', {
+    parent_run: z.string().nullable().describe('The run that it follows; null if it begins the conversation again'),
+    retry_of: z.string().exactOptional().describe('The run whose message or action it repeats'),
+    action_id: z.string().exactOptional().describe('The action that it repeats'),
+  }),
+  message_received: event(
+    'run',
+    'A message came during the run. The next generation is shown it; if there is none, it becomes the message of the next run',
+    {
+      message_id: text('Id of the message, unique in the session'),
+      content: text('Its text'),
+      parts: z.array(json).exactOptional().describe('Its parts, if it has images or files'),
+    },
+  ),
   iteration_started: event('run', 'A generation begins', {
     iteration: count,
     last: flag('The generation may only answer'),

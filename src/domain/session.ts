@@ -51,6 +51,10 @@ export type ExecutionKind = (typeof EXECUTION_KINDS)[number];
 export interface RunRecord {
   readonly run: number;
   readonly runId: string;
+  /** The number of the run that it follows: less than its own; 0 if it begins the conversation (C4). */
+  readonly parent: number;
+  /** The number of the run whose message or action it repeats; null: it is not a retry. */
+  readonly retryOf: number | null;
   readonly status: RunStatus;
   readonly firstSeq: number;
   readonly lastSeq: number | null;

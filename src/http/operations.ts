@@ -47,6 +47,15 @@ export const OPERATIONS = {
     scopes: ['message'],
     summary: 'Send a message; the response is a stream of the run’s events, or one document',
   },
+  'POST /agent/session/:id/runs/:run/retry': {
+    scopes: ['branch'],
+    summary:
+      'Send the message of a run again, changed where given, or run one of its actions again; answers like a message',
+  },
+  'POST /agent/session/:id/head': {
+    scopes: ['branch'],
+    summary: 'Choose the run that the next message follows',
+  },
   'POST /agent/session/:id/cancel': { scopes: ['message'], summary: 'Cancel running and queued runs' },
   'GET /agent/session/:id/events': {
     scopes: READ,
@@ -54,7 +63,8 @@ export const OPERATIONS = {
   },
   'GET /agent/session/:id/history': {
     scopes: READ,
-    summary: 'List messages and answers in order: the newest page, or the page before a run or a seeded message',
+    summary:
+      'List messages and answers of a branch in order: the newest page, or the page before a run or a seeded message',
   },
   'GET /agent/session/:id/runs': {
     scopes: READ,

@@ -4,22 +4,24 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import type { Context } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { FetchedFile } from '../domain/ports.ts';
 import type { RunRecord } from '../domain/session.ts';
 import type { PassedTool } from '../engine/session/passed-tools.ts';
-import type { PendingContent } from '../engine/session/session-admission.ts';
+import type { MessageRequest, PendingContent } from '../engine/session/session-admission.ts';
+import type { RunPlace } from '../journal/run-table.ts';
 import { fetchContent } from '../policies/fetched-content.ts';
 import { admitMessage, decodeText } from '../policies/message-content.ts';
 import type { MessagePart, UnfetchedContent } from '../policies/message-content.ts';
 import { messageParts } from './content-parts.ts';
-import { idempotencyKey } from './headers.ts';
+import { idempotencyKey as idempotencyHeader } from './headers.ts';
 import type { BodyPlace } from './large-bodies.ts';
 import { readMessage } from './message-body.ts';
 import type { ReadMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
-import { messageQuery, readQuery } from './query.ts';
-import { messageBody, validate } from './schemas.ts';
+import { messageQuery, readQuery, retryQuery } from './query.ts';
+import { messageBody, retryBody, validate } from './schemas.ts';
 import { requireKey, requireScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 
@@ -45,9 +47,30 @@ export interface PostedMessage {
 /** @param place of its body among those that are being read */
 export async function postMessage(c: Context<SessionEnv>, place: BodyPlace): Promise<PostedMessage> {
   const { json, data } = await readMessage(c.req.raw, place);
-  const key = readHeader(c, idempotencyKey);
+  const key = readHeader(c, idempotencyHeader);
   const { if_busy: ifBusy = 'queue' } = readQuery(messageQuery, c.req.url);
   return await acceptMessage(c, place, { raw: json, data, key, ifBusy });
+}
+
+/** Sends the message of a run again, changed where given, or runs one of its actions again (C4). */
+export async function postRetry(c: Context<SessionEnv>, of: RunRecord, place: BodyPlace): Promise<PostedMessage> {
+  const { session } = c.env;
+  const { json, data } = await readMessage(c.req.raw, place);
+  if (isJsonObject(json) && Array.isArray(json['content'])) validate(messageParts, { content: json['content'] });
+  const { content, action, stream, llm_tokens: tokens } = validate(retryBody, json);
+  const idempotencyKey = readHeader(c, idempotencyHeader);
+  const { if_busy: ifBusy = 'queue' } = readQuery(retryQuery, c.req.url);
+  if (content !== undefined) {
+    const raw = { content: (json as JsonObject)['content'], stream, llm_tokens: tokens };
+    return await acceptMessage(c, place, { raw, data, key: idempotencyKey, ifBusy, of });
+  }
+  await admitted(c.env);
+  const after = session.lastSeq;
+  const run =
+    action === undefined
+      ? await session.message({ ...session.branches.messageOf(of), tokens, ifBusy, idempotencyKey })
+      : await session.branches.rerun(of, action, { ifBusy, idempotencyKey });
+  return { run, after, stream };
 }
 
 /** The parts of a request that are a message. */
@@ -56,24 +79,31 @@ interface ReceivedMessage {
   readonly raw: unknown;
   readonly data: ReadMessage['data'];
   readonly key: string | null;
-  readonly ifBusy: 'queue' | 'reject';
+  readonly ifBusy: MessageRequest['ifBusy'];
+  /** The run whose message this one replaces (C4). */
+  readonly of?: RunRecord;
+  /** Where the run of the message is in the tree of runs, if the request does not say it in `parent_run`. */
+  readonly at?: RunPlace;
 }
 
 /** Validates a message and gives it to the session. */
 export async function acceptMessage(
   c: Context<SessionEnv>,
-  place: BodyPlace,
-  { raw, data, key, ifBusy }: ReceivedMessage,
+  bodyPlace: BodyPlace,
+  { raw, data, key, ifBusy, of, at }: ReceivedMessage,
 ): Promise<PostedMessage> {
   const { session } = c.env;
   checkLengths(raw);
   // A union hides what is wrong with a part, so the parts are validated first.
   if (isJsonObject(raw) && Array.isArray(raw['content'])) validate(messageParts, { content: raw['content'] });
-  const { content: given, message = '', metadata, tools = [], instructions, ...body } = validate(messageBody, raw);
+  const { content: given, message = '', parent_run: parent, ...body } = validate(messageBody, raw);
   const written = given ?? message;
   checkMessage(textOf(written));
-  if (tools.length > 0) requireScope(c, 'tools');
-  if (instructions !== undefined) requireKey(c, 'Instructions');
+  if ((body.tools ?? []).length > 0) requireScope(c, 'tools');
+  if (body.instructions !== undefined) requireKey(c, 'Instructions');
+  const replaced = of === undefined ? null : session.branches.messageOf(of);
+  const { tools = replaced?.tools ?? [], instructions = replaced?.instructions, metadata = replaced?.metadata } = body;
+  const place = replaced?.place ?? at ?? (parent === undefined ? undefined : placeAfter(c, parent));
   await admitted(c.env);
   const content =
     typeof written === 'string'
@@ -87,6 +117,7 @@ export async function acceptMessage(
   const request = {
     tools,
     ...(instructions === undefined ? {} : { instructions }),
+    ...(place === undefined ? {} : { place }),
     metadata,
     tokens: body.llm_tokens,
     ifBusy,
@@ -97,10 +128,22 @@ export async function acceptMessage(
       ? await session.message({ ...content, ...request })
       : await session.pendingMessage(
           request,
-          pendingContent(c, content, { tools, instructions }, place),
+          pendingContent(c, content, { tools, instructions }, bodyPlace),
           c.req.raw.signal,
         );
   return { run, after, stream: body.stream };
+}
+
+/**
+ * The place of a message that follows this run; null: it begins the conversation again.
+ *
+ * @throws EngineError `unknown_run`; `forbidden` for a token without `branch`, unless the run is the head
+ */
+function placeAfter(c: Context<SessionEnv>, runId: string | null): RunPlace {
+  const { branches } = c.env.session;
+  const parent = runId === null ? null : c.env.session.run(runId);
+  if (parent?.run !== branches.head?.run) requireScope(c, 'branch');
+  return branches.after(parent);
 }
 
 /** A list that is too long is refused before each of its items is validated. */

@@ -80,6 +80,11 @@ export const responseQuery = {
 
 export const historyQuery = {
   limit,
+  run: text(
+    /^run_\w{1,128}$/,
+    'the id of a run',
+    'The branch that ends with this run. Default: the branch of the head',
+  ),
   before: text(
     /^((run_[0-9a-f]{32}_([0-9a-f]{12}_)?)?|seeded_)\d{1,9}$/,
     'the id of a run, or of a seeded message',
@@ -118,6 +123,10 @@ export const messageQuery = {
     ['queue', 'reject'],
     '`reject` returns 409 during a run, also while it waits for an approval or a client tool; otherwise the message is queued, and cancels open approvals and calls',
   ),
+} as const satisfies Query;
+
+export const retryQuery = {
+  if_busy: oneOf(['queue', 'reject'], '`reject` returns 409 during a run; otherwise the new run is queued'),
 } as const satisfies Query;
 
 export const executeQuery = {

@@ -49,14 +49,16 @@ export const createSessionBody = z.strictObject({
 
 const message = z.string().regex(/\S/, 'a message must not be empty');
 
+const content = z.union([message, contentParts], {
+  error: 'expected a message that is not empty: text, or a list of parts',
+});
+const llmTokens = z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' });
+
 export const messageBody = z
   .strictObject({
-    content: z
-      .union([message, contentParts], { error: 'expected a message that is not empty: text, or a list of parts' })
-      .optional()
-      .meta({
-        description: `The user's message: text, up to ${limits.messageBytes} bytes, or parts with images and files, up to ${limits.messagePartBytes} bytes each and ${limits.messageFileBytes} together. Required, unless \`message\` is given`,
-      }),
+    content: content.optional().meta({
+      description: `The user's message: text, up to ${limits.messageBytes} bytes, or parts with images and files, up to ${limits.messagePartBytes} bytes each and ${limits.messageFileBytes} together. Required, unless \`message\` is given`,
+    }),
     message: message.optional().meta({ description: 'Another name of `content`' }),
     tools: z
       .array(
@@ -84,13 +86,40 @@ export const messageBody = z
     metadata: metadata.optional().meta({
       description: 'Stored with the message and returned by `…/history`, not shown to the model',
     }),
+    parent_run: z.string().max(128).nullable().optional().meta({
+      description:
+        'The run that the message follows; null begins the conversation again. Default: the head. For another run, a token needs the scope `branch`',
+    }),
     stream,
-    llm_tokens: z.boolean().default(false).meta({ description: 'Also send the raw model text as llm_token events' }),
+    llm_tokens: llmTokens,
   })
   .refine(({ content, message: other }) => (content === undefined) !== (other === undefined), {
     path: ['content'],
     error: 'expected a string: the message, either as "content" or as "message"',
   });
+
+export const retryBody = z
+  .strictObject({
+    content: content
+      .optional()
+      .meta({ description: 'A changed message, as in `…/message`. Default: the same message' }),
+    action: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .meta({ description: 'Id of an action of the run: only this action runs again, without the model' }),
+    stream,
+    llm_tokens: llmTokens,
+  })
+  .refine(
+    ({ content: changed, action }) => changed === undefined || action === undefined,
+    'give either "content" or "action"',
+  );
+
+export const headBody = z.strictObject({
+  run_id: z.string().max(128).meta({ description: 'The run that the next message follows' }),
+});
 
 const OWN_SESSION = 'every execution is a separate session; POST /agent/session/{id}/message continues a session';
 

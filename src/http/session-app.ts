@@ -14,6 +14,8 @@ import { originalSessionRoutes } from './original/session-routes.ts';
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { sessionActions } from './routes/session-actions.ts';
+import { sessionBranches } from './routes/session-branches.ts';
+import { sessionHistory } from './routes/session-history.ts';
 import { sessionReading } from './routes/session-reading.ts';
 import { grantOf, PRINCIPAL_HEADER } from './session-env.ts';
 import type { Grant, SessionAppOptions, SessionEnv } from './session-env.ts';
@@ -55,7 +57,9 @@ sessionRoutes.use(async (c, next) => {
 sessionRoutes.use(async (c, next) => (c.env.session.exists ? await onlyDeclared(c, next) : await next()));
 
 sessionRoutes.route('/', sessionReading);
+sessionRoutes.route('/', sessionHistory);
 sessionRoutes.route('/', sessionActions);
+sessionRoutes.route('/', sessionBranches);
 sessionRoutes.route('/', originalSessionRoutes);
 sessionRoutes.route('/', surfaceCommands);
 

@@ -6,6 +6,7 @@ import type { RunRecord } from '../domain/session.ts';
 import { COLLECT } from '../domain/workflow-actions.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
+import type { RunTable } from './run-table.ts';
 
 /** A request for approval, and the event that ended it. */
 export interface StoredApproval {
@@ -35,9 +36,11 @@ const CONVERSATION_TYPES = `'thought_completed', 'text_completed', 'response_com
 
 export class History {
   readonly #db: JournalDatabase;
+  readonly #runs: RunTable;
 
-  constructor(db: JournalDatabase) {
+  constructor(db: JournalDatabase, runs: RunTable) {
     this.#db = db;
+    this.#runs = runs;
   }
 
   /**
@@ -122,19 +125,39 @@ export class History {
     }
   }
 
+  /** The last action of a run that was accepted under this id; null if there is none. */
+  actionOf(run: number, id: string): EventOf<'action_queued'> | null {
+    const sql = `SELECT * FROM events WHERE run = ? AND type = 'action_queued' AND action_id = ? ORDER BY seq DESC LIMIT 1`;
+    const [row] = this.#db.find(sql, run, id);
+    const event = row === undefined ? null : this.#db.readEvent(row).event;
+    return event?.type === 'action_queued' ? event : null;
+  }
+
+  /** The completed actions of a run, by the names of their results: with a name of several results, the last one. */
+  resultsOf(run: number): Map<string, number> {
+    const sql = `SELECT seq, action_id, state ->> '$.output_key' AS output_key FROM events
+      WHERE run = ? AND type = 'action_completed' ORDER BY seq`;
+    const named = new Map<string, number>();
+    for (const { seq, action_id: id, output_key: key } of this.#db.find(sql, run)) {
+      for (const name of [id, key]) if (typeof name === 'string') named.set(name, Number(seq));
+    }
+    return named;
+  }
+
   /**
-   * The values of names from runs before `run` (P12, L5): completed actions since the context was last cleared, newest
-   * first, at most `limits.outcomeCache`. `bytes`: the cost of reading the event.
+   * The values of names from a run and its ancestors (P12, L5, C4): completed actions since the context was last cleared,
+   * newest first, at most `limits.outcomeCache`. `bytes`: the cost of reading the event.
    */
-  outcomeCache(run: number): CachedOutcome[] {
+  outcomeCache(last: number): CachedOutcome[] {
+    const onBranch = this.#runs.onBranch(last);
     return this.#db
       .find(
         `SELECT seq, action_id, state ->> '$.output_key' AS output_key,
          COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
-       FROM events WHERE type = 'action_completed' AND run < ?
-         AND seq > COALESCE((SELECT MAX(seq) FROM events WHERE type = 'action_completed' AND action_name = 'clear_context'), 0)
+       FROM events WHERE type = 'action_completed' AND ${onBranch}
+         AND seq > COALESCE((SELECT MAX(seq) FROM events
+           WHERE type = 'action_completed' AND action_name = 'clear_context' AND ${onBranch}), 0)
        ORDER BY seq DESC LIMIT ?`,
-        run,
         limits.outcomeCache,
       )
       .map((row) => ({
@@ -156,12 +179,12 @@ export class History {
     return rows.map((row) => ({ target: String(row['target']), ms: Number(row['ms']) })).reverse();
   }
 
-  /** The latest ended actions, newest first (F5). */
-  recentActions(limit: number): SessionEvent[] {
+  /** The latest ended actions of a run and its ancestors, newest first (F5, C4). */
+  recentActions(limit: number, last: number): SessionEvent[] {
     return this.#db
       .find(
         `SELECT * FROM events WHERE seq > ? AND type IN ('action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected')
-         ORDER BY seq DESC LIMIT ?`,
+           AND ${this.#runs.onBranch(last)} ORDER BY seq DESC LIMIT ?`,
         this.#db.lastSeq - limits.durationsEvents,
         limit,
       )

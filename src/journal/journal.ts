@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), files of messages (blobs.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -23,6 +23,7 @@ import { Prompts } from './prompts.ts';
 import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
+import { VariableTable } from './variable-table.ts';
 
 export class Journal {
   readonly runs: RunTable;
@@ -31,6 +32,7 @@ export class Journal {
   readonly prompts: Prompts;
   readonly seeded: Seeded;
   readonly blobs: Blobs;
+  readonly variables: VariableTable;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -38,10 +40,11 @@ export class Journal {
     this.#db = new JournalDatabase(db);
     this.runs = new RunTable(this.#db);
     this.outcomes = new KeptOutcomes(this.#db);
-    this.history = new History(this.#db);
+    this.history = new History(this.#db, this.runs);
     this.prompts = new Prompts(this.#db);
     this.seeded = new Seeded(this.#db);
     this.blobs = new Blobs(this.#db);
+    this.variables = new VariableTable(this.#db, this.runs);
   }
 
   /** The session, or null if this database is empty. */
@@ -276,30 +279,6 @@ export class Journal {
   /** The state of an event that only recovery reads; null if there is none. */
   stateAt(seq: number): JsonObject | null {
     return this.range({ after: seq - 1, limit: 1 })[0]?.state ?? null;
-  }
-
-  /** Each variable's value as JSON, and its size with its name in bytes. */
-  variables(): Map<string, { readonly json: string; readonly bytes: number }> {
-    const rows = this.#db.find(
-      `SELECT key, value, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables ORDER BY key`,
-    );
-    return new Map(
-      rows.map((row) => [String(row['key']), { json: String(row['value']), bytes: Number(row['bytes']) }]),
-    );
-  }
-
-  setVariable(key: string, value: Json): void {
-    this.#db.exec(
-      `INSERT INTO variables (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
-      key,
-      JSON.stringify(value),
-    );
-    this.#db.changed();
-  }
-
-  deleteVariable(key: string): void {
-    this.#db.exec(`DELETE FROM variables WHERE key = ?`, key);
-    this.#db.changed();
   }
 
   /** The stored states of the session's feeds. Their form belongs to the writer. */

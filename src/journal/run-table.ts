@@ -7,8 +7,19 @@ import type { JournalDatabase } from './journal-database.ts';
 import { runIdOf } from './run-id.ts';
 
 /** A run's columns; null for a long input, or one in chunk rows. */
-const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key,
+const RUN = `run, status, first_seq, last_seq, started_at, ended_at, idempotency_key, parent, retry_of,
   CASE WHEN input <> '' AND OCTET_LENGTH(input) <= ${limits.inlineBytes} THEN input END AS input`;
+
+/** A query for the numbers of a run and its ancestors, newest first. */
+function branchOf(last: string, limit: string): string {
+  return `WITH RECURSIVE branch (run, parent) AS (
+      SELECT run, parent FROM runs WHERE run = ${last}
+      UNION ALL SELECT runs.run, runs.parent FROM branch JOIN runs ON runs.run = branch.parent ${limit}
+    ) SELECT run FROM branch`;
+}
+
+/** Where a run is in the tree of runs (C4). */
+export type RunPlace = Pick<RunRecord, 'parent' | 'retryOf'>;
 
 export class RunTable {
   readonly #db: JournalDatabase;
@@ -17,18 +28,27 @@ export class RunTable {
     this.#db = db;
   }
 
-  /** Registers the next run of the session. */
-  create(input: JsonObject, at: number, status: 'queued' | 'running', idempotencyKey: string | null = null): RunRecord {
+  /** Registers the next run of the session. @param place default: it follows the head */
+  create(
+    input: JsonObject,
+    at: number,
+    status: 'queued' | 'running',
+    idempotencyKey: string | null = null,
+    { parent, retryOf }: RunPlace = { parent: this.head, retryOf: null },
+  ): RunRecord {
     const run = this.count + 1;
     this.#db.storeWith(-run, 'input', JSON.stringify(input), (column) => {
       this.#db.exec(
-        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open) VALUES (?, ?, ?, ?, ?, ?, 1)`,
+        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of)
+         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)`,
         run,
         status,
         this.#db.lastSeq + 1,
         at,
         column,
         idempotencyKey,
+        parent,
+        retryOf,
       );
     });
     this.#db.changed();
@@ -93,6 +113,51 @@ export class RunTable {
       .map((row) => this.#toRun(row));
   }
 
+  /** The run that the next message follows: the one that `setHead` named, or the newest; 0 if there is none (C4). */
+  get head(): number {
+    const { count } = this;
+    const [row] = this.#db.find(`SELECT run FROM head WHERE newest = ?`, count);
+    return row === undefined ? count : Number(row['run']);
+  }
+
+  /** The next message follows this run. */
+  setHead(run: number): void {
+    this.#db.exec(`INSERT OR REPLACE INTO head (id, run, newest) VALUES (1, ?, ?)`, run, this.count);
+    this.#db.changed();
+  }
+
+  /** A run and its ancestors in order: the newest `limit` of them (C4). @param last 0: none */
+  branch(last: number, limit: number = limits.pageRows): RunRecord[] {
+    const sql = `SELECT ${RUN} FROM runs WHERE run IN (${branchOf('?', 'LIMIT ?')}) ORDER BY run`;
+    return this.#db.find(sql, last, limit).map((row) => this.#toRun(row));
+  }
+
+  /** Whether a run is on the branch that ends with another one. */
+  isAncestor(run: number, last: number): boolean {
+    const sql = `SELECT 1 FROM (${branchOf('?2', '')}) WHERE run = ?1`;
+    return run <= last && (this.#isStraight(last) ? run > 0 : this.#db.find(sql, run, last).length > 0);
+  }
+
+  /** Whether every run up to this one follows the run before it. */
+  #isStraight(last: number): boolean {
+    return this.#db.find(`SELECT 1 FROM runs WHERE parent <> run - 1 AND run <= ? LIMIT 1`, last).length === 0;
+  }
+
+  /** A condition in SQL that `run` is on the branch that ends with `last`. */
+  onBranch(last: number): string {
+    return this.#isStraight(last) ? `run <= ${last}` : `run IN (${branchOf(String(last), '')})`;
+  }
+
+  /** The runs with the same parent, oldest first, this one included: the newest `limits.pageRows`. */
+  versions({ parent }: Pick<RunRecord, 'parent'>): number[] {
+    const sql = `SELECT run FROM runs WHERE parent = ?1 AND parent <> run - 1
+      UNION SELECT run FROM runs WHERE run = ?1 + 1 AND parent = ?1 ORDER BY run DESC LIMIT ?2`;
+    return this.#db
+      .find(sql, parent, limits.pageRows)
+      .map((row) => Number(row['run']))
+      .reverse();
+  }
+
   /** Number of runs; they are numbered from 1. */
   get count(): number {
     return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
@@ -140,6 +205,8 @@ export class RunTable {
         return read();
       },
       idempotencyKey: row['idempotency_key'] == null ? null : String(row['idempotency_key']),
+      parent: Number(row['parent']),
+      retryOf: row['retry_of'] == null ? null : Number(row['retry_of']),
     };
   }
 }

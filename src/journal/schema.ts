@@ -116,6 +116,28 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `INSERT INTO message_files (sha256, size, place, state, at)
        SELECT sha256, SUM(LENGTH(bytes)), 'rows', 'stored', 0 FROM blobs GROUP BY sha256`,
   ],
+  [
+    // Runs form a tree: each follows its parent, 0 for none (C4). Most follow the run before them.
+    `ALTER TABLE runs ADD COLUMN parent INTEGER NOT NULL DEFAULT 0`,
+    `UPDATE runs SET parent = run - 1`,
+    `ALTER TABLE runs ADD COLUMN retry_of INTEGER`,
+    `CREATE INDEX branched_runs ON runs (parent) WHERE parent <> run - 1`,
+    // The run that the next message follows, until there is a run after \`newest\`; without a row, the newest run.
+    `CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), run INTEGER NOT NULL, newest INTEGER NOT NULL)`,
+    // The variables before the first run: those of a branch are these, with the changes of its runs.
+    `CREATE TABLE first_variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
+    `INSERT INTO first_variables (key, value) SELECT key, value FROM variables`,
+    `CREATE INDEX variable_changes ON events (run) WHERE type = 'variable_changed'`,
+    // Messages that came during a run, and the run that has them now (C5).
+    `CREATE TABLE steered (
+       id INTEGER PRIMARY KEY,
+       run INTEGER NOT NULL,
+       seq INTEGER NOT NULL,
+       idempotency_key TEXT,
+       input TEXT NOT NULL
+     )`,
+    `CREATE INDEX steered_by_run ON steered (run)`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

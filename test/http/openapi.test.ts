@@ -151,6 +151,7 @@ describe('[H4] the document', () => {
       'tools',
       'instructions',
       'metadata',
+      'parent_run',
       'stream',
       'llm_tokens',
     ]);

@@ -13,7 +13,7 @@ test('[H3] docs/journal.md lists the events of the schemas (npm run docs updates
 
 test('[J6] docs/journal.md names every table, and no other', () => {
   const sql = openNodeSql();
-  newJournal(sql).setVariable('x', 1);
+  newJournal(sql).variables.set('x', 1);
   const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => String(name));
   const section = page.slice(page.indexOf('## Tables'), page.indexOf('### What a row costs'));
   const documented = [...section.matchAll(/^\| `(\w+)` \|/gm)].map((match) => match[1]);

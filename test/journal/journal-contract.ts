@@ -10,7 +10,7 @@ import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { runIdOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
-import { newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
+import { downgrade, newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
 
 /** A record with every field. */
 const RECORD: SessionRecord = { ...SESSION_RECORD, user_id: 'u1', metadata: { from: 'test' } };
@@ -269,12 +269,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       };
       done('old', 'a', 'report');
       done('new', 'b', 'report');
-      const found = journal.history.outcomeCache(2);
+      const found = journal.history.outcomeCache(1);
       expect(found.map(({ seq }) => seq)).toEqual(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
       const latest = (name: string): unknown =>
         journal.outputAt(found.find(({ id, outputKey }) => id === name || outputKey === name)?.seq ?? Infinity);
       expect([latest('report'), latest('a'), latest('missing')]).toEqual(['new', 'old', null]);
-      expect(journal.history.outcomeCache(1)).toEqual([]);
+      expect(journal.history.outcomeCache(0)).toEqual([]);
     }));
 
   test('[P6] a cached outcome is stored by key, and its result is read from the journal', () =>
@@ -335,20 +335,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('[J9] a database of the first schema is migrated with its data', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
-      journal.setVariable('x', 1);
-      db.exec(`DROP TABLE outcomes`);
-      db.exec(`DROP TABLE inputs`);
-      db.exec(`DROP TABLE feeds`);
-      db.exec(`DROP TABLE prompts`);
-      db.exec(`DROP TABLE seeded`);
-      db.exec(`DROP TABLE blobs`);
-      db.exec(`DROP TABLE message_files`);
-      db.exec(`ALTER TABLE runs DROP COLUMN open`);
-      db.exec(`UPDATE schema_version SET version = 1`);
+      journal.variables.set('x', 1);
+      downgrade(db, 1);
       const next = new Journal(db);
       expect(next.record).toEqual(RECORD);
       expect(next.outcomes.get('k')).toBeNull();
-      expect([...next.variables()]).toEqual([['x', { json: '1', bytes: 2 }]]);
+      expect([...next.variables.all()]).toEqual([['x', { json: '1', bytes: 2 }]]);
     }));
 
   test('[C1] a seeded history is read newest first, and in whole turns within a size', () =>
@@ -464,9 +456,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       withDb((db) => {
         const journal = newJournal(db, RECORD);
         journal.blobs.put('a', pattern(limits.rowBytes + 1));
-        const version = Number(db.exec(`SELECT version FROM schema_version`)[0]?.['version']);
-        db.exec(`DROP TABLE message_files`);
-        db.exec(`UPDATE schema_version SET version = ?`, version - 1);
+        downgrade(db, 8);
         const { blobs } = new Journal(db);
         expect(blobs.file('a')).toMatchObject({ sizeBytes: limits.rowBytes + 1, place: 'rows', name: null });
         blobs.put('a', pattern(limits.rowBytes + 1));
@@ -504,17 +494,17 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
   test('variables survive a new instance', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
-      journal.setVariable('x', { deep: [1] });
-      journal.setVariable('y', 1);
-      journal.setVariable('y', 2);
-      journal.deleteVariable('x');
-      expect([...new Journal(db).variables()]).toEqual([['y', { json: '2', bytes: 2 }]]);
+      journal.variables.set('x', { deep: [1] });
+      journal.variables.set('y', 1);
+      journal.variables.set('y', 2);
+      journal.variables.delete('x');
+      expect([...new Journal(db).variables.all()]).toEqual([['y', { json: '2', bytes: 2 }]]);
     }));
 
   test('[J9] a database of newer code is refused without a write', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
-      journal.setVariable('x', 1);
+      journal.variables.set('x', 1);
       db.exec(`UPDATE schema_version SET version = 999`);
       expect(() => new Journal(db)).toThrow(expect.objectContaining({ code: 'schema_too_new' }));
       expect(db.exec(`SELECT version FROM schema_version`)).toEqual([{ version: 999 }]);
@@ -528,7 +518,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const found = new Journal(db);
       expect(found.record).toEqual(RECORD);
       expect([found.lastSeq, found.runs.list(), found.runs.open(), [...found.feeds()]]).toEqual([0, [], [], []]);
-      expect([found.runs.count, found.runs.get(1), found.runs.byIdempotencyKey('k'), [...found.variables()]]).toEqual([
+      expect([found.runs.count, found.runs.get(1), found.runs.byIdempotencyKey('k'), [...found.variables.all()]]).toEqual([
         0,
         null,
         null,
@@ -540,10 +530,10 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         found.page(0),
       ]).toEqual([[], [], []]);
       expect(tables()).toEqual([{ name: 'session' }]);
-      found.setVariable('x', 1);
+      found.variables.set('x', 1);
       expect(tables().length).toBeGreaterThan(1);
       const next = new Journal(db);
-      expect([next.record, [...next.variables()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
+      expect([next.record, [...next.variables.all()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
     }));
 
   test('reading a session that does not exist writes nothing', () =>

@@ -33,3 +33,32 @@ export function withStatements(db: SqlDatabase, before: (statement: string) => v
     sync: () => db.sync(),
   };
 }
+
+/** What each schema version has added, the newest first: it is removed in this order. */
+const ADDED: readonly (readonly [version: number, ...statements: string[]])[] = [
+  [
+    10,
+    `DROP TABLE steered`,
+    `DROP TABLE head`,
+    `DROP INDEX variable_changes`,
+    `DROP TABLE first_variables`,
+    `DROP INDEX branched_runs`,
+    `ALTER TABLE runs DROP COLUMN retry_of`,
+    `ALTER TABLE runs DROP COLUMN parent`,
+  ],
+  [9, `DROP TABLE message_files`],
+  [7, `DROP TABLE blobs`],
+  [6, `DROP TABLE seeded`],
+  [5, `DROP TABLE prompts`],
+  [4, `DROP TABLE feeds`],
+  [3, `DROP TABLE inputs`, `ALTER TABLE runs DROP COLUMN open`],
+  [2, `DROP TABLE outcomes`],
+];
+
+/** Makes a database as an earlier schema version has left it. */
+export function downgrade(db: SqlDatabase, to: number): void {
+  for (const [version, ...statements] of ADDED) {
+    if (version > to) for (const statement of statements) db.exec(statement);
+  }
+  db.exec(`UPDATE schema_version SET version = ?`, to);
+}

@@ -136,7 +136,7 @@ function plansOf(sql: NodeSql, body: (observed: NodeSql) => void): string[] {
 
 test('[J6] opening a session with 3,000 events and reading its last page scans no table', () => {
   const sql = openNodeSql();
-  newJournal(sql).setVariable('x', 1);
+  newJournal(sql).variables.set('x', 1);
   fillActions(sql, 3_000);
   const plans = plansOf(sql, (observed) => {
     const journal = new Journal(observed);

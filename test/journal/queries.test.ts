@@ -9,7 +9,7 @@ import { runIdOf, runNumberOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { newJournal, SESSION_ID } from './journal-kit.ts';
+import { downgrade, newJournal, SESSION_ID } from './journal-kit.ts';
 
 interface Fixture {
   readonly sql: NodeSql;
@@ -98,8 +98,8 @@ describe('durability', () => {
   });
 
   const changes: readonly (readonly [title: string, change: (journal: Journal) => void])[] = [
-    ['a variable', (journal) => journal.setVariable('x', 1)],
-    ['a variable that is deleted', (journal) => journal.deleteVariable('x')],
+    ['a variable', (journal) => journal.variables.set('x', 1)],
+    ['a variable that is deleted', (journal) => journal.variables.delete('x')],
     ['a feed value', (journal) => journal.setFeed('f', 1)],
     ['a new run', (journal) => void journal.runs.create({}, 1, 'queued')],
     ['the start of a run', (journal) => journal.runs.start(1, 2)],
@@ -248,6 +248,8 @@ describe('runs', () => {
       endedAt: null,
       input: { content: 'hello' },
       idempotencyKey: null,
+      parent: 0,
+      retryOf: null,
     });
     add('warning', {});
     journal.runs.start(1, 20);
@@ -366,11 +368,11 @@ describe('earlier results', () => {
     add('action_failed', {}, { actionId: 'f' });
     add('action_completed', { output: long }, { actionId: 'b' });
     add('action_completed', { output: 3 }, { actionId: 'c', run: 2 });
-    expect(journal.history.outcomeCache(2)).toEqual([
+    expect(journal.history.outcomeCache(1)).toEqual([
       { seq: 5, id: 'b', outputKey: null, bytes: limits.rowBytes + 13 },
       { seq: 3, id: 'a', outputKey: 'report', bytes: 12 },
     ]);
-    expect(journal.history.outcomeCache(3)[0]).toEqual({ seq: 6, id: 'c', outputKey: null, bytes: 12 });
+    expect(journal.history.outcomeCache(2)[0]).toEqual({ seq: 6, id: 'c', outputKey: null, bytes: 12 });
   });
 
   test('[F5] the latest finished actions are listed, newest first', () => {
@@ -386,8 +388,8 @@ describe('earlier results', () => {
       add('action_started', {});
       add(type, type === 'action_completed' ? { output: 1 } : {});
     }
-    expect(journal.history.recentActions(9).map(({ type }) => type)).toEqual([...ends].reverse());
-    expect(seqs(journal.history.recentActions(2))).toEqual([10, 8]);
+    expect(journal.history.recentActions(9, 1).map(({ type }) => type)).toEqual([...ends].reverse());
+    expect(seqs(journal.history.recentActions(2, 1))).toEqual([10, 8]);
   });
 
   test('[J8] an approval is found by its id, with the event that ended it', () => {
@@ -471,7 +473,7 @@ describe('earlier results', () => {
 describe('the schema', () => {
   test('[J9] newer data is refused with the supported schema version', () => {
     const { sql, journal } = fixture();
-    journal.setVariable('x', 1);
+    journal.variables.set('x', 1);
     const version = Number(sql.exec(`SELECT version FROM schema_version`)[0]?.['version']);
     sql.exec(`UPDATE schema_version SET version = ?`, version + 1);
     expect(() => new Journal(sql)).toThrow(
@@ -484,10 +486,7 @@ describe('the schema', () => {
     for (const status of ['queued', 'running', 'queued', 'queued'] as const) journal.runs.create({}, 1, status);
     journal.runs.end(3, 'waiting', 2, true);
     journal.runs.end(4, 'completed', 2, false);
-    for (const table of ['inputs', 'feeds', 'prompts', 'seeded', 'blobs', 'message_files'])
-      sql.exec(`DROP TABLE ${table}`);
-    sql.exec(`ALTER TABLE runs DROP COLUMN open`);
-    sql.exec(`UPDATE schema_version SET version = 2`);
+    downgrade(sql, 2);
     expect(new Journal(sql).runs.open().map(({ run }) => run)).toEqual([1, 2, 3]);
   });
 });

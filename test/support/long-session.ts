@@ -39,9 +39,9 @@ export function fillSession(db: SqlDatabase, { runs, actions, output }: LongSess
     );
     db.exec(
       `WITH RECURSIVE n (run) AS (SELECT 0 UNION ALL SELECT run + 1 FROM n WHERE run < ${runs - 1})
-       INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
+       INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent)
        SELECT run + ${firstRun}, 'failed', ${lastSeq + 1} + run * ${events}, ${lastSeq} + (run + 1) * ${events}, run, run,
-         '{"type":"message","content":"question ' || (run + ${firstRun}) || '"}', 0 FROM n`,
+         '{"type":"message","content":"question ' || (run + ${firstRun}) || '"}', 0, run + ${firstRun} - 1 FROM n`,
     );
   });
 }
@@ -55,7 +55,7 @@ export function fillActions(db: SqlDatabase, actions: number): void {
   );
   db.exec(
     `WITH RECURSIVE n (run) AS (SELECT 1 UNION ALL SELECT run + 1 FROM n WHERE run < ${actions / 20})
-     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open)
-     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0 FROM n`,
+     INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent)
+     SELECT run, 'completed', run * 20 - 20, run * 20, run, run, '{"type":"message","content":"hello"}', 0, run - 1 FROM n`,
   );
 }

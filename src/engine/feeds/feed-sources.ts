@@ -39,6 +39,8 @@ export interface FeedPorts extends Pick<
   | 'variables'
 > {
   readonly journal: Journal;
+  /** The current run; absent between runs. */
+  readonly runNumber?: number;
   readonly record: SessionRecord;
   readonly resolved: ResolvedAgent;
   /** Called with the model usage of a feed. */
@@ -246,7 +248,7 @@ function internalValue(name: string, params: JsonObject, ports: FeedPorts): Json
       return moment?.usage ?? null;
     case 'recent_actions':
       return journal.history
-        .recentActions(limits.recentActions)
+        .recentActions(limits.recentActions, ports.runNumber ?? journal.runs.head)
         .map(({ type, action_id: id, action_name: action, timestamp }) => ({
           id: id ?? null,
           name: action ?? null,

@@ -20,13 +20,14 @@ import { ordinalOf } from '../run/run-names.ts';
 import { HistoryRoom } from './history-room.ts';
 
 /**
- * The turns of the runs before `run`, oldest first: the latest ones within `limits.history…`.
+ * The turns of a run and its ancestors, oldest first: the latest ones within `limits.history…` (C4).
  *
+ * @param last 0: no run
  * @param blobs the bytes of their messages; read only for what a prompt shows
  */
-export function readConversation(journal: Journal, run: number, blobs: Blobs | null = null): ChatTurn[] {
+export function readConversation(journal: Journal, last: number, blobs: Blobs | null = null): ChatTurn[] {
   const room = new HistoryRoom();
-  const turns = [...runsBefore(journal, run, room)]
+  const turns = [...latestRuns(journal, last, room)]
     .map(({ content, record }) =>
       foldTurn(
         journal,
@@ -40,13 +41,13 @@ export function readConversation(journal: Journal, run: number, blobs: Blobs | n
   return [...room.seeded(journal, blobs).turns, ...turns];
 }
 
-/** The latest answered runs before `run` that fit into the limits together, newest first. */
-function* runsBefore(
+/** The latest messages of a branch, with their runs, that fit into the limits together, newest first. */
+function* latestRuns(
   journal: Journal,
-  run: number,
+  last: number,
   room: HistoryRoom,
 ): Generator<{ readonly record: RunRecord; readonly content: MessageContent; readonly bytes: number }> {
-  for (const record of journal.runs.list(limits.historyTurns, run).reverse()) {
+  for (const record of journal.runs.branch(last, limits.historyTurns).reverse()) {
     const bytes = journal.history.conversationBytes(record);
     if (!room.take(bytes, (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1)) return;
     const content = readContent(record.input['content']);
@@ -55,7 +56,7 @@ function* runsBefore(
 }
 
 /**
- * The session's completed runs as training examples, oldest first, one JSON text each. Includes the latest runs that
+ * The completed runs of the head's branch as training examples, oldest first, one JSON text each. Includes the latest runs that
  * fit into `limits.history…` together; each has the earlier ones as context.
  *
  * @param redact removes secrets
@@ -70,7 +71,7 @@ export async function* readTranscript(
   const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
   const turns: { readonly status: RunRecord['status']; readonly turn: ChatTurn }[] = [];
   const room = new HistoryRoom();
-  for (const { record, content, bytes } of runsBefore(journal, Number.MAX_SAFE_INTEGER, room)) {
+  for (const { record, content, bytes } of latestRuns(journal, journal.runs.head, room)) {
     await took(bytes);
     const stored: StoredEvent[] = [];
     for (const event of journal.history.conversationOf(record)) {

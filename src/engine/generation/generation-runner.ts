@@ -15,6 +15,7 @@ import { renderShape, shapeOfValue } from '../../domain/shape.ts';
 import type { FinishReason } from '../../domain/ports.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
+import { runIdOf } from '../../journal/run-id.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
@@ -108,7 +109,20 @@ export class GenerationRunner {
       source: source.type,
       ...(source.type === 'model' ? { model: model.name } : {}),
     });
+    this.#announceBranch();
     if (source.type === 'model' && model.notice !== undefined) this.#log.warn('model_not_configured', model.notice);
+  }
+
+  /** Most runs follow the run before them, and repeat none (C4). */
+  #announceBranch(): void {
+    const { source, runNumber, parent, retryOf, record } = this.#context;
+    if (parent === runNumber - 1 && retryOf === null) return;
+    const rerun = source.type === 'text' ? source.rerun : undefined;
+    this.#log.append('run_branched', {
+      parent_run: parent === 0 ? null : runIdOf(record, parent),
+      ...(retryOf === null ? {} : { retry_of: runIdOf(record, retryOf) }),
+      ...(rerun === undefined ? {} : { action_id: rerun.action }),
+    });
   }
 
   start(iteration: number, last: boolean): void {
@@ -256,8 +270,14 @@ export class GenerationRunner {
     this.#log.append(
       'iteration_completed',
       { iteration: this.#log.iteration, final },
-      this.#context.source.type === 'model' ? { state } : {},
+      this.#isConversation ? { state } : {},
     );
+  }
+
+  /** Whether later prompts show the run. */
+  get #isConversation(): boolean {
+    const { source } = this.#context;
+    return source.type === 'model' || (source.type === 'text' && source.rerun !== undefined);
   }
 
   #iterationResults(): ChatTurn['generations'][number]['results'] {

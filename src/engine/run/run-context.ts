@@ -38,8 +38,16 @@ export type RunSource =
       readonly history: readonly ChatTurn[];
       readonly tokens: boolean;
     }
-  /** `text`: the whole text if it was posted at once; null while it is arriving. */
-  | { readonly type: 'text'; readonly chunks: AsyncIterable<string>; readonly text: string | null }
+  /**
+   * `text`: the whole text if it was posted at once; null while it is arriving. `rerun`: it is one action of an earlier run
+   * again; by name, the events with the results that the action refers to (C4).
+   */
+  | {
+      readonly type: 'text';
+      readonly chunks: AsyncIterable<string>;
+      readonly text: string | null;
+      readonly rerun?: { readonly action: string; readonly names: ReadonlyMap<string, number> };
+    }
   /** The text is written while the steps run (M6). */
   | {
       readonly type: 'workflow';
@@ -59,6 +67,10 @@ export interface RunContext {
   readonly owner?: string | null;
   readonly runId: string;
   readonly runNumber: number;
+  /** The run that it follows; 0: none (C4). */
+  readonly parent: number;
+  /** The run that it repeats; null: it is not a retry (C4). */
+  readonly retryOf: number | null;
   readonly source: RunSource;
   readonly resolved: ResolvedAgent;
   readonly policy: RunPolicy;

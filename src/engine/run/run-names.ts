@@ -59,7 +59,7 @@ const PENDING: NameValue = { type: 'absent', why: 'pending' };
 export class RunNames {
   readonly #context: Pick<
     RunContext,
-    'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber' | 'record' | 'clock'
+    'journal' | 'variables' | 'feeds' | 'resolved' | 'parent' | 'record' | 'clock' | 'source'
   >;
   readonly #results: Results;
   readonly #state: () => RunState;
@@ -80,7 +80,7 @@ export class RunNames {
   constructor(options: {
     readonly context: Pick<
       RunContext,
-      'journal' | 'variables' | 'feeds' | 'resolved' | 'runNumber' | 'record' | 'clock'
+      'journal' | 'variables' | 'feeds' | 'resolved' | 'parent' | 'record' | 'clock' | 'source'
     >;
     readonly results: Results;
     readonly outcomes: OutcomeReader;
@@ -202,6 +202,9 @@ export class RunNames {
   }
 
   #outside(name: string): Outside {
+    const { source } = this.#context;
+    const given = source.type === 'text' ? source.rerun?.names.get(name) : undefined;
+    if (given !== undefined) return { seq: given };
     const variable = this.#context.variables.get(name);
     if (variable !== undefined) return { value: variable };
     const earlier = this.#earlierOutcome(name);
@@ -245,8 +248,9 @@ export class RunNames {
 
   /** An earlier run's outcome under a name, as of the first lookup of such a name. */
   #earlierOutcome(name: string): { readonly seq: number } | typeof LEFT_OUT | null {
-    if (this.#context.runNumber === 1) return null;
-    this.#earlier ??= byName(this.#context.journal.history.outcomeCache(this.#context.runNumber));
+    const { parent, journal } = this.#context;
+    if (parent === 0) return null;
+    this.#earlier ??= byName(journal.history.outcomeCache(parent));
     const found = this.#earlier.get(name);
     if (found === undefined) return null;
     const { seq, bytes } = found;

@@ -9,6 +9,7 @@ import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { RunPolicy } from '../../scheduler/types.ts';
 import { readConversation } from '../generation/conversation.ts';
 import type { RunSource } from '../run/run-context.ts';
+import { rerunOf } from './rerun.ts';
 import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
 import { withPassedTools } from './passed-tools.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
@@ -27,8 +28,10 @@ export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRec
  * @param chunks arriving text; null if there is none, or if a crash has lost it
  * @throws EngineError `unknown_workflow`
  */
-export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+export function sourceOf(ports: Ports, { parent, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
   const { content, text, tokens, type } = input;
+  const rerun = rerunOf(input);
+  if (rerun !== null) return { type: 'text', chunks: restOf(rerun.text), text: rerun.text, rerun };
   if (type === 'workflow') {
     const { workflow } = requireWorkflow(ports, input);
     const { inputs, trigger } = input;
@@ -41,7 +44,7 @@ export function sourceOf(ports: Ports, { run, input }: RunRecord, chunks: AsyncI
   }
   const message = readContent(content);
   if (message !== null) {
-    const history = readConversation(ports.journal, run, ports.blobs);
+    const history = readConversation(ports.journal, parent, ports.blobs);
     return { type: 'model', content: message, tokens: tokens === true, history };
   }
   const whole = typeof text === 'string' ? text : null;

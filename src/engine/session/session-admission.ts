@@ -18,6 +18,7 @@ import type { ChildRequest } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { runIdOf } from '../../journal/run-id.ts';
+import type { RunPlace } from '../../journal/run-table.ts';
 import { admitTools } from './passed-tools.ts';
 import type { PassedTool } from './passed-tools.ts';
 import { PendingMessages } from './pending-messages.ts';
@@ -56,6 +57,8 @@ export interface MessageRequest {
   readonly ifBusy: 'queue' | 'reject';
   readonly tokens: boolean;
   readonly idempotencyKey: string | null;
+  /** Where its run is in the tree of runs. Default: it follows the head (C4). */
+  readonly place?: RunPlace;
 }
 
 /** A message without its content, which is being fetched. */
@@ -114,7 +117,17 @@ export class SessionAdmission {
    *   `invalid_request` in a workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
-    const { content, files = NO_FILES, sent, tools = [], instructions, metadata, tokens, idempotencyKey } = request;
+    const {
+      content,
+      files = NO_FILES,
+      sent,
+      tools = [],
+      instructions,
+      metadata,
+      tokens,
+      idempotencyKey,
+      place,
+    } = request;
     await this.#recover();
     this.#requireConversation();
     const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
@@ -138,7 +151,7 @@ export class SessionAdmission {
       };
       const input = { ...run, ...stored, tokens, manifests };
       const store = (): void => this.#files.commit(files, [content], staged);
-      return await this.#submit(input, idempotencyKey, null, files.size === 0 ? null : store);
+      return await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place });
     } finally {
       staged.release();
     }
@@ -188,7 +201,7 @@ export class SessionAdmission {
     const { idempotencyKey } = request;
     const earlier = idempotencyKey === null ? null : this.#journal.runs.byIdempotencyKey(idempotencyKey);
     if (earlier !== null) {
-      if (isSame(earlier.input, request)) return earlier;
+      if (isSame(earlier, request)) return earlier;
       throw new EngineError(
         'idempotency_mismatch',
         `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
@@ -244,12 +257,29 @@ export class SessionAdmission {
     return new EngineError('run_in_progress', `Run ${runId} ${why}`, { run_id: runId });
   }
 
+  /**
+   * Runs one action again, in a run of its own (C4).
+   *
+   * @param input of `rerunInput`
+   * @throws EngineError like `message`
+   */
+  async rerun(
+    input: JsonObject,
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'> & { readonly place: RunPlace },
+  ): Promise<RunRecord> {
+    await this.#recover();
+    this.#requireConversation();
+    const manifests = await this.#pin();
+    const earlier = this.#check({ ...request, content: String(input['content']), tokens: false }, 0);
+    return earlier ?? (await this.#submit({ ...input, manifests }, request));
+  }
+
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
   async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
     await this.#recover();
     const manifests = await this.#pin();
     const input: JsonObject = text === null ? { type: 'stream' } : { type: 'text', text };
-    return await this.#submit({ ...input, manifests }, null, chunks);
+    return await this.#submit({ ...input, manifests }, { chunks });
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
@@ -261,21 +291,19 @@ export class SessionAdmission {
     const input: JsonObject =
       type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
     const started = trigger === undefined ? {} : { trigger };
-    return await this.#submit({ ...input, ...started, budget: budget as JsonObject | null, manifests }, null, null);
+    return await this.#submit({ ...input, ...started, budget: budget as JsonObject | null, manifests });
   }
 
   /** Runs the session's workflow (M6). */
   async workflow(inputs: JsonObject): Promise<RunRecord> {
     await this.#recover();
     const manifests = await this.#pin();
-    return await this.#submit({ type: 'workflow', inputs, manifests }, null, null);
+    return await this.#submit({ type: 'workflow', inputs, manifests });
   }
 
   async #submit(
     input: JsonObject,
-    idempotencyKey: string | null,
-    chunks: AsyncIterable<string> | null,
-    store: (() => void) | null = null,
+    { idempotencyKey = null, chunks = null, store = null, place }: Submission = {},
   ): Promise<RunRecord> {
     this.#requireOpen();
     this.#recovery.forgiveFeeds();
@@ -283,7 +311,7 @@ export class SessionAdmission {
     const now = this.#scope.clock.now();
     const create = (): RunRecord => {
       store?.();
-      return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey);
+      return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey, place);
     };
     // The run exists with its files, or neither does.
     const record = store === null ? create() : this.#journal.atomically(create);
@@ -296,8 +324,19 @@ export class SessionAdmission {
   }
 }
 
+interface Submission {
+  readonly idempotencyKey?: string | null;
+  readonly chunks?: AsyncIterable<string> | null;
+  readonly store?: (() => void) | null;
+  readonly place?: RunPlace | undefined;
+}
+
 /** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */
-function isSame(input: JsonObject, { content, sent, tools = [], instructions }: MessageRequest): boolean {
+function isSame(
+  { input, parent, retryOf }: RunRecord,
+  { content, sent, tools = [], instructions, place }: MessageRequest,
+): boolean {
+  if (place !== undefined && (place.parent !== parent || place.retryOf !== retryOf)) return false;
   if (input['instructions'] !== instructions) return false;
   const before = input['sent_sha256'];
   if (before !== undefined || sent !== undefined) return before === sent;

@@ -31,6 +31,16 @@ export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' |
     this.#variables = null;
   }
 
+  /**
+   * The variables become those at the end of a run (C4). What an action of another branch still changes is journaled, and
+   * counts when that branch continues.
+   */
+  restoreVariables(last: number): void {
+    this.#variables?.detach();
+    this.#variables = null;
+    this.#journal.variables.restore(last);
+  }
+
   get learned(): LearnedDurations {
     this.#learned ??= new LearnedDurations(this.#journal.history.durations());
     return this.#learned;

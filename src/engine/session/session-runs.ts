@@ -183,6 +183,8 @@ export class SessionRuns {
       return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
     }
     const inputQueue = new InputQueue();
+    // The variables are those of the run before it (C4).
+    if (replay === null && stored.parent !== run - 1) this.#memory.restoreVariables(stored.parent);
     const { variables, learned, outcomeCache, feeds } = this.#memory;
     const resultShapes = new RunShapes(resolved);
     const live = startRun(
@@ -193,6 +195,8 @@ export class SessionRuns {
         owner: record.owner,
         runId: runIdOf(record, run),
         runNumber: run,
+        parent: stored.parent,
+        retryOf: stored.retryOf,
         source,
         resolved,
         policy: runPolicy(resolved.agent, source.type, input),

@@ -19,11 +19,17 @@ export class SessionVariables implements VariableStore {
   readonly #journal: Journal;
   readonly #known: Map<string, Variable>;
   #allBytes = 0;
+  #isDetached = false;
 
   constructor(journal: Journal) {
     this.#journal = journal;
-    this.#known = journal.variables();
+    this.#known = journal.variables.all();
     for (const { bytes } of this.#known.values()) this.#allBytes += bytes;
+  }
+
+  /** From now on, changes are not written: the session continues with other variables. */
+  detach(): void {
+    this.#isDetached = true;
   }
 
   get(key: string): Json | undefined {
@@ -49,7 +55,7 @@ export class SessionVariables implements VariableStore {
     if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
     this.#known.set(key, { value, bytes });
     this.#allBytes += growth;
-    this.#journal.setVariable(key, value);
+    if (!this.#isDetached) this.#journal.variables.set(key, value);
   }
 
   delete(key: string): boolean {
@@ -57,7 +63,7 @@ export class SessionVariables implements VariableStore {
     if (known === undefined) return false;
     this.#known.delete(key);
     this.#allBytes -= known.bytes;
-    this.#journal.deleteVariable(key);
+    if (!this.#isDetached) this.#journal.variables.delete(key);
     return true;
   }
 

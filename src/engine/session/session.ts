@@ -2,7 +2,7 @@
  * One session: accepts messages and programs, and answers queries about its content. Each duty has its own part:
  *
  *  - session-admission.ts: the checks before a run is created; pending-messages.ts: messages whose files are being fetched
- *  - session-runs.ts: the runs, one after the other
+ *  - session-runs.ts: the runs, one after the other; session-branches.ts: their tree
  *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
  *  - session-approvals.ts: people's decisions
@@ -39,6 +39,7 @@ import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
 import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
 import { SessionApprovals } from './session-approvals.ts';
+import { SessionBranches } from './session-branches.ts';
 import { SessionCalls } from './session-calls.ts';
 import type { CallResult, SettledCall } from './session-calls.ts';
 import { SessionFeeds } from './session-feeds.ts';
@@ -57,6 +58,8 @@ export type ClientAnswer =
   | { readonly approvalId: string; readonly approved: boolean; readonly note: string | null };
 
 export class Session {
+  /** Its runs as a tree. */
+  readonly branches: SessionBranches;
   readonly #scope: SessionScope;
   readonly #journal: Journal;
   readonly #readers: Broadcaster;
@@ -100,6 +103,13 @@ export class Session {
       recovery: this.#recovery,
       recover: () => this.recover(),
     });
+    this.branches = new SessionBranches({
+      scope: this.#scope,
+      runs: this.#runs,
+      memory: this.#memory,
+      admission: this.#admission,
+      current: (record) => this.#current(record),
+    });
   }
 
   // --- the session ---
@@ -136,7 +146,7 @@ export class Session {
     const { messages, files } = history;
     const variables = Object.entries(state);
     const fill = (): void => {
-      for (const [key, value] of variables) this.#journal.setVariable(key, value);
+      for (const [key, value] of variables) this.#journal.variables.setFirst(key, value);
       if (messages.length > 0) this.#journal.seeded.write(messages);
       // Files of a history are not put into the object storage: the session does not exist yet.
       this.#files.commit(

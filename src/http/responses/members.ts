@@ -46,3 +46,7 @@ export const responses = z
 export const name = z.string().nullable().describe('The tool, agent, relic or workflow that the action calls');
 export const manifestVersion = text("The author's version");
 export const workflowName = text('Name of the workflow');
+
+export const head = runId.nullable().describe('The run that the next message follows; null if there is none');
+export const parentRun = runId.nullable().describe('The run that it follows; null if it begins the conversation');
+export const retryOf = runId.exactOptional().describe('The run whose message or action it repeats; absent if none');

@@ -15,10 +15,13 @@ import {
   digest,
   digestBytes,
   flag,
+  head,
   name,
   next,
   number,
+  parentRun,
   responses,
+  retryOf,
   runId,
   runStatus,
   sessionId,
@@ -174,17 +177,22 @@ export const prompt = z.object({
   dropped: count.describe('Number of generations whose messages were deleted to save space'),
 });
 
+export const movedHead = z.object({ session_id: sessionId, head: runId });
+
 export const runs = z.object({
   runs: z
     .array(
       z.object({
         run_id: runId,
+        parent_run: parentRun,
+        retry_of: retryOf,
         status: runStatus,
         started_at: at,
         ended_at: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
       }),
     )
     .describe('In order'),
+  head,
   next: next('earlier runs'),
 });
 

@@ -10,9 +10,12 @@ import {
   codeAndMessage,
   count,
   flag,
+  head,
   name,
   next,
   number,
+  parentRun,
+  retryOf,
   runId,
   runStatus,
   sessionId,
@@ -47,6 +50,7 @@ export const session = z.object({
   status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals or client tools'),
   last_seq: number('Number of the last event'),
   runs: number('Number of runs'),
+  head,
 });
 
 export const createdSession = session
@@ -149,12 +153,19 @@ export const history = z.object({
           parts,
           metadata: jsonObject.exactOptional().describe('As given with the message; absent if none was given'),
           run_id: runId,
+          parent_run: parentRun,
+          retry_of: retryOf,
+          branches: z
+            .array(runId)
+            .exactOptional()
+            .describe('The runs with the same parent, oldest first, this one included; absent if it is the only one'),
           timestamp: at,
         }),
         z.object({
           role: z.literal('assistant').describe('The answer'),
           content: text('The answer so far'),
           run_id: runId,
+          parent_run: parentRun,
           status: runStatus,
           timestamp: at.nullable().describe('Epoch milliseconds; null for a run that has not ended'),
           error: codeAndMessage.exactOptional().describe('Why the run failed; absent if it did not'),

@@ -1,21 +1,17 @@
 /** Routes that read a session: its record, events, runs, artifacts, feeds and variables (H1, H2). */
 import { Hono } from 'hono';
-import { readContent, textOfContent } from '../../domain/content.ts';
-import type { ContentPart, MessageContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
-import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RunRecord } from '../../domain/session.ts';
-import type { SessionReading } from '../../engine/session/session-reading.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { downloadResponse } from '../download.ts';
 import { lastEventId, range } from '../headers.ts';
 import { sessionOperation, readHeader } from '../openapi/describe.ts';
 import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
-import { artifactsQuery, eventsQuery, historyQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
+import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { closedBy, expiryOf, runDocument, seededViewFor, viewFor } from '../run-response.ts';
+import { placeMembers, positionOf } from '../run-places.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
@@ -49,54 +45,6 @@ sessionOperation(
     return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, view: viewFor(c), slices }), {
       headers: SSE_HEADERS,
     });
-  },
-);
-
-sessionOperation(
-  sessionReading,
-  'GET /agent/session/:id/history',
-  { query: historyQuery, response: sessionsAnswers.history },
-  async (c) => {
-    const { session } = c.env;
-    const { session_id: id } = session.record;
-    const reading = session.read();
-    const { limit = limits.pageRows, before } = readQuery(historyQuery, c.req.url);
-    const seededBefore = before?.startsWith('seeded_') === true ? numberIn(before) : undefined;
-    const page = seededBefore === undefined ? session.runs(limit, positionOf(session, before)) : [];
-    const messages: Record<string, unknown>[][] = [];
-    let sizeChars = 0;
-    // Selected newest first within the size limit; returned in order.
-    for (const run of page.toReversed()) {
-      if (sizeChars > limits.historyPageChars) break;
-      const { runId: run_id, status, startedAt, endedAt } = run;
-      const said = readContent(run.input['content']);
-      const user = said === null ? null : textOfContent(said);
-      const content = await reading.answer(run);
-      sizeChars += content.length + (user?.length ?? 0);
-      messages.push([
-        ...(user === null
-          ? []
-          : [{ role: 'user', content: user, ...partsOf(said), ...metadataOf(run), run_id, timestamp: startedAt }]),
-        { role: 'assistant', content, run_id, status, timestamp: endedAt, ...failureOf(reading, run) },
-      ]);
-    }
-    const oldest = messages.length === 0 ? undefined : page.at(-messages.length);
-    let next = oldest === undefined || oldest.run === 1 ? null : oldest.runId;
-    if (next === null) {
-      // The seeded history precedes the first run.
-      let left = limit - messages.length;
-      for await (const { id: number, message } of reading.seeded(seededBefore, seededViewFor(c))) {
-        if (left <= 0 || sizeChars > limits.historyPageChars) {
-          next = `seeded_${number + 1}`;
-          break;
-        }
-        left -= 1;
-        const shown = { ...message, ...contentOf(message.content), seeded: true };
-        sizeChars += shown.content?.length ?? 0;
-        messages.push([shown]);
-      }
-    }
-    return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
   },
 );
 
@@ -175,14 +123,16 @@ sessionOperation(
     const { session } = c.env;
     void session.record;
     const page = session.runs(...pageOf(session, c.req.url));
-    const runs = page.map(({ runId, status, startedAt, endedAt }) => ({
+    const runs = page.map(({ runId, status, startedAt, endedAt, ...place }) => ({
       run_id: runId,
+      ...placeMembers(session.record, place),
       status,
       started_at: startedAt,
       ended_at: endedAt,
     }));
     const oldest = page[0];
-    return c.json({ runs, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
+    const head = session.branches.head?.runId ?? null;
+    return c.json({ runs, head, next: oldest === undefined || oldest.run === 1 ? null : oldest.runId });
   },
 );
 sessionOperation(
@@ -221,21 +171,6 @@ function pageOf(session: Session, url: string): [limit: number, before: number |
   return [limit, positionOf(session, before)];
 }
 
-/**
- * The number of a run that a page precedes. An id must be of this session and its incarnation: a client that continues
- * the list of a deleted session would otherwise get a page of the next one (T5).
- *
- * @throws EngineError `unknown_run`
- */
-function positionOf(session: Session, before: string | undefined): number | undefined {
-  return before?.startsWith('run_') === true ? session.run(before).run : numberIn(before);
-}
-
-/** The number at the end of an id. */
-function numberIn(id: string | undefined): number | undefined {
-  return id === undefined ? undefined : Number(/\d+$/.exec(id)?.[0]);
-}
-
 function sessionDocument(session: Session): Record<string, unknown> {
   const { record } = session;
   const { owner: _owner, incarnation: _incarnation, request_sha256: _request, ...visible } = record;
@@ -250,29 +185,6 @@ function sessionDocument(session: Session): Record<string, unknown> {
     status: session.status,
     last_seq: session.lastSeq,
     runs: session.runCount,
+    head: session.branches.head?.runId ?? null,
   };
-}
-
-/** What the client stored with a message. */
-function metadataOf({ input }: RunRecord): { metadata?: Json } {
-  return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
-}
-
-/** As text, and its parts if it has files. */
-function contentOf(content: MessageContent | null): {
-  readonly content: string | null;
-  readonly parts?: readonly ContentPart[];
-} {
-  return { content: content === null ? null : textOfContent(content), ...partsOf(content) };
-}
-
-/** The parts of a message that has files. */
-function partsOf(content: MessageContent | null): { readonly parts?: readonly ContentPart[] } {
-  return content === null || typeof content === 'string' ? {} : { parts: content };
-}
-
-/** Why a run has no answer, or not a whole one. */
-function failureOf(reading: SessionReading, run: RunRecord): { error?: object } {
-  const error = run.status === 'failed' ? reading.failure(run) : null;
-  return error === null ? {} : { error };
 }

@@ -154,7 +154,7 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
     // The token is not forwarded.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
-    const maxBytes = read === '/message' ? limits.messageBodyBytes : limits.bodyBytes;
+    const maxBytes = /^\/(message|runs\/[^/]+\/retry)$/.test(read) ? limits.messageBodyBytes : limits.bodyBytes;
     const caller = c.get('principal');
     return await forwardBody(c.req.raw, maxBytes, (request) =>
       gateway.forward(id, `${path}${search}`, request, caller),

@@ -108,6 +108,7 @@ describe('[F5] session sources', () => {
 
   test('the latest actions, newest first, up to a limit, and the variables', async () => {
     const given = ports();
+    given.journal.runs.create({}, 1, 'running');
     const head = { runId: runIdOf({ session_id: SESSION_ID }, 1), iteration: 1, at: 86_400_000 };
     for (let n = 0; n < limits.recentActions; n += 1) {
       given.journal.append({

@@ -102,7 +102,7 @@ function write(journal: Journal, input: JsonObject, events: readonly Event[]): v
 function turnOf(...events: readonly Event[]): ChatTurn | undefined {
   const journal = newJournal(openNodeSql());
   write(journal, { content: 'question' }, events);
-  return readConversation(journal, 2)[0];
+  return readConversation(journal, 1)[0];
 }
 
 describe('[L5] a turn, from the journal', () => {
@@ -328,10 +328,10 @@ describe('[L5] the turns before a run', () => {
     const journal = newJournal(openNodeSql());
     const inputs = [{ content: 'a' }, { content: null }, { text: 'x' }, { content: 'b' }, { content: 'c' }];
     for (const input of inputs) write(journal, input, [COMPLETED]);
-    const users = (run: number): string[] => readConversation(journal, run).map(({ user }) => user);
-    expect(users(9)).toEqual(['a', 'b', 'c']);
-    expect(users(5)).toEqual(['a', 'b']);
-    expect(users(1)).toEqual([]);
+    const users = (last: number): string[] => readConversation(journal, last).map(({ user }) => user);
+    expect(users(5)).toEqual(['a', 'b', 'c']);
+    expect(users(4)).toEqual(['a', 'b']);
+    expect(users(0)).toEqual([]);
   });
 
   test.each([
@@ -343,6 +343,6 @@ describe('[L5] the turns before a run', () => {
     for (const content of ['a', 'b']) write(journal, { content }, [COMPLETED]);
     sql.exec(`UPDATE runs SET first_seq = 1, last_seq = 5000 WHERE run = 1`);
     sql.exec(`UPDATE runs SET first_seq = 2, last_seq = ? WHERE run = 2`, events - 5_000 + 1);
-    expect(readConversation(journal, 3).map(({ user }) => user)).toEqual(shown);
+    expect(readConversation(journal, 2).map(({ user }) => user)).toEqual(shown);
   });
 });

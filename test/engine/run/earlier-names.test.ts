@@ -94,7 +94,7 @@ describe('[J2] [P12] after a crash, the names of an action keep their values', (
       { v: { at: started[0] }, later: null },
     ]);
     kit.sql.exec(`UPDATE variables SET value = '"new"'`);
-    new Journal(kit.sql).setVariable('later', 'defined since');
+    new Journal(kit.sql).variables.set('later', 'defined since');
     const first = seen.splice(0);
     expect(first).toEqual([
       ['x1', { v: 'old', w: 1 }],
@@ -114,7 +114,7 @@ describe('[J2] [P12] after a crash, the names of an action keep their values', (
     const started = eventsOf(kit.events, 'action_started').find(({ action_id: id }) => id === 'x');
     const [completed] = eventsOf(kit.events, 'action_completed');
     expect(new Journal(kit.sql).stateAt(started?.seq ?? 0)?.['names']).toEqual({ a: { seq: completed?.seq } });
-    new Journal(kit.sql).setVariable('a', 'a variable since');
+    new Journal(kit.sql).variables.set('a', 'a variable since');
     await after(kit, options);
     expect(seen).toEqual([
       ['x', { v: 'a' }],

@@ -134,7 +134,7 @@ describe('[J1] the end of a turn', () => {
       if (statement.startsWith('INSERT INTO events')) throw new Error('disk full');
       return exec(statement, ...parameters);
     };
-    expect(() => journal.setVariable('x', 1)).toThrow('disk full');
+    expect(() => journal.variables.set('x', 1)).toThrow('disk full');
     sql.exec = exec;
     await expect(log.commit()).rejects.toThrow('Events of this run could not be written');
     expect(published.map((batch) => batch.map(({ seq }) => seq))).toEqual([[1]]);

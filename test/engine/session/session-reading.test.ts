@@ -36,7 +36,7 @@ interface Surface {
 /** A large session; its clock's pauses pass at once and mark the ends of turns. */
 async function surface(long: LongSession, fill: (journal: Journal) => void = () => undefined): Promise<Surface> {
   const sql = openNodeSql();
-  newJournal(sql).setVariable('x', 1);
+  newJournal(sql).variables.set('x', 1);
   fillSession(sql, long);
   fill(new Journal(sql));
   const turns = [0];
@@ -106,7 +106,7 @@ describe('[X2] a long session is read in several turns', () => {
   test('/state', async () => {
     const value = JSON.stringify('x'.repeat(limits.variableBytes - 10));
     const { get, turns } = await surface({ ...LARGE, runs: 1 }, (journal) => {
-      for (let n = 0; n < 15; n += 1) journal.setVariable(`v${n}`, JSON.parse(value) as string);
+      for (let n = 0; n < 15; n += 1) journal.variables.set(`v${n}`, JSON.parse(value) as string);
     });
     const { variables } = (await (await get('/state')).json()) as { variables: Record<string, unknown> };
     expect(Object.keys(variables)).toHaveLength(16);
@@ -340,8 +340,8 @@ describe('values read for requests', () => {
     journal.runs.create({ content: 'hi' }, 1, 'running');
     const seq = completed(journal, 1, 7);
     await journal.sync();
-    journal.setVariable('x', 1);
-    journal.setVariable('y', ['z']);
+    journal.variables.set('x', 1);
+    journal.variables.set('y', ['z']);
     const { owner: _owner, ...session } = SESSION_RECORD;
     const reading = readingOf(journal);
     const lines = (await textOf(reading.export(new SessionVariables(journal).snapshot()))).split('\n');
@@ -375,7 +375,7 @@ describe('[J6] the variables of a session', () => {
   test('have a total limit of four megabytes; a change that does not grow is accepted', async () => {
     const sql = openNodeSql();
     const filled = newJournal(sql);
-    for (const [key, value] of Object.entries(full)) filled.setVariable(key, value);
+    for (const [key, value] of Object.entries(full)) filled.variables.set(key, value);
     await filled.sync();
     const kit = await sessionKit({ sql });
     const drop = '<action type="internal" name="delete_variable" id="d">{"key":"v1"}</action>';

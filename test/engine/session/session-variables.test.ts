@@ -57,7 +57,7 @@ describe('[M5] variables', () => {
     const { journal, variables } = kit();
     const count = Math.floor(limits.variablesBytes / limits.variableBytes) - 1;
     for (let n = 0; n < count; n += 1) variables.set(`v${n}`, bulky(limits.variableBytes));
-    const used = [...journal.variables().values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    const used = [...journal.variables.all().values()].reduce((sum, { bytes }) => sum + bytes, 0);
     const left = limits.variablesBytes - used;
     variables.set('é', bulky(left - 2));
     expect(() => variables.set('e', 1)).toThrow(

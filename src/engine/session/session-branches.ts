@@ -1,0 +1,115 @@
+/**
+ * The session as a tree of runs (C4): its head, its branches, and runs that repeat a message or an action of another run.
+ *
+ * Owns where a new run is in the tree. Does not own the tree's storage (journal/run-table.ts) or the checks of a message
+ * (session-admission.ts).
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { RunRecord } from '../../domain/session.ts';
+import type { RunPlace } from '../../journal/run-table.ts';
+import { rerunInput } from './rerun.ts';
+import type { MessageRequest, SessionAdmission } from './session-admission.ts';
+import type { SessionMemory } from './session-memory.ts';
+import type { SessionRuns } from './session-runs.ts';
+import type { SessionScope } from './session-ports.ts';
+
+interface BranchesParts {
+  readonly scope: SessionScope;
+  readonly runs: SessionRuns;
+  readonly memory: SessionMemory;
+  readonly admission: SessionAdmission;
+  /** A run as it is now. */
+  readonly current: (record: RunRecord) => RunRecord;
+}
+
+export class SessionBranches {
+  readonly #scope: SessionScope;
+  readonly #parts: BranchesParts;
+
+  constructor(parts: BranchesParts) {
+    this.#scope = parts.scope;
+    this.#parts = parts;
+  }
+
+  /** The run that the next message follows; null if there is none. */
+  get head(): RunRecord | null {
+    const { runs } = this.#scope.journal;
+    const found = runs.get(runs.head);
+    return found === null ? null : this.#parts.current(found);
+  }
+
+  /**
+   * The next message follows this run. Resolves when that is durable. The variables become those of the branch; if a run is
+   * active, when the next one begins.
+   */
+  async moveHead({ run }: RunRecord): Promise<void> {
+    const { journal } = this.#scope;
+    if (journal.runs.head !== run) {
+      journal.atomically(() => {
+        journal.runs.setHead(run);
+        if (!this.#parts.runs.busy) this.#parts.memory.restoreVariables(run);
+      });
+    }
+    await journal.sync();
+  }
+
+  /** The runs of a branch in order: the newest `limit` of those up to this run. */
+  upTo(last: RunRecord, limit: number = limits.pageRows): readonly RunRecord[] {
+    return this.#scope.journal.runs.branch(last.run, limit).map((record) => this.#parts.current(record));
+  }
+
+  /** The run that a run follows; null if it begins the conversation. */
+  parentOf({ parent }: RunRecord): RunRecord | null {
+    return this.#scope.journal.runs.get(parent);
+  }
+
+  /** The runs that follow the same run as this one, oldest first, itself included: at most `limits.pageRows`. */
+  versionsOf(record: RunRecord): readonly RunRecord[] {
+    const { runs } = this.#scope.journal;
+    return runs.versions(record).map((run) => runs.require(run));
+  }
+
+  /** The place of a message that follows this run; null: it begins the conversation. */
+  after(run: RunRecord | null): RunPlace {
+    return { parent: run?.run ?? 0, retryOf: null };
+  }
+
+  /**
+   * The message of a run, as the request that sends it again. It has the same instructions, tools and metadata.
+   *
+   * @throws EngineError `invalid_request` if the run has no message
+   */
+  messageOf(record: RunRecord): Pick<MessageRequest, 'content' | 'tools' | 'instructions' | 'metadata' | 'place'> {
+    const { run, runId, input, parent } = record;
+    const { type, content, tools, instructions, metadata } = input;
+    if (type !== 'message' || content === undefined) {
+      const message = `Run ${runId} was not started by a message; only a message can be sent again`;
+      throw new EngineError('invalid_request', message, { run_id: runId });
+    }
+    return {
+      content: content as MessageRequest['content'],
+      ...(Array.isArray(tools) ? { tools: tools as unknown as MessageRequest['tools'] & object } : {}),
+      ...(typeof instructions === 'string' ? { instructions } : {}),
+      ...(metadata === undefined ? {} : { metadata: metadata as MessageRequest['metadata'] }),
+      place: { parent, retryOf: run },
+    };
+  }
+
+  /**
+   * Runs one action of a run again. The new run follows the head, or that run, if it is on another branch.
+   *
+   * @throws EngineError `unknown_action`, and like a message
+   */
+  async rerun(
+    { run }: RunRecord,
+    action: string,
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
+  ): Promise<RunRecord> {
+    const { journal } = this.#scope;
+    const { head } = journal.runs;
+    const parent = journal.runs.isAncestor(run, head) ? head : run;
+    const input = rerunInput(journal, journal.runs.require(run), action);
+    return await this.#parts.admission.rerun(input, { ...request, place: { parent, retryOf: run } });
+  }
+}

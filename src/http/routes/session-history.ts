@@ -1,0 +1,132 @@
+/** `GET …/history`: the messages and answers of a branch, and the conversation before the session (H1, C1, C4). */
+import { Hono } from 'hono';
+import { readContent, textOfContent } from '../../domain/content.ts';
+import type { ContentPart, MessageContent } from '../../domain/content.ts';
+import type { Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { RunRecord } from '../../domain/session.ts';
+import type { SessionReading } from '../../engine/session/session-reading.ts';
+import type { Session } from '../../engine/session/session.ts';
+import { jsonAnswer } from '../lines.ts';
+import { sessionOperation } from '../openapi/describe.ts';
+import { historyQuery, readQuery } from '../query.ts';
+import * as sessionsAnswers from '../responses/sessions.ts';
+import { numberIn, placeMembers, positionOf } from '../run-places.ts';
+import { seededViewFor } from '../run-response.ts';
+import type { SessionEnv } from '../session-env.ts';
+
+export const sessionHistory = new Hono<SessionEnv>();
+
+sessionOperation(
+  sessionHistory,
+  'GET /agent/session/:id/history',
+  { query: historyQuery, response: sessionsAnswers.history },
+  async (c) => {
+    const { session } = c.env;
+    const { session_id: id } = session.record;
+    const reading = session.read();
+    const { limit = limits.pageRows, before, run: last } = readQuery(historyQuery, c.req.url);
+    const seededBefore = before?.startsWith('seeded_') === true ? numberIn(before) : undefined;
+    const page = seededBefore === undefined ? pageOf(session, { limit, before, last }) : [];
+    const messages: Record<string, unknown>[][] = [];
+    let sizeChars = 0;
+    // Selected newest first within the size limit; returned in order.
+    for (const run of page.toReversed()) {
+      if (sizeChars > limits.historyPageChars) break;
+      const turn = await turnOf(session, reading, run);
+      sizeChars += turn.chars;
+      messages.push(turn.messages);
+    }
+    const oldest = messages.length === 0 ? undefined : page.at(-messages.length);
+    let next = oldest === undefined || oldest.parent === 0 ? null : oldest.runId;
+    if (next === null) {
+      // The seeded history precedes the first run.
+      let left = limit - messages.length;
+      for await (const { id: number, message } of reading.seeded(seededBefore, seededViewFor(c))) {
+        if (left <= 0 || sizeChars > limits.historyPageChars) {
+          next = `seeded_${number + 1}`;
+          break;
+        }
+        left -= 1;
+        const shown = { ...message, ...contentOf(message.content), seeded: true };
+        sizeChars += shown.content?.length ?? 0;
+        messages.push([shown]);
+      }
+    }
+    return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
+  },
+);
+
+/** The runs of a page: the newest ones of a branch, or those before a run, which has only one branch behind it. */
+function pageOf(
+  session: Session,
+  {
+    limit,
+    before,
+    last,
+  }: { readonly limit: number; readonly before: string | undefined; readonly last: string | undefined },
+): readonly RunRecord[] {
+  const { branches } = session;
+  const position = positionOf(session, before);
+  if (position !== undefined) {
+    const known = session.runs(1, position + 1).at(-1);
+    const parent = known?.run === position ? branches.parentOf(known) : null;
+    return parent === null ? [] : branches.upTo(parent, limit);
+  }
+  const end = last === undefined ? branches.head : session.run(last);
+  return end === null ? [] : branches.upTo(end, limit);
+}
+
+/** The message and the answer of a run. */
+async function turnOf(
+  session: Session,
+  reading: SessionReading,
+  run: RunRecord,
+): Promise<{ readonly messages: Record<string, unknown>[]; readonly chars: number }> {
+  const { runId: run_id, status, startedAt, endedAt } = run;
+  const said = readContent(run.input['content']);
+  const user = said === null ? null : textOfContent(said);
+  const content = await reading.answer(run);
+  const { parent_run, ...retry } = placeMembers(session.record, run);
+  const versions = session.branches.versionsOf(run).map(({ runId }) => runId);
+  const asked = {
+    role: 'user',
+    content: user,
+    ...partsOf(said),
+    ...metadataOf(run),
+    run_id,
+    parent_run,
+    ...retry,
+    ...(versions.length > 1 ? { branches: versions } : {}),
+    timestamp: startedAt,
+  };
+  const answered = { role: 'assistant', content, run_id, parent_run, status, timestamp: endedAt };
+  return {
+    messages: [...(user === null ? [] : [asked]), { ...answered, ...failureOf(reading, run) }],
+    chars: content.length + (user?.length ?? 0),
+  };
+}
+
+/** What the client stored with a message. */
+function metadataOf({ input }: RunRecord): { metadata?: Json } {
+  return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
+}
+
+/** As text, and its parts if it has files. */
+function contentOf(content: MessageContent | null): {
+  readonly content: string | null;
+  readonly parts?: readonly ContentPart[];
+} {
+  return { content: content === null ? null : textOfContent(content), ...partsOf(content) };
+}
+
+/** The parts of a message that has files. */
+function partsOf(content: MessageContent | null): { readonly parts?: readonly ContentPart[] } {
+  return content === null || typeof content === 'string' ? {} : { parts: content };
+}
+
+/** Why a run has no answer, or not a whole one. */
+function failureOf(reading: SessionReading, run: RunRecord): { error?: object } {
+  const error = run.status === 'failed' ? reading.failure(run) : null;
+  return error === null ? {} : { error };
+}
