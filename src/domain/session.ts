@@ -64,3 +64,6 @@ export interface RunRecord {
   readonly input: JsonObject;
   readonly idempotencyKey: string | null;
 }
+
+/** Where a run is in the tree of runs (C4). */
+export type RunPlace = Pick<RunRecord, 'parent' | 'retryOf'>;

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
-import type { RunRecord, RunStatus } from '../domain/session.ts';
+import type { RunPlace, RunRecord, RunStatus } from '../domain/session.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import { runIdOf } from './run-id.ts';
 
@@ -17,9 +17,6 @@ function branchOf(last: string, limit: string): string {
       UNION ALL SELECT runs.run, runs.parent FROM branch JOIN runs ON runs.run = branch.parent ${limit}
     ) SELECT run FROM branch`;
 }
-
-/** Where a run is in the tree of runs (C4). */
-export type RunPlace = Pick<RunRecord, 'parent' | 'retryOf'>;
 
 export class RunTable {
   readonly #db: JournalDatabase;

@@ -6,9 +6,10 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RunRecord } from '../../domain/session.ts';
-import type { RunPlace } from '../../journal/run-table.ts';
+import type { RunPlace, RunRecord } from '../../domain/session.ts';
+import { runIdOf } from '../../journal/run-id.ts';
 import { rerunInput } from './rerun.ts';
+import { recordOf } from './run-setup.ts';
 import type { MessageRequest, SessionAdmission } from './session-admission.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionRuns } from './session-runs.ts';
@@ -57,6 +58,15 @@ export class SessionBranches {
   /** The runs of a branch in order: the newest `limit` of those up to this run. */
   upTo(last: RunRecord, limit: number = limits.pageRows): readonly RunRecord[] {
     return this.#scope.journal.runs.branch(last.run, limit).map((record) => this.#parts.current(record));
+  }
+
+  /** Where a run is in the tree, by the ids of runs, for documents. */
+  placeOf({ parent, retryOf }: RunPlace): { readonly parent_run: string | null; readonly retry_of?: string } {
+    const record = recordOf(this.#scope);
+    return {
+      parent_run: parent === 0 ? null : runIdOf(record, parent),
+      ...(retryOf === null ? {} : { retry_of: runIdOf(record, retryOf) }),
+    };
   }
 
   /** The run that a run follows; null if it begins the conversation. */

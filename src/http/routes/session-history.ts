@@ -11,7 +11,7 @@ import { jsonAnswer } from '../lines.ts';
 import { sessionOperation } from '../openapi/describe.ts';
 import { historyQuery, readQuery } from '../query.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { numberIn, placeMembers, positionOf } from '../run-places.ts';
+import { numberIn, positionOf } from '../page-position.ts';
 import { seededViewFor } from '../run-response.ts';
 import type { SessionEnv } from '../session-env.ts';
 
@@ -87,7 +87,7 @@ async function turnOf(
   const said = readContent(run.input['content']);
   const user = said === null ? null : textOfContent(said);
   const content = await reading.answer(run);
-  const { parent_run, ...retry } = placeMembers(session.record, run);
+  const { parent_run, ...retry } = session.branches.placeOf(run);
   const versions = session.branches.versionsOf(run).map(({ runId }) => runId);
   const asked = {
     role: 'user',

@@ -11,7 +11,7 @@ import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } fr
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { closedBy, expiryOf, runDocument, seededViewFor, viewFor } from '../run-response.ts';
-import { placeMembers, positionOf } from '../run-places.ts';
+import { positionOf } from '../page-position.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
@@ -125,7 +125,7 @@ sessionOperation(
     const page = session.runs(...pageOf(session, c.req.url));
     const runs = page.map(({ runId, status, startedAt, endedAt, ...place }) => ({
       run_id: runId,
-      ...placeMembers(session.record, place),
+      ...session.branches.placeOf(place),
       status,
       started_at: startedAt,
       ended_at: endedAt,
