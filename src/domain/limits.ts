@@ -248,6 +248,8 @@ export const limits = {
   largeBodyStallMs: 5_000,
   largeBodyMs: 60_000,
   queuedMessages: 8,
+  /** Messages that one run can receive while it is active or waits (C5). */
+  steeredMessages: 32,
   /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */
   seededMessages: 2_000,
   seededBytes: 4_194_304,

@@ -9,7 +9,7 @@ import { limits } from '../domain/limits.ts';
 import type { FetchedFile } from '../domain/ports.ts';
 import type { RunPlace, RunRecord } from '../domain/session.ts';
 import type { PassedTool } from '../engine/session/passed-tools.ts';
-import type { MessageRequest, PendingContent } from '../engine/session/session-admission.ts';
+import type { Accepted, MessageRequest, PendingContent } from '../engine/session/session-admission.ts';
 import { fetchContent } from '../policies/fetched-content.ts';
 import { admitMessage, decodeText } from '../policies/message-content.ts';
 import type { MessagePart, UnfetchedContent } from '../policies/message-content.ts';
@@ -37,7 +37,7 @@ export function checkMessage(content: string): void {
 }
 
 export interface PostedMessage {
-  readonly run: RunRecord;
+  readonly accepted: Accepted;
   /** The last event before it. */
   readonly after: number;
   readonly stream: boolean;
@@ -65,11 +65,10 @@ export async function postRetry(c: Context<SessionEnv>, of: RunRecord, place: Bo
   }
   await admitted(c.env);
   const after = session.lastSeq;
-  const run =
-    action === undefined
-      ? await session.message({ ...session.branches.messageOf(of), tokens, ifBusy, idempotencyKey })
-      : await session.branches.rerun(of, action, { ifBusy, idempotencyKey });
-  return { run, after, stream };
+  const request = { ifBusy, idempotencyKey };
+  if (action !== undefined) return { accepted: await session.branches.rerun(of, action, request), after, stream };
+  const accepted = await session.accept({ ...session.branches.messageOf(of), ...request, tokens });
+  return { accepted, after, stream };
 }
 
 /** The parts of a request that are a message. */
@@ -122,15 +121,15 @@ export async function acceptMessage(
     ifBusy,
     idempotencyKey: key,
   };
-  const run =
+  const accepted =
     'content' in content
-      ? await session.message({ ...content, ...request })
+      ? await session.accept({ ...content, ...request })
       : await session.pendingMessage(
           request,
           pendingContent(c, content, { tools, instructions }, bodyPlace),
           c.req.raw.signal,
         );
-  return { run, after, stream: body.stream };
+  return { accepted, after, stream: body.stream };
 }
 
 /**

@@ -120,8 +120,8 @@ export const tokensQuery = {
 
 export const messageQuery = {
   if_busy: oneOf(
-    ['queue', 'reject'],
-    '`reject` returns 409 during a run, also while it waits for an approval or a client tool; otherwise the message is queued, and cancels open approvals and calls',
+    ['queue', 'reject', 'steer'],
+    '`reject` returns 409 during a run, also while it waits for an approval or a client tool. `steer` shows the message to the model in the next generation of that run; if the run ends before, the message is queued. Otherwise the message is queued, and cancels open approvals and calls',
   ),
 } as const satisfies Query;
 

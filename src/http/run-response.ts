@@ -68,14 +68,10 @@ export async function runResponse(
   stream: boolean,
   write?: RunWriter,
 ): Promise<Response> {
-  const { session, heartbeat, events } = c.env;
+  const { session } = c.env;
   const json = !stream || accepts(c, 'application/json');
   const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
-  if (!json) {
-    const { slices } = session.read();
-    const options = { after, runId: run.runId, endsWaiting: true, expiry: expiryOf(c), view: viewFor(c), slices };
-    return new Response(eventStream(events, heartbeat, options), { headers: { ...SSE_HEADERS, ...headers } });
-  }
+  if (!json) return new Response(streamOfRun(c, run, after), { headers: { ...SSE_HEADERS, ...headers } });
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
   const ended = session.run(run.runId);
   const failure = session.read().failure(ended);
@@ -83,17 +79,36 @@ export async function runResponse(
   return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status, write);
 }
 
+/** The events of a run after this one, until it ends or waits. */
+export function streamOfRun(c: Context<SessionEnv>, { runId }: RunRecord, after: number): ReadableStream<Uint8Array> {
+  const { session, heartbeat, events } = c.env;
+  const { slices } = session.read();
+  const options = { after, runId, endsWaiting: true, expiry: expiryOf(c), view: viewFor(c), slices };
+  return eventStream(events, heartbeat, options);
+}
+
 function tokenExpired(details: JsonObject = {}): EngineError {
   return new EngineError('unauthorized', 'The token has expired; running work continues', details);
 }
 
-/** Waits for a run while the token is valid; the run continues after that. @throws EngineError `unauthorized` */
-export async function beforeExpiry(ended: Promise<void>, expiry: StreamExpiry | null, runId: string): Promise<void> {
+/**
+ * Waits for a run while the token is valid; the run continues after that.
+ *
+ * @param runId for the error; null: it is not known
+ * @throws EngineError `unauthorized`
+ */
+export async function beforeExpiry(
+  ended: Promise<void>,
+  expiry: StreamExpiry | null,
+  runId: string | null,
+): Promise<void> {
   if (expiry === null) return await ended;
   const { clock, at } = expiry;
   let stop = (): void => undefined;
   const expired = new Promise<never>((_resolve, reject) => {
-    stop = clock.schedule(Math.max(0, at - clock.now()), () => reject(tokenExpired({ run_id: runId })));
+    stop = clock.schedule(Math.max(0, at - clock.now()), () =>
+      reject(tokenExpired(runId === null ? {} : { run_id: runId })),
+    );
   });
   try {
     await Promise.race([ended, expired]);

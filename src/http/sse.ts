@@ -331,6 +331,37 @@ function streamOf<Chunk>(
   );
 }
 
+/** A stream that is not known yet: comments until it is (C5). */
+export function waitingStream(
+  stream: Promise<ReadableStream<Uint8Array>>,
+  heartbeat: Heartbeat,
+): ReadableStream<Uint8Array> {
+  let stop = (): void => undefined;
+  let reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  let isLeft = false;
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(HEARTBEAT);
+      // Nothing is kept for a reader that does not read.
+      stop = heartbeat.add(() => (controller.desiredSize ?? 0) > 0 && controller.enqueue(HEARTBEAT));
+      stream.catch(() => undefined);
+    },
+    async pull(controller) {
+      reader ??= (await stream).getReader();
+      stop();
+      if (isLeft) return await reader.cancel();
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value as Uint8Array);
+    },
+    async cancel() {
+      isLeft = true;
+      stop();
+      await reader?.cancel();
+    },
+  });
+}
+
 export const SSE_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',

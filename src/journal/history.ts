@@ -69,7 +69,8 @@ export class History {
       -run.run,
       run.run,
     );
-    return Number(events?.['bytes'] ?? 0) + Number(input?.['bytes'] ?? 0);
+    const [steered] = this.#db.exec(`SELECT SUM(OCTET_LENGTH(input)) AS bytes FROM steered WHERE run = ?`, run.run);
+    return [events, input, steered].reduce((sum, row) => sum + Number(row?.['bytes'] ?? 0), 0);
   }
 
   /** Events for a later prompt, oldest first. An output longer than `limits.historyResultChars` is cut. */

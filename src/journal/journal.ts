@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), messages that came during a run (steered-table.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -23,6 +23,7 @@ import { Prompts } from './prompts.ts';
 import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
+import { SteeredTable } from './steered-table.ts';
 import { VariableTable } from './variable-table.ts';
 
 export class Journal {
@@ -32,6 +33,7 @@ export class Journal {
   readonly prompts: Prompts;
   readonly seeded: Seeded;
   readonly blobs: Blobs;
+  readonly steered: SteeredTable;
   readonly variables: VariableTable;
   readonly #db: JournalDatabase;
   #work = 0;
@@ -44,6 +46,7 @@ export class Journal {
     this.prompts = new Prompts(this.#db);
     this.seeded = new Seeded(this.#db);
     this.blobs = new Blobs(this.#db);
+    this.steered = new SteeredTable(this.#db);
     this.variables = new VariableTable(this.#db, this.runs);
   }
 

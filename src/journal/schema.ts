@@ -128,15 +128,16 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE first_variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
     `INSERT INTO first_variables (key, value) SELECT key, value FROM variables`,
     `CREATE INDEX variable_changes ON events (run) WHERE type = 'variable_changed'`,
-    // Messages that came during a run, and the run that has them now (C5).
+    // Messages that came during a run, for its next generation (C5).
     `CREATE TABLE steered (
-       id INTEGER PRIMARY KEY,
        run INTEGER NOT NULL,
+       number INTEGER NOT NULL,
        seq INTEGER NOT NULL,
+       iteration INTEGER NOT NULL,
        idempotency_key TEXT,
-       input TEXT NOT NULL
-     )`,
-    `CREATE INDEX steered_by_run ON steered (run)`,
+       input TEXT NOT NULL,
+       PRIMARY KEY (run, number)
+     ) WITHOUT ROWID`,
   ],
 ];
 

@@ -31,7 +31,7 @@ export function readConversation(journal: Journal, last: number, blobs: Blobs | 
     .map(({ content, record }) =>
       foldTurn(
         journal,
-        userTurn(content, blobs),
+        messagesOf(journal, { content, record }, blobs),
         journal.history.conversationOf(record),
         actionsOf(journal, record),
         record.status,
@@ -80,7 +80,13 @@ export async function* readTranscript(
     }
     turns.push({
       status: record.status,
-      turn: foldTurn(journal, userTurn(content, null), stored, actionsOf(journal, record), record.status),
+      turn: foldTurn(
+        journal,
+        messagesOf(journal, { content, record }, null),
+        stored,
+        actionsOf(journal, record),
+        record.status,
+      ),
     });
   }
   // Context only: nothing in it was written by this agent.
@@ -96,6 +102,19 @@ export async function* readTranscript(
     // Counts the assembly, the redaction and the output.
     await took(line.length * 2);
   }
+}
+
+/** What the user has said in a run: its message, and those that came during the run (C5). */
+function messagesOf(
+  journal: Journal,
+  { content, record }: { readonly content: MessageContent; readonly record: RunRecord },
+  blobs: Blobs | null,
+): Pick<ChatTurn, 'user' | 'files' | 'received'> {
+  const received = journal.steered.of(record.run).map(({ iteration, input }) => ({
+    before: iteration,
+    ...userTurn(readContent(input['content']) ?? '', blobs),
+  }));
+  return { ...userTurn(content, blobs), ...(received.length === 0 ? {} : { received }) };
 }
 
 /** The turns without the results found before the model last cleared its context (I). */
@@ -139,7 +158,7 @@ const SUPERSEDED =
 
 function foldTurn(
   journal: Pick<Journal, 'event' | 'incarnation'>,
-  message: Pick<ChatTurn, 'user' | 'files'>,
+  message: Pick<ChatTurn, 'user' | 'files' | 'received'>,
   stored: Iterable<StoredEvent>,
   declared: ActionsAfter,
   status: RunRecord['status'],

@@ -8,8 +8,9 @@
  */
 import type { ErrorCode, RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
+import { readContent, textOfContent } from '../../domain/content.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { renderShape, shapeOfValue } from '../../domain/shape.ts';
 import type { FinishReason } from '../../domain/ports.ts';
@@ -35,6 +36,7 @@ import { workflowText } from '../workflow/workflow.ts';
 import { GenerationBlocks } from './generation-blocks.ts';
 import { GenerationReader } from './generation-reader.ts';
 import type { ReadEnd } from './generation-reader.ts';
+import { messageIdOf } from '../run/message-id.ts';
 import { userTurn } from './message-files.ts';
 import { modelRequest, promptTurns } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
@@ -74,7 +76,10 @@ export class GenerationRunner {
   #isOver = false;
   /** The generation that ended the run had nothing but bare text (P11). */
   #isAnswerBareText = false;
-  readonly #turn: Omit<ChatTurn, 'generations'> & { readonly generations: ChatTurn['generations'][number][] };
+  readonly #turn: Omit<ChatTurn, 'generations' | 'received'> & {
+    readonly generations: ChatTurn['generations'][number][];
+    readonly received: NonNullable<ChatTurn['received']>[number][];
+  };
 
   constructor(given: {
     readonly context: RunContext;
@@ -98,7 +103,7 @@ export class GenerationRunner {
     this.blocks = new GenerationBlocks(given.segments);
     this.usage = new RunUsage(given.context, given.log);
     const { source, blobs = null } = given.context;
-    this.#turn = { ...userTurn(source.type === 'model' ? source.content : '', blobs), generations: [] };
+    this.#turn = { ...userTurn(source.type === 'model' ? source.content : '', blobs), generations: [], received: [] };
   }
 
   announceStart(): void {
@@ -136,6 +141,22 @@ export class GenerationRunner {
     this.#cut = 'abort';
     this.#last = last;
     if (!this.#isOrphaned) this.#stream(reader, 0);
+    if (this.#turn.received.length > 0 && !this.#isOrphaned) this.#log.afterSync(() => this.#context.shown(iteration));
+  }
+
+  /** A message for the next generation (C5). */
+  receive({ content = '', store, onReceived }: Extract<RunInput, { type: 'message_received' }>): void {
+    const { iteration } = this.#log;
+    const number = this.#turn.received.length + 1;
+    const { seq, data } = this.#log.write('message_received', {
+      message_id: messageIdOf(this.#context.runId, number),
+      content: textOfContent(content),
+      ...(typeof content === 'string' ? {} : { parts: content as unknown as Json[] }),
+    });
+    const written = readContent((data.parts as Json | undefined) ?? data.content) ?? '';
+    this.#turn.received.push({ before: iteration, ...userTurn(written, this.#context.blobs ?? null) });
+    store?.(seq, number, iteration);
+    if (onReceived !== undefined) this.#log.afterSync(onReceived);
   }
 
   /**

@@ -44,7 +44,7 @@ export async function chooseFiles(
     { most: limits.attachmentsPerRequest, bytes: limits.attachmentBytesPerRequest },
     ({ size }) => size,
   );
-  const ofMessages = all.map(({ files = [] }) => files.filter(isTextFile));
+  const ofMessages = all.flatMap(messagesOf).map((files) => files.filter(isTextFile));
   const shownAsText = newestWithin(
     ofMessages,
     { most: limits.attachedTextsPerRequest, bytes: limits.attachedTextsBytes },
@@ -67,14 +67,24 @@ export async function chooseFiles(
     else texts.set(file, text);
   }
   const left = [...isCurrent].filter((file) => !chosen.has(file) && !shownAsText.has(file));
-  const own = new Set(current.files);
+  const own = new Set(messagesOf(current).flat());
   return { files: { attached, texts }, notice: noticeOf(left.filter((file) => own.has(file) || isAttachable(file))) };
 }
 
-/** The files of one turn: of its message, and of the results of each generation. */
-function groupsOf({ files = [], generations }: ChatTurn): (readonly Attachment[])[] {
-  const ofResults = generations.map(({ results }) => results.flatMap((report) => report.files ?? []));
-  return [files, ...ofResults].filter((group) => group.length > 0);
+/** The files of one turn: of its messages and of the results of each generation, in the order of the prompt. */
+function groupsOf({ files = [], generations, received = [] }: ChatTurn): (readonly Attachment[])[] {
+  const before = (index: number): (readonly Attachment[])[] =>
+    received.filter((message) => message.before === index).map((message) => message.files ?? []);
+  const rest = generations.flatMap(({ results }, index) => [
+    ...before(index),
+    results.flatMap((report) => report.files ?? []),
+  ]);
+  return [files, ...rest, ...before(generations.length)].filter((group) => group.length > 0);
+}
+
+/** The files of each message of a turn. */
+function messagesOf({ files = [], received = [] }: ChatTurn): (readonly Attachment[])[] {
+  return [files, ...received.map((message) => message.files ?? [])];
 }
 
 /** The beginning of a text file; null if its bytes are lost. */

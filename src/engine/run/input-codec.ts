@@ -31,6 +31,7 @@ const STORED_AS = {
   generation_idle: 'idle',
   client_called: 'called',
   client_answered: 'answer',
+  message_received: 'message',
 } as const satisfies Record<RecordedInput['type'], string>;
 
 const TYPES: ReadonlyMap<Json | undefined, string> = new Map(

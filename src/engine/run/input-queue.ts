@@ -33,6 +33,13 @@ export class InputQueue {
     return taken;
   }
 
+  /** Takes what no turn has taken, when there are no more turns. */
+  rest(): readonly RunInput[] {
+    const left = this.#inputs;
+    this.#inputs = [];
+    return left;
+  }
+
   /** Resolves at the end of the turn that takes the current inputs. */
   async turnEnd(signal: AbortSignal): Promise<void> {
     if (this.#inputs.length === 0 || signal.aborted) return;

@@ -46,6 +46,8 @@ export function recordInput(
     }
     case 'timer_fired':
       return log.record({ ...input, at, random });
+    case 'message_received':
+      return log.record({ type: input.type, at });
     case 'reasoning':
     case 'usage':
     case 'cancel_requested':
@@ -102,6 +104,7 @@ export function inputOf(
     case 'usage':
     case 'timer_fired':
     case 'approval_resolved':
+    case 'message_received':
     case 'cancel_requested':
     case 'generation_idle':
       return recorded;

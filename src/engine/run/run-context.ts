@@ -81,6 +81,14 @@ export interface RunContext {
    * and ends.
    */
   readonly ended: (end: RunEnd) => void;
+  /**
+   * Called in the turn in which the run ends, not when it waits: what is written with it becomes durable with the end.
+   *
+   * @param cancelReason null: nothing has cancelled it
+   */
+  readonly ending: (cancelReason: string | null) => void;
+  /** Called when an iteration has begun whose generation shows the messages of all earlier ones (C5). */
+  readonly shown: (iteration: number) => void;
   readonly clock: Clock;
   /** The session's share of the thread. */
   readonly share: ThreadShare;

@@ -5,6 +5,7 @@
  * engine adds only what the scheduler does not know: text, live output, and outcomes with their values.
  */
 import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
+import type { MessageContent } from '../../domain/content.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -55,6 +56,17 @@ export type RunInput =
       readonly more?: true;
       readonly onDecided?: (counts: boolean) => void;
     }
+  /**
+   * A message for the next generation (C5). `store`: writes what the session needs of it, with the event. `onReceived`:
+   * called when it is durable; `onLate`: called instead if the run has ended. Absent in a record, as is the content.
+   */
+  | {
+      readonly type: 'message_received';
+      readonly content?: MessageContent;
+      readonly store?: (seq: number, number: number, iteration: number) => void;
+      readonly onReceived?: () => void;
+      readonly onLate?: () => void;
+    }
   /** Model output. `pieces`: the pieces that the events were read from. */
   | { readonly type: 'protocol'; readonly pieces: readonly StreamPiece[]; readonly events: readonly ProtocolEvent[] }
   | { readonly type: 'reasoning'; readonly text: string }
@@ -103,6 +115,8 @@ export type RecordedInput = { readonly at: number } & (
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   | (Scheduled<'approval_resolved'> & { readonly more?: true })
+  /** Its content is in its event. */
+  | { readonly type: 'message_received' }
   /** Why an approval could not be requested for an action (J8). */
   | (Scheduled<'approval_asked'> & { readonly error: ActionError })
   | Extract<RunInput, { type: 'reasoning' | 'usage' }>

@@ -42,6 +42,8 @@ import { renderReference } from './resolve-names.ts';
 export interface LiveRun {
   /** Patches with the whole text of the open blocks (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
+  /** Whether a message can still be shown to its model (C5). */
+  canReceive(): boolean;
   /** Whether it waits for people and clients only (J8, C3). */
   isParked(): boolean;
   /** Whether, in addition, nothing of it is running in the background (S4). */
@@ -100,7 +102,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     segments,
     isTaken: (name) => lookup(state, name) !== null || actions.names.isBound(name),
   });
-  const progress: { drained: boolean; end: RunEnd | null } = { drained: false, end: null };
+  const progress: { drained: boolean; end: RunEnd | null; cancelReason: string | null } = {
+    drained: false,
+    end: null,
+    cancelReason: null,
+  };
 
   /** Text first: the model's output becomes blocks, declarations and rejections. */
   const read = (event: ProtocolEvent, interrupted: boolean): void => {
@@ -141,6 +147,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const handle = (arrived: RunInput, random: number): void => {
     // Text that arrived together with a cancel, or later, is not shown (J5).
     if (isOver() && STREAMED.has(arrived.type)) return;
+    // It becomes the message of the next run.
+    if (isOver() && arrived.type === 'message_received') return arrived.onLate?.();
     const at = clock.now();
     const input = actions.staged(arrived);
     recordInput(log, context.source, input, at, random);
@@ -193,11 +201,15 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return decide({ type, at, key, approved, note }, more);
       }
       case 'cancel_requested':
+        progress.cancelReason ??= input.reason;
+        return decide({ ...input, at });
       case 'generation_idle':
         return decide({ ...input, at });
       case 'feed':
         log.append('context_feed_updated', input.data);
         return;
+      case 'message_received':
+        return generations.receive(input);
       case 'save':
         return log.save();
     }
@@ -323,6 +335,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const end = (command: RunEnd): void => {
     const { open, openBackground } = state;
     context.journal.runs.end(context.runNumber, command.status, clock.now(), open + openBackground > 0);
+    if (command.status !== 'waiting') context.ending(progress.cancelReason);
     log.afterSync(() => context.ended(command));
   };
 
@@ -412,6 +425,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
 
   return {
     catchUp: () => segments.catchUp(),
+    canReceive: () => context.source.type === 'model' && !isOver() && !progress.drained,
     isParked: () => state.phase === 'parked',
     isAtRest: () => isAtRest(state),
     wakeAt: () => actions.timers.nextExpiry(),

@@ -36,6 +36,11 @@ export class ActiveRun {
     this.#inputQueue.put(input);
   }
 
+  /** The run is over: what it was given last, and has not taken, is given back (C5). */
+  returnRest(): void {
+    for (const input of this.#inputQueue.rest()) if (input.type === 'message_received') input.onLate?.();
+  }
+
   hold(): void {
     if (this.#held !== null) return;
     this.#held = Promise.withResolvers<void>();

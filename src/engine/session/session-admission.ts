@@ -18,6 +18,7 @@ import type { ChildRequest } from '../../domain/ports.ts';
 import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { runIdOf } from '../../journal/run-id.ts';
+import type { SteeredMessage } from '../../journal/steered-table.ts';
 import { admitTools } from './passed-tools.ts';
 import type { PassedTool } from './passed-tools.ts';
 import { PendingMessages } from './pending-messages.ts';
@@ -53,12 +54,23 @@ export interface MessageRequest {
   readonly instructions?: string;
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
-  readonly ifBusy: 'queue' | 'reject';
+  /** During a run: the message waits behind it, is refused, or is shown to the model in its next generation (C5). */
+  readonly ifBusy: 'queue' | 'reject' | 'steer';
   readonly tokens: boolean;
   readonly idempotencyKey: string | null;
   /** Where its run is in the tree of runs. Default: it follows the head (C4). */
   readonly place?: RunPlace;
 }
+
+/** A message that is durable. */
+export interface Accepted {
+  /** Its run. */
+  readonly run: Promise<RunRecord>;
+  /** A run has received it, and shows it or passes it on. */
+  readonly isSteered: boolean;
+}
+
+const has = (run: RunRecord): Accepted => ({ run: Promise.resolve(run), isSteered: false });
 
 /** A message without its content, which is being fetched. */
 export type UnfetchedMessage = Omit<MessageRequest, 'content' | 'files' | 'sent'>;
@@ -84,6 +96,8 @@ export class SessionAdmission {
   readonly #recovery: AdmissionParts['recovery'];
   readonly #recover: AdmissionParts['recover'];
   readonly #pending = new PendingMessages();
+  /** Messages that are being given to a run, by their keys; resolve when they are durable. */
+  readonly #steering = new Map<string | null, Promise<boolean>>();
   #isClosed = false;
 
   constructor({ scope, runs, files, recovery, recover }: AdmissionParts) {
@@ -110,12 +124,20 @@ export class SessionAdmission {
   }
 
   /**
-   * Accepts a message: starts its run, or queues it behind the active one (H1).
+   * Accepts a message: starts its run, queues it behind the active one (H1), or gives it to the active one (C5). Resolves to
+   * its run; of a message that is given to a run, once it is certain which run takes it.
    *
    * @throws EngineError `run_in_progress`, `queue_full`, `session_full`, `idempotency_mismatch`, `storage_unavailable`;
    *   `invalid_request` in a workflow session
    */
   async message(request: MessageRequest): Promise<RunRecord> {
+    return await (
+      await this.accept(request)
+    ).run;
+  }
+
+  /** The same; resolves when the message is durable. @throws EngineError the same */
+  async accept(request: MessageRequest): Promise<Accepted> {
     const {
       content,
       files = NO_FILES,
@@ -131,6 +153,9 @@ export class SessionAdmission {
     this.#requireConversation();
     const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
     let manifests = await this.#pin();
+    if (request.ifBusy === 'steer') requireSteerable(request);
+    // The same message is being given to a run.
+    while (this.#steering.has(idempotencyKey)) await this.#steering.get(idempotencyKey);
     let earlier = this.#check(request, this.#files.rowBytes(files));
     let staged = NOTHING_STAGED;
     try {
@@ -150,7 +175,9 @@ export class SessionAdmission {
       };
       const input = { ...run, ...stored, tokens, manifests };
       const store = (): void => this.#files.commit(files, [content], staged);
-      return await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place });
+      const steered = request.ifBusy === 'steer' ? await this.#steer({ input, content, idempotencyKey, store }) : null;
+      if (steered !== null) return steered;
+      return has(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
     } finally {
       staged.release();
     }
@@ -167,9 +194,10 @@ export class SessionAdmission {
     request: UnfetchedMessage,
     { sent, files: own, fetch }: PendingContent,
     signal: AbortSignal,
-  ): Promise<RunRecord> {
+  ): Promise<Accepted> {
     await this.#recover();
     this.#requireConversation();
+    if (request.ifBusy === 'steer') requireSteerable(request);
     return await this.#pending.run(request.idempotencyKey, signal, async (either) => {
       const { tools = [] } = request;
       const manifests = tools.length === 0 ? null : await this.#pin();
@@ -179,7 +207,7 @@ export class SessionAdmission {
       const { content, files } = await fetch(either);
       this.#scope.share.charge(bytesOf(files) * limits.bodyByteSteps);
       either.throwIfAborted();
-      return await this.message({ ...request, content, files, sent });
+      return await this.accept({ ...request, content, files, sent });
     });
   }
 
@@ -194,19 +222,11 @@ export class SessionAdmission {
    * Whether a message can be accepted now.
    *
    * @param size of its files
-   * @returns the run of a repeated message
+   * @returns a repeated message
    */
-  #check(request: MessageRequest, size: number): RunRecord | null {
-    const { idempotencyKey } = request;
-    const earlier = idempotencyKey === null ? null : this.#journal.runs.byIdempotencyKey(idempotencyKey);
-    if (earlier !== null) {
-      if (isSame(earlier, request)) return earlier;
-      throw new EngineError(
-        'idempotency_mismatch',
-        `Idempotency-Key "${idempotencyKey}" was used for another message (run ${earlier.runId})`,
-        { run_id: earlier.runId },
-      );
-    }
+  #check(request: MessageRequest, size: number): Accepted | null {
+    const earlier = this.#earlier(request);
+    if (earlier !== null) return earlier;
     if (!this.#journal.hasRoomFor(size)) {
       throw new EngineError('session_full', sessionFull('accepts no further messages'));
     }
@@ -218,6 +238,76 @@ export class SessionAdmission {
     }
     this.#runs.requireRoom();
     return null;
+  }
+
+  /** The message that was accepted with this key. @throws EngineError `idempotency_mismatch` if it was another one */
+  #earlier(request: MessageRequest): Accepted | null {
+    const { idempotencyKey: key } = request;
+    if (key === null) return null;
+    const run = this.#journal.runs.byIdempotencyKey(key);
+    const received = run === null ? this.#journal.steered.byIdempotencyKey(key) : null;
+    const record = run ?? (received === null ? null : this.#journal.runs.require(received.run));
+    if (record === null) return null;
+    if (isSame(received === null ? record : { ...UNPLACED, input: received.input }, request)) {
+      return received === null ? has(record) : this.#takerOf(received);
+    }
+    throw new EngineError(
+      'idempotency_mismatch',
+      `Idempotency-Key "${key}" was used for another message (run ${record.runId})`,
+      { run_id: record.runId },
+    );
+  }
+
+  /** A message that a run has received, which may still become that of another run. */
+  #takerOf({ run, number, iteration }: SteeredMessage): Accepted {
+    const { runs, steered } = this.#journal;
+    const isOpen = this.#runs.get(run)?.end === null && steered.unshown(run).some((one) => one.number === number);
+    if (!isOpen) return has(runs.require(run));
+    const taken = new Promise<number>((resolve) => this.#runs.steering.wait({ run, number, iteration }, resolve));
+    return { run: taken.then((taker) => runs.require(taker)), isSteered: true };
+  }
+
+  /**
+   * Gives a message to the run that is active or waits (C5). Resolves when it is durable there.
+   *
+   * @returns null if there is no such run, or it ends first: then the message has a run of its own
+   */
+  async #steer({ input, content, idempotencyKey, store }: Steering): Promise<Accepted | null> {
+    const receiving = this.#runs.receiving;
+    if (receiving === null) return null;
+    const { run, active } = receiving;
+    const { runs, steered } = this.#journal;
+    if (steered.of(run).length >= limits.steeredMessages) {
+      throw new EngineError(
+        'queue_full',
+        `Run ${runIdOf(this.#record, run)} has received ${limits.steeredMessages} messages`,
+      );
+    }
+    this.#requireOpen();
+    this.#recovery.forgiveFeeds();
+    const taken = Promise.withResolvers<number>();
+    let isStored = false;
+    const received = new Promise<boolean>((resolve) => {
+      active.put({
+        type: 'message_received',
+        content,
+        store: (seq, number, iteration) => {
+          this.#journal.atomically(() => {
+            store();
+            steered.add({ run, number, seq, iteration, idempotencyKey, input });
+          });
+          isStored = true;
+          this.#runs.steering.wait({ run, number, iteration }, taken.resolve);
+        },
+        onReceived: () => resolve(true),
+        onLate: () => resolve(false),
+      });
+      // A run that is lost does not call back.
+      active.live.drained.catch(() => undefined).finally(() => resolve(isStored));
+    });
+    if (idempotencyKey !== null) this.#steering.set(idempotencyKey, received);
+    const isReceived = await received.finally(() => this.#steering.delete(idempotencyKey));
+    return isReceived ? { run: taken.promise.then((taker) => runs.require(taker)), isSteered: true } : null;
   }
 
   /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */
@@ -265,12 +355,12 @@ export class SessionAdmission {
   async rerun(
     input: JsonObject,
     request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'> & { readonly place: RunPlace },
-  ): Promise<RunRecord> {
+  ): Promise<Accepted> {
     await this.#recover();
     this.#requireConversation();
     const manifests = await this.#pin();
     const earlier = this.#check({ ...request, content: String(input['content']), tokens: false }, 0);
-    return earlier ?? (await this.#submit({ ...input, manifests }, request));
+    return earlier ?? has(await this.#submit({ ...input, manifests }, request));
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
@@ -323,6 +413,34 @@ export class SessionAdmission {
   }
 }
 
+interface Steering {
+  /** Of a run with this message. */
+  readonly input: JsonObject;
+  readonly content: MessageContent;
+  readonly idempotencyKey: string | null;
+  readonly store: () => void;
+}
+
+/** A message that a run has received has no place of its own. */
+const UNPLACED = { parent: 0, retryOf: null };
+
+/** @throws EngineError `invalid_request` for what only a run of its own can have */
+function requireSteerable({ tools = [], instructions, place }: UnfetchedMessage): void {
+  const what =
+    tools.length > 0
+      ? 'tools'
+      : instructions !== undefined
+        ? 'instructions'
+        : place !== undefined
+          ? 'parent_run'
+          : null;
+  if (what === null) return;
+  throw new EngineError(
+    'invalid_request',
+    `A message with "${what}" cannot be shown to a run that is active; use if_busy=queue`,
+  );
+}
+
 interface Submission {
   readonly idempotencyKey?: string | null;
   readonly chunks?: AsyncIterable<string> | null;
@@ -332,7 +450,7 @@ interface Submission {
 
 /** Whether a repeated message is the same one. If files were fetched, what the client sent is compared. */
 function isSame(
-  { input, parent, retryOf }: RunRecord,
+  { input, parent, retryOf }: Pick<RunRecord, 'input' | 'parent' | 'retryOf'>,
   { content, sent, tools = [], instructions, place }: MessageRequest,
 ): boolean {
   if (place !== undefined && (place.parent !== parent || place.retryOf !== retryOf)) return false;

@@ -4,16 +4,27 @@
  * Owns where a new run is in the tree. Does not own the tree's storage (journal/run-table.ts) or the checks of a message
  * (session-admission.ts).
  */
+import type { MessageContent } from '../../domain/content.ts';
 import { EngineError } from '../../domain/errors.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunPlace, RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
+import { messageIdOf } from '../run/message-id.ts';
 import { rerunInput } from './rerun.ts';
 import { recordOf } from './run-setup.ts';
-import type { MessageRequest, SessionAdmission } from './session-admission.ts';
+import type { Accepted, MessageRequest, SessionAdmission } from './session-admission.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionRuns } from './session-runs.ts';
 import type { SessionScope } from './session-ports.ts';
+
+/** `at`: epoch milliseconds. */
+interface ReceivedMessage {
+  readonly message_id: string;
+  readonly content: MessageContent;
+  readonly metadata: Json | undefined;
+  readonly at: number;
+}
 
 interface BranchesParts {
   readonly scope: SessionScope;
@@ -58,6 +69,17 @@ export class SessionBranches {
   /** The runs of a branch in order: the newest `limit` of those up to this run. */
   upTo(last: RunRecord, limit: number = limits.pageRows): readonly RunRecord[] {
     return this.#scope.journal.runs.branch(last.run, limit).map((record) => this.#parts.current(record));
+  }
+
+  /** Messages that came during a run, and that the run has shown or will show (C5). */
+  receivedBy({ run, runId }: RunRecord): readonly ReceivedMessage[] {
+    const { history, steered } = this.#scope.journal;
+    return steered.of(run).map(({ number, seq, input }) => ({
+      message_id: messageIdOf(runId, number),
+      content: input['content'] as MessageContent,
+      metadata: input['metadata'],
+      at: history.timesOf([seq]).get(seq) ?? 0,
+    }));
   }
 
   /** Where a run is in the tree, by the ids of runs, for documents. */
@@ -115,7 +137,7 @@ export class SessionBranches {
     { run }: RunRecord,
     action: string,
     request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
-  ): Promise<RunRecord> {
+  ): Promise<Accepted> {
     const { journal } = this.#scope;
     const { head } = journal.runs;
     const parent = journal.runs.isAncestor(run, head) ? head : run;

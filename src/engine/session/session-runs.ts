@@ -25,9 +25,10 @@ import type { RunSource } from '../run/run-context.ts';
 import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
-import { agentOfRun, recordOf, runPolicy } from './run-setup.ts';
+import { agentOfRun, recordOf, runPolicy, sourceOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
+import { SteeredMessages } from './steered-messages.ts';
 
 export interface QueuedRun {
   readonly run: number;
@@ -54,6 +55,7 @@ export class SessionRuns {
   #starting: { readonly run: number; readonly done: Promise<void> } | null = null;
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
+  readonly #steering: SteeredMessages;
 
   /**
    * @param recover asks whether a run queued by an earlier host may begin; resolves to the reason against it, or null
@@ -72,6 +74,10 @@ export class SessionRuns {
     this.#memory = memory;
     this.#recover = recover;
     this.#orphaned = orphaned;
+    this.#steering = new SteeredMessages(scope, {
+      create: (input, key) => this.#journal.runs.create(input, scope.clock.now(), 'queued', key),
+      add: (run, cancelReason) => this.#addQueued(run, cancelReason),
+    });
   }
 
   /** Whether anything is running: a run, or a fire_and_forget action of an ended one. */
@@ -103,6 +109,21 @@ export class SessionRuns {
     if (this.#queue.length >= limits.queuedMessages) {
       throw new EngineError('queue_full', `${limits.queuedMessages} messages are already queued`);
     }
+  }
+
+  /** The run that can show another message to its model: the one that answers, or else the newest that waits (C5). */
+  get receiving(): { readonly run: number; readonly active: ActiveRun } | null {
+    const { answering } = this;
+    const open = [...this.#active].filter(([run, { end }]) =>
+      answering === null ? end === 'waiting' : run === answering,
+    );
+    const [run, active] = open.at(-1) ?? [];
+    return run === undefined || active?.live.canReceive() !== true ? null : { run, active };
+  }
+
+  /** Messages that came during runs. */
+  get steering(): SteeredMessages {
+    return this.#steering;
   }
 
   /** The run that waits for this approval, and its action; null if none does. */
@@ -201,9 +222,13 @@ export class SessionRuns {
         resolved,
         policy: runPolicy(resolved.agent, source.type, input),
         publish: (batch) => this.#readers.publish(batch),
+        ending: (cancelReason) =>
+          this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason),
+        shown: (iteration) => this.#steering.settle(run, iteration),
         ended: ({ status: end }) => {
           const active = this.#active.get(run);
           if (active !== undefined) active.end = end;
+          this.#steering.settle(run);
           // It still ran when the next message arrived.
           if (this.#queue.length > 0) this.supersede();
           this.#resolveEnd(run);
@@ -268,6 +293,7 @@ export class SessionRuns {
   #rest(run: number): void {
     const active = this.#active.get(run);
     if (active?.end == null) return;
+    if (active.end === 'waiting') this.#steering.settle(run);
     active.release();
     active.live.suspend();
     // It did not freeze its host; the note's timer would keep the host.
@@ -309,7 +335,9 @@ export class SessionRuns {
   async fail(record: RunRecord, error: RunError, texts: readonly TextPatch[] = []): Promise<void> {
     const at = this.#scope.clock.now();
     const end = this.#journal.atomically(() => endAbandonedRun(this.#journal, record, at, error, texts));
+    this.#steering.passOn(record.run, null);
     await this.publish([record.run], end);
+    this.#steering.settle(record.run);
   }
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
@@ -326,6 +354,13 @@ export class SessionRuns {
     if (batch.length > 0) this.#readers.publish(batch);
     else this.#readers.flush(this.#journal.syncedSeq);
     for (const run of runs) this.#resolveEnd(run);
+  }
+
+  /** @param cancelReason ends it instead; null: it waits behind all others */
+  #addQueued(run: number, cancelReason: string | null): void {
+    const source = (): RunSource => sourceOf(this.#scope, this.#journal.runs.require(run), null);
+    this.add({ run, source, isRecovered: false }, false);
+    if (cancelReason !== null) this.#scope.hold(this.cancel(cancelReason, run));
   }
 
   #begin(run: number, source: () => RunSource): void {
@@ -377,6 +412,7 @@ export class SessionRuns {
     this.#active.delete(run);
     this.#scope.recoveryQueue.end(workOf(run));
     active.release();
+    active.returnRest();
     try {
       this.next();
     } catch (fault) {

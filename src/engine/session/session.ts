@@ -37,7 +37,7 @@ import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
-import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
+import type { Accepted, MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
 import { SessionApprovals } from './session-approvals.ts';
 import { SessionBranches } from './session-branches.ts';
 import { SessionCalls } from './session-calls.ts';
@@ -186,13 +186,18 @@ export class Session {
     return await this.#admission.message(request);
   }
 
+  /** The same; resolves when the message is durable, which may be before it is certain which run takes it (C5). */
+  async accept(request: MessageRequest): Promise<Accepted> {
+    return await this.#admission.accept(request);
+  }
+
   /**
    * Accepts a message once its files are fetched.
    *
    * @param signal aborts when the client leaves: then the message is not accepted
    * @throws EngineError like `message` and `content.fetch`
    */
-  async pendingMessage(request: UnfetchedMessage, content: PendingContent, signal: AbortSignal): Promise<RunRecord> {
+  async pendingMessage(request: UnfetchedMessage, content: PendingContent, signal: AbortSignal): Promise<Accepted> {
     return await this.#admission.pendingMessage(request, content, signal);
   }
 

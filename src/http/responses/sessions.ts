@@ -159,6 +159,11 @@ export const history = z.object({
             .array(runId)
             .exactOptional()
             .describe('The runs with the same parent, oldest first, this one included; absent if it is the only one'),
+          steered: z
+            .literal(true)
+            .exactOptional()
+            .describe('It came during the run, and the model sees it in the next generation'),
+          message_id: z.string().exactOptional().describe('Its id, if it came during the run'),
           timestamp: at,
         }),
         z.object({

@@ -5,9 +5,9 @@ import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import { approvalsDocument, approvalsPage } from '../approvals-page.ts';
 import { readChunks, readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
-import { withChunks } from '../original/chunks.ts';
 import { accepts, sessionOperation } from '../openapi/describe.ts';
 import { LINES_HEADERS, textStream } from '../lines.ts';
+import { acceptedResponse } from '../accepted-response.ts';
 import { admitted, postMessage } from '../post-message.ts';
 import { approvalsQuery, deleteQuery, executeQuery, messageQuery, readQuery } from '../query.ts';
 import * as approvalsAnswers from '../responses/approvals.ts';
@@ -54,8 +54,7 @@ sessionOperation(
   async (c) => {
     const { session_id: id, owner } = c.env.session.record;
     // The place is free again once the message is stored: the answer may stream for long.
-    const { run, after, stream } = await c.env.bodies.hold({ session: id, owner }, (place) => postMessage(c, place));
-    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), stream, withChunks);
+    return await acceptedResponse(c, await c.env.bodies.hold({ session: id, owner }, (place) => postMessage(c, place)));
   },
 );
 

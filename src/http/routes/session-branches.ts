@@ -1,13 +1,12 @@
 /** Routes about the tree of a session's runs: retries and the head (C4). */
 import { Hono } from 'hono';
+import { acceptedResponse } from '../accepted-response.ts';
 import { readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
-import { withChunks } from '../original/chunks.ts';
 import { sessionOperation } from '../openapi/describe.ts';
 import { postRetry } from '../post-message.ts';
 import { retryQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
-import { runResponse } from '../run-response.ts';
 import { headBody, retryBody, validate } from '../schemas.ts';
 import type { SessionEnv } from '../session-env.ts';
 
@@ -28,8 +27,7 @@ sessionOperation(
     const { session, bodies } = c.env;
     const { session_id: id, owner } = session.record;
     const of = session.run(c.req.param('run'));
-    const { run, after, stream } = await bodies.hold({ session: id, owner }, (place) => postRetry(c, of, place));
-    return await runResponse(c, run, Math.min(after, run.firstSeq - 1), stream, withChunks);
+    return await acceptedResponse(c, await bodies.hold({ session: id, owner }, (place) => postRetry(c, of, place)));
   },
 );
 

@@ -100,10 +100,20 @@ async function turnOf(
     ...(versions.length > 1 ? { branches: versions } : {}),
     timestamp: startedAt,
   };
+  const received = session.branches.receivedBy(run).map(({ message_id, content: text, metadata, at }) => ({
+    role: 'user',
+    ...contentOf(text),
+    ...(metadata === undefined ? {} : { metadata }),
+    run_id,
+    parent_run,
+    message_id,
+    steered: true,
+    timestamp: at,
+  }));
   const answered = { role: 'assistant', content, run_id, parent_run, status, timestamp: endedAt };
   return {
-    messages: [...(user === null ? [] : [asked]), { ...answered, ...failureOf(reading, run) }],
-    chars: content.length + (user?.length ?? 0),
+    messages: [...(user === null ? [] : [asked]), ...received, { ...answered, ...failureOf(reading, run) }],
+    chars: content.length + (user?.length ?? 0) + received.reduce((sum, one) => sum + (one.content?.length ?? 0), 0),
   };
 }
 

@@ -133,11 +133,11 @@ async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: 
     const accepted = bodies.hold({ session: id, owner }, (place) =>
       acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue' }),
     );
-    const { run } = await accepted.catch((fault: unknown) => {
+    const posted = await accepted.catch((fault: unknown) => {
       const isChanged = fault instanceof EngineError && fault.code === 'idempotency_mismatch';
       throw isChanged && changes === 'edited' ? notSupported('Changing an earlier message') : fault;
     });
-    return { run, after: 0 };
+    return { run: await posted.accepted.run, after: 0 };
   }
   if (settled === null) throw new EngineError('invalid_request', 'The request has neither a message nor answers');
   return settled;

@@ -61,6 +61,12 @@ export interface ChatTurn {
   readonly user: string;
   readonly files?: readonly Attachment[];
   readonly generations: readonly Generation[];
+  /** Further messages that came during the turn, in order. `before`: the number of generations before the message (C5). */
+  readonly received?: readonly {
+    readonly before: number;
+    readonly user: string;
+    readonly files?: readonly Attachment[];
+  }[];
   /**
    * What the user was told last: the last response of the last generation, references as written, else its bare text.
    * Absent while the turn is in progress.

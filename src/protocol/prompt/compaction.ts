@@ -37,7 +37,8 @@ function summary(older: readonly ChatTurn[]): string[] {
   const lines: string[] = [];
   let left: number = limits.summaryChars;
   for (const turn of older.toReversed()) {
-    const line = `- User: ${shortened(turn.user)}\n  You: ${shortened(turn.note ?? turn.answer ?? '')}`;
+    const said = [turn.user, ...(turn.received ?? []).map(({ user }) => user)].join('\n');
+    const line = `- User: ${shortened(said)}\n  You: ${shortened(turn.note ?? turn.answer ?? '')}`;
     if (line.length > left) break;
     left -= line.length;
     lines.unshift(line);

@@ -22,6 +22,7 @@ import {
   LAST_CHANCE,
   NAMES_BEGIN,
   NOTHING_RAN,
+  RECEIVED,
   cutNotice,
   missingNotice,
 } from './notices.ts';
@@ -128,7 +129,18 @@ function addTurn(
     if (text !== undefined) messages.user(fileBlock(file, text));
   }
   for (const text of passed) if (text !== '') messages.user(text);
+  const receive = (before: number): void => {
+    for (const message of (turn.received ?? []).filter((one) => one.before === before)) {
+      messages.user(RECEIVED);
+      messages.user(escapeReservedTags(sanitizeText(message.user), 'runtime'), attached(message.files));
+      for (const file of message.files ?? []) {
+        const text = files.texts.get(file);
+        if (text !== undefined) messages.user(fileBlock(file, text));
+      }
+    }
+  };
   for (const [index, generation] of turn.generations.entries()) {
+    receive(index);
     const { text, calls = [], results, cut: broke = null, missing = [], rejected = false } = generation;
     const called = calledResults(generation);
     const answers = new Set(called.values());
@@ -157,6 +169,7 @@ function addTurn(
     if (next === GO_ON && results.length > 0 && rejected) messages.user(ANSWER_AGAIN);
     else if (next !== null) messages.user(next === GO_ON && results.length === 0 ? NOTHING_RAN : next);
   }
+  receive(turn.generations.length);
   if (turn.note !== undefined)
     messages.user(`<system>${escapeReservedTags(sanitizeText(turn.note), 'reserved')}</system>`);
   if (turn.generations.length === 0 && ahead === LAST_CHANCE) messages.user(LAST_CHANCE);

@@ -6,6 +6,7 @@ export const NOTHING_RAN = '<system>No action ran. Declare one, or answer in <re
 export const GO_ON = '<system>These are the results. Go on: act again, or answer in <response final="true">.</system>';
 export const ANSWER_AGAIN =
   '<system>These are the results. Your response was not final: an action failed, or the response does not use every result. Go on, then answer again in <response final="true">.</system>';
+export const RECEIVED = '<system>The user has sent another message while you were working:</system>';
 export const LAST_CHANCE =
   '<system>This is the last generation: no action will run. Answer now in <response final="true"> with what you have.</system>';
 

@@ -127,6 +127,7 @@ test('[J9] an encoded input is decoded to the same value, for any content', () =
     cancel_requested: of('cancel_requested', fc.record({ reason: fc.string() })),
     generation_idle: of('generation_idle', fc.constant({})),
     client_called: of('client_called', fc.record({ key })),
+    message_received: of('message_received', fc.constant({})),
     client_answered: of('client_answered', fc.record({ key, error: fc.option(error) })),
   };
   const any = fc.array(fc.oneof(...Object.values(inputs)));
