@@ -78,6 +78,12 @@ export const responseQuery = {
   starting_after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Number of the last frame that the client has'),
 } as const satisfies Query;
 
+export const aiQuery = {
+  steering: flag(
+    'The client knows parts of the type `steering-message` (AI SDK 7): messages that came during a run. Others get them as `data-message`',
+  ),
+} as const satisfies Query;
+
 export const historyQuery = {
   limit,
   run: text(

@@ -82,10 +82,10 @@ export interface SurfaceMessage {
   readonly key: string | null;
   readonly metadata: JsonObject | null;
   /**
-   * The client means a message that it has sent before: to change it, or to have it answered again. That is an error, but the
-   * message may never have arrived.
+   * The client means a message that it has sent before: to change it, or to have it answered again (C4). The message may
+   * never have arrived. `of`: the run whose answer the client wants another one for; null: it does not say.
    */
-  readonly changes?: 'edited' | 'again';
+  readonly changes?: { readonly how: 'edited' } | { readonly how: 'again'; readonly of: string | null };
   /** The conversation of the request has the same message before: a repeated request cannot be told from a new message. */
   readonly isSaidBefore?: true;
 }
@@ -104,10 +104,10 @@ export type SurfaceCommand =
        */
       readonly since: number | null;
       /**
-       * The message must follow this run directly; null: the last one. `unanswered`: there may be this number
-       * of runs between, whose answers the client did not want.
+       * The run that the message follows (C4); null: the head. `unanswered`: there may be this number of runs between, whose
+       * answers the client did not want. `key`: the idempotency key of its message; without such a run, the head.
        */
-      readonly follows: { readonly runId: string; readonly unanswered: number } | null;
+      readonly follows: { readonly runId: string; readonly unanswered: number } | { readonly key: string } | null;
       /** Answers and decisions that come too late have no effect, and the run says what happened. Default: they are errors. */
       readonly ignoresLate?: boolean;
       readonly stream: boolean;
@@ -123,7 +123,7 @@ export type SurfaceCommand =
       readonly options: JsonObject;
     }
   /** Answers with the last messages of the conversation, as a list. */
-  | { readonly type: 'conversation' }
+  | { readonly type: 'conversation'; readonly options: JsonObject }
   /** Cancels this run if it is active, or all that is running. If it is one run, and there is a document, answers with it. */
   | {
       readonly type: 'cancel';

@@ -91,6 +91,21 @@ describe('[E3] a message', () => {
     expect(other.responses[0]?.session).not.toBe(chat.responses[0]?.session);
   });
 
+  test('C4: follows the run that `parentRunId` names', async () => {
+    const say = async (content: string, runId: string, more: object = {}): Promise<string> => {
+      const messages = [{ id: runId, role: 'user', content }];
+      const response = await post('/agui/assistant', { threadId: 'tree', runId, messages, ...more });
+      return await response.text();
+    };
+    await say('Hello', 'a');
+    await say('Remember my color is teal', 'b');
+    expect(await say('What is my color?', 'c', { parentRunId: 'b' })).toContain('teal');
+    const other = await say('What is my color?', 'd', { parentRunId: 'a' });
+    expect(other).toContain('"parentRunId":"a"');
+    expect(other).not.toContain('teal');
+    expect(await say('What is my color?', 'e', { parentRunId: 'nothing' })).not.toContain('teal');
+  });
+
   test('that is sent twice with the same runId joins its run', async () => {
     const chats = [chatWith('assistant', 'twice'), chatWith('assistant', 'twice')];
     const ends = await Promise.all(chats.map((chat) => chat.say('What is 2 + 3?', 'r1')));

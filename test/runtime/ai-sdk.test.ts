@@ -220,25 +220,57 @@ describe('[E1] a message that the client has sent before', () => {
     });
 
   test.each([
-    ['is sent again after an error', 'Hello', { messageId: 'm' }, 200, '"type":"finish"'],
-    ['is changed', 'Good day', { messageId: 'm' }, 400, 'Changing an earlier message is not supported'],
-    [
-      'is answered again',
-      'Hello',
-      { trigger: 'regenerate-message' },
-      400,
-      'Answering a message again is not supported',
-    ],
-  ])('%s', async (what, text, change, status, expected) => {
+    ['is sent again after an error', 'Hello', { messageId: 'm' }, true],
+    ['C4: is changed', 'Good day', { messageId: 'm' }, false],
+    ['C4: is answered again', 'Hello', { trigger: 'regenerate-message' }, false],
+  ])('%s', async (what, text, change, isSame) => {
     const first = await send(`known: ${what}`, 'Hello', {});
     await first.text();
     const again = await send(`known: ${what}`, text, change);
-    expect([again.status, await again.text()]).toEqual([status, expect.stringContaining(expected)]);
-    if (status === 200) expect(again.headers.get('x-run-id')).toBe(first.headers.get('x-run-id'));
+    expect([again.status, await again.text()]).toEqual([200, expect.stringContaining('"type":"finish"')]);
+    expect(again.headers.get('x-run-id') === first.headers.get('x-run-id')).toBe(isSame);
     // Its first request may never have arrived.
     const unknown = await send(`unknown: ${what}`, text, change);
     expect([unknown.status, await unknown.text()]).toEqual([200, expect.stringContaining('"type":"finish"')]);
   });
+
+  test('C4: the same change, and the same wish for another answer, is the same request', async () => {
+    const change = { messageId: 'm' };
+    const runs: (string | null)[] = [];
+    const take = async (response: Promise<Response>): Promise<void> => {
+      const { headers, body } = await response;
+      await new Response(body).text();
+      runs.push(headers.get('x-run-id'));
+    };
+    await take(send('repeats', 'Hello', {}));
+    for (const text of ['One', 'One', 'Two', 'One']) await take(send('repeats', text, change));
+    const of = { trigger: 'regenerate-message', messageId: runs.at(-1) };
+    for (const one of [of, of]) await take(send('repeats', 'One', one));
+    expect(runs.map((run) => Number(/\d+$/.exec(run ?? '')?.[0]))).toEqual([1, 2, 2, 3, 4, 5, 5]);
+  });
+});
+
+test('[E1] C4: the chat regenerates an answer and edits a message; a page that is loaded again has that branch', async () => {
+  const { chat, seen } = chatOf('branches');
+  await chat.sendMessage({ text: 'remember my city is Oslo' });
+  await chat.sendMessage({ text: 'what is my city' });
+  expect(textOf(chat.lastMessage)).toContain('Oslo');
+  await chat.regenerate();
+  expect([chat.status, chat.messages.length]).toEqual(['ready', 4]);
+  expect(textOf(chat.lastMessage)).toContain('Oslo');
+  const [asked] = chat.messages;
+  await chat.sendMessage({ text: 'remember my city is Bergen', messageId: asked?.id ?? '' });
+  expect(chat.messages).toHaveLength(2);
+  await chat.sendMessage({ text: 'what is my city' });
+  expect(textOf(chat.lastMessage)).toContain('Bergen');
+  expect(seen.map(({ run }) => Number(/\d+$/.exec(run)?.[0]))).toEqual([1, 2, 3, 4, 5]);
+  const loaded = await (await call('/ai/assistant/chat/branches/messages')).json<UIMessage[]>();
+  expect(loaded.map(textOf)).toEqual(chat.messages.map(textOf));
+  const { runs } = await (await call(`/agent/session/${first(seen).session}/runs`)).json<{
+    runs: { parent_run: string | null; retry_of?: string }[];
+  }>();
+  const parents = runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));
+  expect(parents).toEqual([0, 1, 1, 0, 4]);
 });
 
 test('[E1] a page that is loaded again resumes a run that waits, also after the loss of its object', async () => {

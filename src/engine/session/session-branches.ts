@@ -92,7 +92,7 @@ export class SessionBranches {
   }
 
   /** The run that a run follows; null if it begins the conversation. */
-  parentOf({ parent }: RunRecord): RunRecord | null {
+  parentOf({ parent }: Pick<RunRecord, 'parent'>): RunRecord | null {
     return this.#scope.journal.runs.get(parent);
   }
 

@@ -177,7 +177,7 @@ async function openedBy(
         return createdAt === record.created_at;
       };
       // One surface may have several APIs.
-      const api = command.type === 'conversation' ? null : (command.options['api'] ?? null);
+      const api = command.options['api'] ?? null;
       const of = [owner, user, surface.name, agent, api];
       if (key !== null) {
         const id = await sessionIdOf(JSON.stringify(['request', ...of, key]));

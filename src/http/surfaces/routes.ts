@@ -22,7 +22,7 @@ import type { LargeBodies } from '../large-bodies.ts';
 import { operation, readHeader } from '../openapi/describe.ts';
 import type { RouteDescription } from '../openapi/document.ts';
 import type { OperationName } from '../operations.ts';
-import { noQuery, readQuery, responseQuery } from '../query.ts';
+import { aiQuery, noQuery, readQuery, responseQuery } from '../query.ts';
 import { requireAgentOf } from '../routes/sessions.ts';
 import { surfaceBody, surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
 import { answer, requireSurfaceAgent } from './edge-surface.ts';
@@ -67,9 +67,9 @@ export function surfaceRoutes(options: SurfaceRoutesOptions): Hono<EdgeEnv> {
 
   const stream = { response: surfaceFrame, media: 'events', run: true } as const;
 
-  serve('POST /ai/:name/chat', { ...stream, body: surfaceBody }, aiSdk, readChat);
-  serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204] }, aiSdk, readStream);
-  serve('GET /ai/:name/chat/:chat/messages', { response: surfaceMessages }, aiSdk, readMessages);
+  serve('POST /ai/:name/chat', { ...stream, body: surfaceBody, query: aiQuery }, aiSdk, readChat);
+  serve('GET /ai/:name/chat/:chat/stream', { ...stream, further: [204], query: aiQuery }, aiSdk, readStream);
+  serve('GET /ai/:name/chat/:chat/messages', { response: surfaceMessages, query: aiQuery }, aiSdk, readMessages);
   serve('POST /ai/:name/chat/:chat/stop', { status: 204 }, aiSdk, readStop);
 
   serve('POST /agui/:name', { ...stream, body: surfaceBody }, agUi, readRun);

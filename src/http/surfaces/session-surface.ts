@@ -6,13 +6,15 @@
  *  1. Answers and decisions are settled together, and before the message. Each needs its own scope (T1).
  *  2. The same command again changes nothing and gives the same run.
  */
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { readContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RunRecord, SessionRecord } from '../../domain/session.ts';
-import type { FoldedRun, SurfaceCommand, SurfaceName } from '../../surfaces/surface.ts';
+import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { FoldedRun, SurfaceCommand, SurfaceMessage, SurfaceName } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
@@ -105,7 +107,6 @@ interface Followed {
 }
 
 async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: RunCommand): Promise<Followed> {
-  const { session, bodies } = c.env;
   const { answers, decisions, message } = command;
   if (repeats === 'session') await requireUnread(c, command);
   const hasAnswers = answers.length + decisions.length > 0;
@@ -116,35 +117,91 @@ async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: 
     requireScope(c, 'message');
     const repeated = repeats === 'message' ? sentBefore(c, command) : null;
     if (repeated !== null) return { run: repeated, after: 0 };
-    if (command.follows !== null) requireLast(c, command.follows, message.key);
-    const { content, tools, instructions, key, metadata } = message;
-    const raw = {
-      content,
-      ...(tools.length === 0 ? {} : { tools }),
-      ...(instructions === null ? {} : { instructions }),
-      ...(metadata === null ? {} : { metadata }),
-    };
-    const { session_id: id, owner } = session.record;
-    const changes = message.changes ?? null;
-    const known = changes === 'again' && key !== null ? session.runOf(key) : null;
-    // The client has lost the answer, and asks for it in this way.
-    if (known !== null && isOpen(known)) return { run: known, after: 0 };
-    if (known !== null) throw notSupported('Answering a message again');
-    const accepted = bodies.hold({ session: id, owner }, (place) =>
-      acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue' }),
-    );
-    const posted = await accepted.catch((fault: unknown) => {
-      const isChanged = fault instanceof EngineError && fault.code === 'idempotency_mismatch';
-      throw isChanged && changes === 'edited' ? notSupported('Changing an earlier message') : fault;
-    });
-    return { run: await posted.accepted.run, after: 0 };
+    return { run: await messageRun(c, message, placeAfter(c, command.follows, message.key)), after: 0 };
   }
   if (settled === null) throw new EngineError('invalid_request', 'The request has neither a message nor answers');
   return settled;
 }
 
-function notSupported(what: string): EngineError {
-  return new EngineError('not_supported', `${what} is not supported; send it as a new message`);
+/** Sends a message, or the one that it changes again (C4). */
+async function messageRun(
+  c: Context<SessionEnv>,
+  message: SurfaceMessage,
+  at: RunPlace | undefined,
+): Promise<RunRecord> {
+  const { key, changes } = message;
+  const first = changes === undefined || key === null ? null : c.env.session.runOf(key);
+  if (changes === undefined || first === null) return await accept(c, message, { at });
+  const last = lastVersion(c, first);
+  // The client has lost the answer, and asks for it in this way.
+  if (changes.how === 'again') return isOpen(last) ? last : await again(c, last, changes.of);
+  return await edited(c, message, { first, last });
+}
+
+/** The newest run of a message, which may have been changed or answered again since. */
+function lastVersion(c: Context<SessionEnv>, first: RunRecord): RunRecord {
+  const versions = new Set([first.run]);
+  let last = first;
+  for (const run of c.env.session.branches.versionsOf(first)) {
+    if (run.retryOf === null || !versions.has(run.retryOf)) continue;
+    versions.add(run.run);
+    last = run;
+  }
+  return last;
+}
+
+/** Another answer to the message of a run. */
+async function again(c: Context<SessionEnv>, last: RunRecord, of: string | null): Promise<RunRecord> {
+  const { session } = c.env;
+  requireScope(c, 'branch');
+  await admitted(c.env);
+  const message = session.branches.messageOf(last);
+  const idempotencyKey = `again:${of ?? last.runId}`;
+  const known = session.runOf(idempotencyKey);
+  // The same request again.
+  if (known !== null) return known;
+  return await session.message({ ...message, tokens: false, ifBusy: 'queue', idempotencyKey });
+}
+
+/** A changed message. The same change again is the same request, as long as the client may lack its answer. */
+async function edited(
+  c: Context<SessionEnv>,
+  message: SurfaceMessage,
+  { first, last }: { readonly first: RunRecord; readonly last: RunRecord },
+): Promise<RunRecord> {
+  const change = bytesToHex(sha256(new TextEncoder().encode(JSON.stringify(message.content))));
+  const keyFor = (of: RunRecord): string => `edited:${change}:${of.runId}`;
+  const changed = last.retryOf === null ? null : c.env.session.branches.parentOf({ parent: last.retryOf });
+  if (changed !== null && last.idempotencyKey === keyFor(changed) && mayLack(c, last)) return last;
+  try {
+    // It has not arrived before, or is not changed.
+    const run = await accept(c, message, {});
+    if (run.run !== first.run || (last === first && mayLack(c, first))) return run;
+  } catch (fault) {
+    if (!(fault instanceof EngineError && fault.code === 'idempotency_mismatch')) throw fault;
+  }
+  requireScope(c, 'branch');
+  return await accept(c, { ...message, key: keyFor(last) }, { of: last });
+}
+
+async function accept(
+  c: Context<SessionEnv>,
+  { content, tools, instructions, key, metadata }: SurfaceMessage,
+  { at, of }: { readonly at?: RunPlace | undefined; readonly of?: RunRecord },
+): Promise<RunRecord> {
+  const { session, bodies } = c.env;
+  const raw = {
+    content,
+    ...(tools.length === 0 ? {} : { tools }),
+    ...(instructions === null ? {} : { instructions }),
+    ...(metadata === null ? {} : { metadata }),
+  };
+  const { session_id: id, owner } = session.record;
+  const given = { ...(at === undefined ? {} : { at }), ...(of === undefined ? {} : { of }) };
+  const { accepted } = await bodies.hold({ session: id, owner }, (place) =>
+    acceptMessage(c, place, { raw, data: new Map(), key, ifBusy: 'queue', ...given }),
+  );
+  return await accepted.run;
 }
 
 /** Whether the client may lack the answer of a run: it has not ended, or not long ago. */
@@ -166,26 +223,34 @@ async function requireUnread(c: Context<SessionEnv>, { message }: RunCommand): P
 
 /** The run of the same message, if it is the last one and follows the same run. */
 function sentBefore(c: Context<SessionEnv>, { message, follows }: RunCommand): RunRecord | null {
-  const [last, before] = c.env.session.runs(2).toReversed();
-  if (last === undefined || message === null || message.key !== null || last.idempotencyKey !== null) return null;
+  const { session } = c.env;
+  const last = session.branches.head;
+  if (last === null || message === null || message.key !== null || last.idempotencyKey !== null) return null;
   if (message.isSaidBefore === true) return null;
-  if (follows !== null && before?.runId !== follows.runId) return null;
+  const before = session.branches.parentOf(last);
+  if (follows !== null && !('key' in follows) && before?.runId !== follows.runId) return null;
   const isSame = typeof message.content === 'string' && last.input['content'] === message.content;
   return isSame && mayLack(c, last) ? last : null;
 }
 
-/** @throws EngineError `not_supported` if the message continues an earlier run than the last one */
-function requireLast(
-  c: Context<SessionEnv>,
-  { runId, unanswered }: NonNullable<RunCommand['follows']>,
-  key: string | null,
-): void {
+/**
+ * The place of a message that follows an earlier run than the head; undefined: it follows the head.
+ *
+ * @throws EngineError `unknown_run`; `forbidden` for a token without `branch`
+ */
+function placeAfter(c: Context<SessionEnv>, follows: RunCommand['follows'], key: string | null): RunPlace | undefined {
   const { session } = c.env;
-  const isNear = session.runs(1 + Math.min(unanswered, limits.pageRows)).some((run) => run.runId === runId);
+  const { branches } = session;
+  if (follows === null || branches.head === null) return undefined;
   // The same request again has its run already.
-  if (isNear || (key !== null && session.runOf(key) !== null)) return;
-  session.run(runId);
-  throw new EngineError('not_supported', 'A conversation continues after its last run only; begin a new one instead');
+  if (key !== null && session.runOf(key) !== null) return undefined;
+  const isByKey = 'key' in follows;
+  const run = isByKey ? session.runOf(follows.key) : session.run(follows.runId);
+  const between = isByKey ? 0 : Math.min(follows.unanswered, limits.pageRows);
+  const near = branches.upTo(branches.head, 1 + between);
+  if (run === null || near.some((one) => one.run === run.run)) return undefined;
+  requireScope(c, 'branch');
+  return branches.after(run);
 }
 
 /** Settles calls and approvals together: the run does not wait in between. */
@@ -277,7 +342,8 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
   const reading = session.read();
   const turns: string[] = [];
   let chars = 0;
-  for (const run of session.runs(limits.pageRows).toReversed()) {
+  const { head } = session.branches;
+  for (const run of head === null ? [] : session.branches.upTo(head).toReversed()) {
     const content = readContent(run.input['content']);
     if (content === null) continue;
     if (chars > limits.historyPageChars) break;
@@ -307,8 +373,7 @@ function foldedRun(c: Context<SessionEnv>, { command }: SurfaceCall, { run, afte
   const { runId, startedAt } = run;
   const { session_id: sessionId, agent } = session.record;
   const clientTools = session.clientTools(run);
-  const options = command.type === 'conversation' ? {} : command.options;
-  return { sessionId, runId, agent, startedAt, after, clientTools, options };
+  return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options };
 }
 
 function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<string, string> {

@@ -31,6 +31,8 @@ type Frame = { readonly type: string } & Readonly<Record<string, unknown>>;
 export interface ClientRun {
   readonly threadId: string;
   readonly runId: string;
+  /** As the request gave it. */
+  readonly parentRunId?: string;
   /** Calls of which the request brings the result. */
   readonly answered: readonly string[];
   /** Whether the client's state is an object, which can have members. */
@@ -169,12 +171,19 @@ export class AgUiFold implements Fold {
   #started(): Frame[] {
     if (this.#isStarted) return [];
     this.#isStarted = true;
-    const { threadId, runId } = this.#client;
+    const { threadId, runId, parentRunId } = this.#client;
     const { sessionId, runId: ownRunId } = this.#run;
     const metadata = { 'cortex-edge': { session_id: sessionId, run_id: ownRunId } };
     const subagents = [...this.#calls.values()].filter(({ isSubagent }) => isSubagent).map(subagentStarted);
     return [
-      { type: 'RUN_STARTED', threadId, runId, protocolVersion: PROTOCOL_VERSION, metadata },
+      {
+        type: 'RUN_STARTED',
+        threadId,
+        runId,
+        ...(parentRunId === undefined ? {} : { parentRunId }),
+        protocolVersion: PROTOCOL_VERSION,
+        metadata,
+      },
       ...this.#emptied(),
       ...subagents,
     ];

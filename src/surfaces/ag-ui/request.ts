@@ -6,7 +6,8 @@
  *
  * Instructions of a caller with an API key are its messages of the roles `system` and `developer`, and `context`. Without
  * an API key they are ignored. The client's `state` is not read: it gets the session's variables, and only actions change
- * those. `forwardedProps` and `parentRunId` have no meaning here, as all that this file does not name.
+ * those. `parentRunId` is the `runId` of an earlier request: the message follows its run (C4). `forwardedProps` has no
+ * meaning here, as all that this file does not name.
  *
  * A result or a decision that comes too late is ignored: the client would repeat it with every later request.
  */
@@ -41,6 +42,7 @@ const name = z.string().min(1).max(limits.threadNameChars);
 const runInput = z.object({
   threadId: name,
   runId: name,
+  parentRunId: name.nullish(),
   protocolVersion: z.string().optional(),
   messages: z.array(message).max(limits.surfaceParts),
   tools: z
@@ -58,6 +60,9 @@ const runInput = z.object({
 });
 
 type Message = z.output<typeof message>;
+
+/** The idempotency key of a request. */
+const keyOf = (runId: string): string => `agui:${runId}`;
 
 /** `POST /agui/{name}` */
 export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
@@ -80,6 +85,7 @@ export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
   const client: ClientRun = {
     threadId: input.threadId,
     runId: input.runId,
+    ...(input.parentRunId == null ? {} : { parentRunId: input.parentRunId }),
     answered: results.flatMap(({ toolCallId }) => (typeof toolCallId === 'string' ? [toolCallId] : [])),
     hasState: isJsonObject(input.state),
     knowsCancelled: input.protocolVersion !== undefined,
@@ -97,12 +103,12 @@ export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
             content: contentOf(asked),
             tools: (input.tools ?? []).map(({ parameters = EMPTY, ...tool }) => ({ ...tool, parameters })),
             instructions: instructions.length === 0 ? null : instructions.join('\n\n'),
-            key: `agui:${input.runId}`,
+            key: keyOf(input.runId),
             metadata: null,
           }
         : null,
     since: null,
-    follows: null,
+    follows: input.parentRunId == null ? null : { key: keyOf(input.parentRunId) },
     ignoresLate: true,
     stream: true,
     options: client as unknown as JsonObject,

@@ -6,7 +6,8 @@
  * starts, because its references have values then.
  *
  * Invariants:
- *  1. Only chunk types and members that versions 5 to 7 of the client know are sent: older ones reject others.
+ *  1. Only chunk types and members that versions 5 to 7 of the client know are sent: older ones reject others. Steering
+ *     messages, which only version 7 knows, are sent to clients that ask for them with `?steering=true`.
  *  2. Every part that was opened is closed before the step, and the step before the message.
  *  3. What follows a wait is in a new step: a client that answers by itself looks at the last step, and would send its
  *     answers again and again.
@@ -79,6 +80,8 @@ export class ChunkFold {
   readonly #tools = new Map<string, Tool>();
   /** Actions that a person has denied: their end says nothing more. */
   readonly #denied = new Set<string>();
+  /** Messages that the next generation is shown. */
+  readonly #received: EventOf<'message_received'>['data'][] = [];
   #seq = 0;
   #isStarted = false;
   #isInStep = false;
@@ -147,11 +150,18 @@ export class ChunkFold {
     return [...ends, ...step];
   }
 
-  #nextStep(): Chunk[] {
+  /** @param before precedes the step */
+  #nextStep(before: readonly Chunk[] = []): Chunk[] {
     const closing = this.#closing();
     this.#isInStep = true;
     this.#hasWaited = false;
-    return [...closing, { type: 'start-step' }];
+    return [...closing, ...before, { type: 'start-step' }];
+  }
+
+  /** A message that came during the run, in the form that the client knows (C5). */
+  #message({ message_id: id, content }: EventOf<'message_received'>['data']): Chunk {
+    if (this.#run.options['steering'] !== true) return { type: 'data-message', id, data: { content } };
+    return { type: 'steering-message', id, parts: [{ type: 'text', text: content }] };
   }
 
   /** Begins a step before the first part after a wait. */
@@ -183,9 +193,11 @@ export class ChunkFold {
     }
     if (endsWait(event)) this.#outcome = null;
     switch (event.type) {
-      case 'iteration_started': {
-        return this.#nextStep();
-      }
+      case 'iteration_started':
+        return this.#nextStep(this.#received.splice(0).map((data) => this.#message(data)));
+      case 'message_received':
+        this.#received.push(event.data);
+        return [];
       case 'thought_started':
       case 'text_started':
       case 'response_started': {

@@ -8,6 +8,7 @@ import type { Chunk } from './fold.ts';
 /** The events that parts of a message are made of. */
 export const MESSAGE_EVENTS: readonly EventType[] = [
   'iteration_started',
+  'message_received',
   'thought_started',
   'thought_completed',
   'text_started',
@@ -119,6 +120,9 @@ export class MessageFold implements TurnFold {
         return;
       case 'tool-output-error':
         Object.assign(this.#tool(rest) ?? {}, { state: 'output-error', errorText: rest['errorText'] });
+        return;
+      case 'steering-message':
+        this.#added({ type, ...rest });
         return;
       default:
         if (kind === 'data' && rest['transient'] !== true) this.#parts.push({ type, ...rest });

@@ -44,7 +44,7 @@ const chatBody = z.object({
 });
 
 /** `POST /ai/{name}/chat` */
-export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
+export function readChat({ body, params, query }: SurfaceInput): SurfaceRequest {
   const { id, messages, trigger, messageId, tools } = parsed(chatBody, body, '');
   const last = parsed(lastMessage, messages.at(-1), `messages.${messages.length - 1}.`);
   const run = {
@@ -56,7 +56,7 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
     // Another client may have been faster.
     ignoresLate: true,
     stream: true,
-    options: {},
+    options: optionsOf(query),
   } as const;
   const command: SurfaceCommand =
     last.role === 'user'
@@ -69,9 +69,9 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
             key: `ai:${last.id}`,
             metadata: null,
             ...(trigger === 'regenerate-message'
-              ? { changes: 'again' as const }
+              ? { changes: { how: 'again' as const, of: messageId?.startsWith('run_') === true ? messageId : null } }
               : messageId === last.id
-                ? { changes: 'edited' as const }
+                ? { changes: { how: 'edited' as const } }
                 : {}),
           },
         }
@@ -81,7 +81,10 @@ export function readChat({ body, params }: SurfaceInput): SurfaceRequest {
 
 /** `GET /ai/{name}/chat/{chat}/stream` */
 export function readStream(input: SurfaceInput): SurfaceRequest {
-  return { ...chatOf(input), command: { type: 'follow', runId: null, after: 0, stream: true, options: {} } };
+  return {
+    ...chatOf(input),
+    command: { type: 'follow', runId: null, after: 0, stream: true, options: optionsOf(input.query) },
+  };
 }
 
 /** `POST /ai/{name}/chat/{chat}/stop` */
@@ -91,8 +94,11 @@ export function readStop(input: SurfaceInput): SurfaceRequest {
 
 /** `GET /ai/{name}/chat/{chat}/messages` */
 export function readMessages(input: SurfaceInput): SurfaceRequest {
-  return { ...chatOf(input), command: { type: 'conversation' } };
+  return { ...chatOf(input), command: { type: 'conversation', options: optionsOf(input.query) } };
 }
+
+/** `steering`: the client knows the parts of messages that came during a run. */
+const optionsOf = ({ steering }: SurfaceInput['query']): JsonObject => (steering === true ? { steering } : {});
 
 function chatOf({ params }: SurfaceInput): Omit<SurfaceRequest, 'command'> {
   const { name: agent = '', chat = '' } = params;

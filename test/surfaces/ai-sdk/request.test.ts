@@ -47,9 +47,10 @@ test('[E1] a reason is cut at the length of notes; answers that come too late ar
 test.each([
   [{}, undefined],
   [{ messageId: 'another' }, undefined],
-  [{ messageId: 'm' }, 'edited'],
-  [{ trigger: 'regenerate-message' }, 'again'],
-  [{ trigger: 'regenerate-message', messageId: 'm' }, 'again'],
-])('[E1] a request with %j means a message that was sent before: %s', (more, changes) => {
-  expect(read('user', [{ type: 'text', text: 'Hello' }], more).message?.changes).toBe(changes);
+  [{ messageId: 'm' }, { how: 'edited' }],
+  [{ trigger: 'regenerate-message' }, { how: 'again', of: null }],
+  [{ trigger: 'regenerate-message', messageId: 'm' }, { how: 'again', of: null }],
+  [{ trigger: 'regenerate-message', messageId: 'run_1' }, { how: 'again', of: 'run_1' }],
+])('[E1] C4: a request with %j means a message that was sent before: %j', (more, changes) => {
+  expect(read('user', [{ type: 'text', text: 'Hello' }], more).message?.changes).toEqual(changes);
 });

@@ -25,7 +25,7 @@ function parts({ thread, command }: SurfaceRequest): object {
     answers: answers.map((one) => ('output' in one ? [one.callId, one.output] : one)),
     decisions: decisions.map(({ approvalId, approved }) => [approvalId, approved]),
     message: message?.content ?? null,
-    follows: follows?.runId ?? null,
+    follows: follows !== null && 'runId' in follows ? follows.runId : null,
   };
 }
 const NOTHING = { answers: [], decisions: [], message: null, follows: null };
