@@ -248,6 +248,10 @@ export const limits = {
   largeBodyStallMs: 5_000,
   largeBodyMs: 60_000,
   queuedMessages: 8,
+  /** Bytes of a page that a session sends to its fork; one longer value is a page of its own (C4). */
+  forkPageBytes: 1_048_576,
+  /** A fork that is not complete after this time is deleted. */
+  forkMs: 900_000,
   /** Messages that one run can receive while it is active or waits (C5). */
   steeredMessages: 32,
   /** A seeded history: its messages, and all of them as JSON. The model sees the latest part (`history…`). */

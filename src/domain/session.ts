@@ -25,6 +25,8 @@ export interface SessionRecord {
   readonly request_sha256?: string;
   /** Made for one request of a stateless client: unlisted, and deleted one hour after its last run (E2). */
   readonly ephemeral?: true;
+  /** The session and the run at whose end it began, if it is a fork (C4). */
+  readonly forked_from?: { readonly session_id: string; readonly run_id: string | null };
   readonly created_at: number;
 }
 

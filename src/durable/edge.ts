@@ -47,6 +47,7 @@ function appFor(env: Env): App {
     createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
     openSession: async (record, state, history) =>
       valueOf(await env.SESSIONS.getByName(record.session_id).open(record, state, history)),
+    forkSession: async (record, from) => valueOf(await env.SESSIONS.getByName(record.session_id).fork(record, from)),
     forward: (sessionId, path, request) =>
       env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
     workflows: workflowHost(env),

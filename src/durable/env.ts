@@ -12,6 +12,7 @@ import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
+import type { ForkPage } from '../engine/session/session-fork.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
@@ -72,6 +73,17 @@ export interface SessionRpc {
   follow(runId: string, after: number, take: (batch: EventBatch) => boolean | Promise<boolean>): Promise<Reply<null>>;
   /** Open approvals of the session; without `only`, also those of the children that it is running. */
   openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>>;
+  /**
+   * Creates the session as a fork of another one, unless there is one of the same start (C4).
+   *
+   * @param from the session, and the run at whose end the fork begins; null: it has no runs
+   */
+  fork(
+    record: SessionRecord,
+    from: { readonly sessionId: string; readonly runId: string | null },
+  ): Promise<Reply<SessionRecord>>;
+  /** Sends the branch that ends with a run to a fork, page by page. */
+  sendFork(runId: string | null, take: (page: ForkPage) => Promise<void>): Promise<Reply<null>>;
   /** How the run ended, and what it spent, including its children. */
   childEnd(runId: string): Promise<Reply<ChildEnd>>;
   cancelChild(reason: string): Promise<Reply<null>>;

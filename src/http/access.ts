@@ -42,6 +42,12 @@ export function allow({ role, token }: Caller, { method, path }: Asked, debugPro
       throw new EngineError('forbidden', 'A session token is valid for its session only');
     }
     if (id !== token.sessionId) throw unknownSession();
+    if (operation?.makesSession === true) {
+      throw new EngineError(
+        'forbidden',
+        `${what} makes another session, and a session token is valid for its session only`,
+      );
+    }
   } else if (token.type === 'user') requireSurface(token, operation?.surface ?? 'http');
   // Other protocols name the session anywhere in the request: their routes compare it (surfaces/edge-surface.ts).
   const isForToken = token.type === 'user' || isSurface || name?.includes(` ${SESSION_PATH}`) === true;

@@ -40,6 +40,11 @@ export interface GatewayPorts {
    * @throws EngineError `unknown_session`, `idempotency_mismatch`
    */
   readonly openSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<SessionRecord>;
+  /** Creates a session as a fork of another one, unless there is one of the same start. @returns its record */
+  readonly forkSession: (
+    record: SessionRecord,
+    from: { readonly sessionId: string; readonly runId: string | null },
+  ) => Promise<SessionRecord>;
   /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
@@ -89,6 +94,14 @@ export class Gateway {
   /** Creates a session with this id, unless there is one of the same start. @returns its record */
   async openSession(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<SessionRecord> {
     return await this.#ports.openSession(record, state, history);
+  }
+
+  /** The same with the conversation of another session up to the end of a run (C4); null: it has no runs. */
+  async forkSession(
+    record: SessionRecord,
+    from: { readonly sessionId: string; readonly runId: string | null },
+  ): Promise<SessionRecord> {
+    return await this.#ports.forkSession(record, from);
   }
 
   async newSessionId(): Promise<string> {

@@ -32,6 +32,11 @@ export const creationKey: RequestHeader = {
     'Makes a repeated request safe: the same key with the same agent, user and body returns the first session; with another body, 422 `idempotency_mismatch`',
 };
 
+export const forkKey: RequestHeader = {
+  ...idempotencyKey,
+  description: 'Makes a repeated request safe: the same key for the same run gives the same session',
+};
+
 export const lastEventId: RequestHeader = {
   name: 'Last-Event-ID',
   description: 'Number of the last event that the client has; overrides `after`',

@@ -19,6 +19,8 @@ export interface Operation {
    * the operations of their session; user tokens for all that have scopes.
    */
   readonly scopes?: readonly Scope[];
+  /** A session token may not call it, whatever its scopes are: its result is another session. */
+  readonly makesSession?: true;
   /** `admin`: only keys with this role. `prompts`: the same, unless `DEBUG_PROMPTS` is set. */
   readonly role?: 'admin' | 'prompts';
   /** The protocol, if it is not our own: user tokens must be for it. */
@@ -51,6 +53,11 @@ export const OPERATIONS = {
     scopes: ['branch'],
     summary:
       'Send the message of a run again, changed where given, or run one of its actions again; answers like a message',
+  },
+  'POST /agent/session/:id/fork': {
+    scopes: ['branch'],
+    makesSession: true,
+    summary: 'Create a session with the conversation up to the end of a run',
   },
   'POST /agent/session/:id/head': {
     scopes: ['branch'],

@@ -117,6 +117,10 @@ export const retryBody = z
     'give either "content" or "action"',
   );
 
+export const forkBody = z.strictObject({
+  at_run: z.string().max(128).optional().meta({ description: 'The last run of the new session. Default: the head' }),
+});
+
 export const headBody = z.strictObject({
   run_id: z.string().max(128).meta({ description: 'The run that the next message follows' }),
 });

@@ -36,6 +36,19 @@ export const WORKER_HEADERS = [
 /** Where the Worker asks a session for its incarnation. */
 export const INCARNATION_PATH = '/-/incarnation';
 
+/** Where the Worker asks a session what a fork of it begins with. */
+export const FORK_PATH = '/-/fork';
+
+/** What a fork begins with. */
+export interface ForkOrigin {
+  readonly run_id: string | null;
+  readonly agent: string;
+  readonly user_id: string | null;
+  readonly metadata: SessionRecord['metadata'];
+  /** As of `…/history`. */
+  readonly message_count: number;
+}
+
 export interface SessionAppOptions {
   readonly session: Session;
   readonly clock: Clock;

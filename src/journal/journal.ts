@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), messages that came during a run (steered-table.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), branches for other sessions (fork-rows.ts), messages that came during a run (steered-table.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -16,6 +16,7 @@ import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { Blobs } from './blobs.ts';
 import { eventOf, outputOf } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
+import { ForkReader, ForkWriter } from './fork-rows.ts';
 import { History } from './history.ts';
 import { JournalDatabase } from './journal-database.ts';
 import { KeptOutcomes } from './kept-outcomes.ts';
@@ -34,6 +35,7 @@ export class Journal {
   readonly seeded: Seeded;
   readonly blobs: Blobs;
   readonly steered: SteeredTable;
+  readonly forkReader: ForkReader;
   readonly variables: VariableTable;
   readonly #db: JournalDatabase;
   #work = 0;
@@ -47,6 +49,7 @@ export class Journal {
     this.seeded = new Seeded(this.#db);
     this.blobs = new Blobs(this.#db);
     this.steered = new SteeredTable(this.#db);
+    this.forkReader = new ForkReader(this.#db);
     this.variables = new VariableTable(this.#db, this.runs);
   }
 
@@ -97,6 +100,11 @@ export class Journal {
   /** @param fill writes what the session begins with: the session exists with it, or not at all */
   create(record: SessionRecord, fill: (() => void) | null = null): void {
     this.#db.create(record, fill);
+  }
+
+  /** Writes a branch of another session into this empty database; `create` ends it. */
+  forkWriter(): ForkWriter {
+    return new ForkWriter(this.#db);
   }
 
   /** Appends one event and returns it with its sequence number. It is durable only after `sync`. */

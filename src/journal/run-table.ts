@@ -129,6 +129,12 @@ export class RunTable {
     return this.#db.find(sql, last, limit).map((row) => this.#toRun(row));
   }
 
+  /** The numbers of a run and all of its ancestors, in order. */
+  branchNumbers(last: number): number[] {
+    const sql = `SELECT run FROM (${branchOf('?', '')}) ORDER BY run`;
+    return this.#db.find(sql, last).map((row) => Number(row['run']));
+  }
+
   /** Whether a run is on the branch that ends with another one. */
   isAncestor(run: number, last: number): boolean {
     const sql = `SELECT 1 FROM (${branchOf('?2', '')}) WHERE run = ?1`;

@@ -50,6 +50,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     manifests: noManifests,
     createSession: nothing,
     openSession: nothing,
+    forkSession: nothing,
     forward: nothing,
     workflows: noWorkflows,
     executions: nothing,

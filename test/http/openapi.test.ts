@@ -173,7 +173,7 @@ interface ErrorBody {
 
 /** Sends a request to the router of a route. */
 async function ask(route: DescribedRoute, search: string): Promise<readonly [number, string]> {
-  const isInside = /^\/agent\/session\/\{id\}(?!\/tokens)/.test(route.path);
+  const isInside = /^\/agent\/session\/\{id\}(?!\/tokens|\/fork)/.test(route.path);
   const filled = route.path
     .replace('{kind}', 'tool')
     .replace('/agent/session/{id}', isInside ? '' : `/agent/session/ses_${'a'.repeat(32)}`)

@@ -216,7 +216,7 @@ const CREDENTIALS: readonly Credential[] = [
 ];
 
 describe('T1: every operation with every kind of credential', () => {
-  test.each(CREDENTIALS)('$name', async ({ make, expected, isSessionToken }) => {
+  test.each(CREDENTIALS)('$name', async ({ name: credentialName, make, expected, isSessionToken }) => {
     const credential = await make();
     for (const name of names) {
       const operation: Operation = OPERATIONS[name];
@@ -224,7 +224,10 @@ describe('T1: every operation with every kind of credential', () => {
       // Other protocols name the session anywhere in the request: test/http/surfaces.test.ts.
       if (operation.surface !== undefined && isSessionToken === true) continue;
       const outcome = await outcomeOf(name, credential);
-      expect([name, outcome]).toEqual([name, expected(operation, isSessionOperation(name))]);
+      const wanted = expected(operation, isSessionOperation(name));
+      const isRefused = isSessionToken === true && operation.makesSession === true && wanted !== 'unauthorized';
+      const isOther = credentialName === 'a token of another session';
+      expect([name, outcome]).toEqual([name, isRefused && !isOther ? 'forbidden' : wanted]);
     }
   });
 
@@ -238,10 +241,12 @@ describe('T1: every operation with every kind of credential', () => {
   });
 
   test('T5: a token of a deleted session, and a user token for it, find no session', async () => {
-    for (const credential of [await session({ sessionId: GONE }), await user()]) {
+    const ofSession = await session({ sessionId: GONE });
+    for (const credential of [ofSession, await user()]) {
       for (const name of names.filter((one) => isSessionOperation(one))) {
-        const { scopes = [] }: Operation = OPERATIONS[name];
-        const expected = scopes.length === 0 ? 'forbidden' : 'unknown_session';
+        const { scopes = [], makesSession = false }: Operation = OPERATIONS[name];
+        const isRefused = scopes.length === 0 || (makesSession && credential === ofSession);
+        const expected = isRefused ? 'forbidden' : 'unknown_session';
         expect([name, await outcomeOf(name, credential, GONE)]).toEqual([name, expected]);
       }
     }

@@ -266,7 +266,9 @@ test('[E1] C4: the chat regenerates an answer and edits a message; a page that i
   expect(seen.map(({ run }) => Number(/\d+$/.exec(run)?.[0]))).toEqual([1, 2, 3, 4, 5]);
   const loaded = await (await call('/ai/assistant/chat/branches/messages')).json<UIMessage[]>();
   expect(loaded.map(textOf)).toEqual(chat.messages.map(textOf));
-  const { runs } = await (await call(`/agent/session/${first(seen).session}/runs`)).json<{
+  const { runs } = await (
+    await call(`/agent/session/${first(seen).session}/runs`)
+  ).json<{
     runs: { parent_run: string | null; retry_of?: string }[];
   }>();
   const parents = runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));

@@ -12,6 +12,7 @@ import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
+import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
@@ -32,6 +33,8 @@ import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
+import { ForkedSession } from '../fork.ts';
+import type { SendFork } from '../fork.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
@@ -47,7 +50,7 @@ import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, SessionRpc } from '../env.ts';
 import { loggerOf } from '../log.ts';
-import { replyOf } from '../reply.ts';
+import { replyOf, valueOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
@@ -95,6 +98,12 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     log: (event, fields) => this.#logHere(event, fields),
   });
   readonly #deletedFiles = new DeletedFiles(this.ctx.storage, objectStoreOf(this.env), platformClock);
+  readonly #fork = new ForkedSession({
+    storage: this.ctx.storage,
+    objects: objectStoreOf(this.env),
+    clock: platformClock,
+    deletedFiles: this.#deletedFiles,
+  });
   readonly #deletion = new SessionDeletion({
     current: () => this.#opened,
     forget: () => this.#forget(),
@@ -322,6 +331,35 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     });
   }
 
+  async fork(
+    record: SessionRecord,
+    { sessionId, runId }: { readonly sessionId: string; readonly runId: string | null },
+  ): Promise<Reply<SessionRecord>> {
+    return await replyOf(async () => {
+      if (!this.#session.exists) {
+        const made = { ...record, incarnation: newIncarnation() };
+        const send: SendFork = async (take) =>
+          void valueOf(await this.env.SESSIONS.getByName(sessionId).sendFork(runId, take));
+        await this.#fork.make(made, send).finally(() => this.#reopen());
+        await this.#alarm.arm();
+      }
+      const known = this.#session.record;
+      const isSame = isSameStart(known, record) && known.forked_from?.session_id === sessionId;
+      if (!isSame || known.forked_from?.run_id !== runId) throw unknownSession();
+      return known;
+    });
+  }
+
+  async sendFork(runId: string | null, take: (page: ForkPage) => Promise<void>): Promise<Reply<null>> {
+    return await replyOf(async () => {
+      const session = await this.#recoveredSession('read');
+      const run = runId === null ? null : session.run(runId);
+      session.branches.requireForkable(run);
+      for await (const page of session.forkPages(run)) await take(page);
+      return null;
+    });
+  }
+
   async openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>> {
     return await replyOf(async () => {
       const session = await this.#recoveredSession('read');
@@ -375,6 +413,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   /** The session's only alarm. */
   override async alarm(): Promise<void> {
+    if (this.#fork.isAbandoned) {
+      await this.#fork.clear();
+      this.#reopen();
+    }
     await this.#alarm.fire();
   }
 }

@@ -15,6 +15,7 @@ import { rerunInput } from './rerun.ts';
 import { recordOf } from './run-setup.ts';
 import type { Accepted, MessageRequest, SessionAdmission } from './session-admission.ts';
 import type { SessionMemory } from './session-memory.ts';
+import { requireForkable } from './session-fork.ts';
 import type { SessionRuns } from './session-runs.ts';
 import type { SessionScope } from './session-ports.ts';
 
@@ -82,6 +83,11 @@ export class SessionBranches {
     }));
   }
 
+  /** @throws EngineError `invalid_request`, `run_in_progress` if the session cannot be forked at the end of this run */
+  requireForkable(run: RunRecord | null): void {
+    requireForkable(this.#scope, run);
+  }
+
   /** Where a run is in the tree, by the ids of runs, for documents. */
   placeOf({ parent, retryOf }: RunPlace): { readonly parent_run: string | null; readonly retry_of?: string } {
     const record = recordOf(this.#scope);
@@ -89,6 +95,11 @@ export class SessionBranches {
       parent_run: parent === 0 ? null : runIdOf(record, parent),
       ...(retryOf === null ? {} : { retry_of: runIdOf(record, retryOf) }),
     };
+  }
+
+  /** Number of runs of the branch that ends with this one. */
+  lengthOf({ run }: RunRecord): number {
+    return this.#scope.journal.runs.branchNumbers(run).length;
   }
 
   /** The run that a run follows; null if it begins the conversation. */

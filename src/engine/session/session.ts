@@ -44,6 +44,8 @@ import { SessionCalls } from './session-calls.ts';
 import type { CallResult, SettledCall } from './session-calls.ts';
 import { SessionFeeds } from './session-feeds.ts';
 import { NOTHING_STAGED, objectPrefix, SessionFiles } from './session-files.ts';
+import { forkPages } from './session-fork.ts';
+import type { ForkPage } from './session-fork.ts';
 import { SessionMemory } from './session-memory.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import { SessionReading } from './session-reading.ts';
@@ -459,6 +461,16 @@ export class Session {
       share: this.#scope.share.fork(),
       isGone: () => this.#admission.isClosed,
     });
+  }
+
+  /** The branch that ends with a run, for another session; null: there are no runs (C4). */
+  forkPages(run: RunRecord | null): AsyncIterable<ForkPage> {
+    const { slices } = this.read();
+    const took = async (chars: number): Promise<void> => {
+      slices.count(chars);
+      if (slices.full) await slices.pause();
+    };
+    return forkPages({ journal: this.#journal, files: this.#files, took }, run?.run ?? 0);
   }
 
   /** Everything of the session that is durable, as JSON Lines. */

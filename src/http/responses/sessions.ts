@@ -43,6 +43,10 @@ export const session = z.object({
     })
     .exactOptional()
     .describe('For a child: what started it'),
+  forked_from: z
+    .object({ session_id: sessionId, run_id: runId.nullable().describe('The run at whose end it began; null: none') })
+    .exactOptional()
+    .describe('For a fork: the session that it was made from'),
   metadata: jsonObject.describe('As the client gave it at the creation'),
   created_at: at,
   updated_at: at.describe('When the latest run began or ended, epoch milliseconds'),

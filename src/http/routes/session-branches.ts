@@ -7,8 +7,9 @@ import { sessionOperation } from '../openapi/describe.ts';
 import { postRetry } from '../post-message.ts';
 import { retryQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
-import { headBody, retryBody, validate } from '../schemas.ts';
-import type { SessionEnv } from '../session-env.ts';
+import { forkBody, headBody, retryBody, validate } from '../schemas.ts';
+import { FORK_PATH } from '../session-env.ts';
+import type { ForkOrigin, SessionEnv } from '../session-env.ts';
 
 export const sessionBranches = new Hono<SessionEnv>();
 
@@ -30,6 +31,18 @@ sessionOperation(
     return await acceptedResponse(c, await bodies.hold({ session: id, owner }, (place) => postRetry(c, of, place)));
   },
 );
+
+/** What a fork begins with, if it is possible. For the Worker only. */
+sessionBranches.post(FORK_PATH, async (c) => {
+  const { session } = c.env;
+  const { agent, user_id, metadata } = session.record;
+  const { at_run: at } = validate(forkBody, await readJson(c.req.raw));
+  const run = at === undefined ? session.branches.head : session.run(at);
+  session.branches.requireForkable(run);
+  const message_count = session.seededCount + (run === null ? 0 : session.branches.lengthOf(run) * 2);
+  const origin: ForkOrigin = { run_id: run?.runId ?? null, agent, user_id, metadata, message_count };
+  return c.json(origin);
+});
 
 sessionOperation(
   sessionBranches,

@@ -2,20 +2,23 @@
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
+import type * as z from 'zod';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import type { SessionRecord } from '../../domain/session.ts';
 import { admitHistory, requireSeededCount } from '../../policies/seeded-history.ts';
 import { readJson } from '../body.ts';
 import { forwardBody } from '../forward-body.ts';
 import { untilInvalid } from '../history-body.ts';
-import { creationKey } from '../headers.ts';
+import { creationKey, forkKey } from '../headers.ts';
 import { operation, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
-import { createSessionBody, tokenBody, userTokenBody, validate } from '../schemas.ts';
-import { INCARNATION_PATH } from '../session-env.ts';
+import { createSessionBody, forkBody, tokenBody, userTokenBody, validate } from '../schemas.ts';
+import { FORK_PATH, INCARNATION_PATH } from '../session-env.ts';
+import type { ForkOrigin } from '../session-env.ts';
 import type { BodyPlace, LargeBodies } from '../large-bodies.ts';
 import type { Token, Tokens } from '../tokens.ts';
 
@@ -75,10 +78,7 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
             state,
             history,
           );
-    const { session_id, user_id, created_at } = record;
-    const names = { agent: name, agent_name: name };
-    const rest = { status: 'active', created_at, updated_at: created_at, message_count: history.messages.length };
-    return c.json({ session_id, ...names, user_id, ...rest }, 201);
+    return c.json(createdDocument(record, history.messages.length), 201);
   };
 
   operation(
@@ -138,6 +138,35 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
     },
   );
 
+  operation(
+    app,
+    'POST /agent/session/:id/fork',
+    { body: forkBody, headers: [forkKey], status: 201, response: answers.createdSession },
+    async (c) => {
+      const id = await gateway.requireId(c.req.param('id'));
+      const principal = c.get('principal');
+      const key = readHeader(c, forkKey);
+      const asked = JSON.stringify(validate(forkBody, await readJson(c.req.raw)));
+      const request = new Request(c.req.url, { method: 'POST', body: asked });
+      const response = await gateway.forward(id, FORK_PATH, request, principal);
+      if (!response.ok) return response;
+      const { run_id: runId, message_count, ...origin } = (await response.json()) as ForkOrigin;
+      const start = ['fork', principal.owner, id, runId, key];
+      const record = await gateway.forkSession(
+        {
+          session_id: key === null ? await gateway.newSessionId() : await sessionIdOf(JSON.stringify(start)),
+          ...origin,
+          owner: principal.owner,
+          kind: 'chat',
+          forked_from: { session_id: id, run_id: runId },
+          created_at: now(),
+        },
+        { sessionId: id, runId },
+      );
+      return c.json(createdDocument(record, message_count), 201);
+    },
+  );
+
   // The routes of session-app.ts, in the session's object.
   app.all('/agent/session/:id/*', async (c) => {
     const { pathname, searchParams } = new URL(c.req.url);
@@ -162,6 +191,15 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
   });
 
   return app;
+}
+
+/** The response about a new session. */
+function createdDocument(
+  { session_id, agent, user_id, created_at }: SessionRecord,
+  message_count: number,
+): z.output<typeof answers.createdSession> {
+  const names = { agent, agent_name: agent };
+  return { session_id, ...names, user_id, status: 'active', created_at, updated_at: created_at, message_count };
 }
 
 /** Of its UTF-8, in hexadecimal. */

@@ -49,8 +49,14 @@ test.each([
   [{ messageId: 'another' }, undefined],
   [{ messageId: 'm' }, { how: 'edited' }],
   [{ trigger: 'regenerate-message' }, { how: 'again', of: null }],
-  [{ trigger: 'regenerate-message', messageId: 'm' }, { how: 'again', of: null }],
-  [{ trigger: 'regenerate-message', messageId: 'run_1' }, { how: 'again', of: 'run_1' }],
+  [
+    { trigger: 'regenerate-message', messageId: 'm' },
+    { how: 'again', of: null },
+  ],
+  [
+    { trigger: 'regenerate-message', messageId: 'run_1' },
+    { how: 'again', of: 'run_1' },
+  ],
 ])('[E1] C4: a request with %j means a message that was sent before: %j', (more, changes) => {
   expect(read('user', [{ type: 'text', text: 'Hello' }], more).message?.changes).toEqual(changes);
 });

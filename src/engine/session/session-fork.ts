@@ -1,0 +1,133 @@
+/**
+ * A fork: another session with the runs of a branch, up to the end of one of them (C4).
+ *
+ * The session sends its rows page by page, and the other one writes each page before it asks for the next. What belongs to
+ * the session itself does not come along: relics, kept outcomes, what was sent to the model, decisions that are still open.
+ *
+ * Invariants:
+ *  1. Both sides hold one page, or one file.
+ *  2. The other session exists completely or not at all: its record is written last.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import type { BlobStore, ObjectStore } from '../../domain/ports.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { ForkRow } from '../../journal/fork-rows.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { recordOf } from './run-setup.ts';
+import { objectPrefix } from './session-files.ts';
+import { sessionFull } from './session-full.ts';
+import type { SessionScope } from './session-ports.ts';
+
+export type ForkPage = readonly ForkRow[];
+
+/**
+ * The run at whose end a fork begins.
+ *
+ * @param run null: the session has no runs
+ * @throws EngineError `invalid_request` for a session that is no conversation; `run_in_progress` if the run or one before it
+ *   is not complete
+ */
+export function requireForkable(scope: SessionScope, run: RunRecord | null): void {
+  const { kind, workflow } = recordOf(scope);
+  if (kind !== 'chat' || workflow !== undefined) {
+    throw new EngineError('invalid_request', 'Only a conversation can be forked');
+  }
+  const { runs } = scope.journal;
+  const open = run === null ? undefined : runs.open().find((one) => runs.isAncestor(one.run, run.run));
+  if (open === undefined) return;
+  const message = `Run ${open.runId} is not complete; fork at a run before it, or when it and its background actions have ended`;
+  throw new EngineError('run_in_progress', message, { run_id: open.runId });
+}
+
+interface ForkSource {
+  readonly journal: Journal;
+  /** The bytes of messages' files. */
+  readonly files: BlobStore;
+  /** Called with the number of characters that were read; yields to other work. */
+  readonly took: (chars: number) => Promise<void>;
+}
+
+/** The pages of a fork, in order. @param last 0: the session has no runs */
+export async function* forkPages({ journal, files, took }: ForkSource, last: number): AsyncGenerator<ForkPage> {
+  const hashes = new Set<string>();
+  let page: ForkRow[] = [];
+  let bytes = 0;
+  for (const row of journal.forkReader.rows(journal.runs.branchNumbers(last))) {
+    const size = sizeOf(row);
+    if (row.kind === 'run' || row.kind === 'seeded' || row.kind === 'steered') noteFiles(row.text, hashes);
+    if (page.length > 0 && bytes + size > limits.forkPageBytes) {
+      yield page;
+      page = [];
+      bytes = 0;
+    }
+    page.push(row);
+    bytes += size;
+    await took(size);
+  }
+  if (page.length > 0) yield page;
+  for (const sha256 of hashes) {
+    const file = journal.blobs.file(sha256);
+    const content = file === null ? null : await files.get(sha256);
+    if (file === null || content === null) continue;
+    await took(content.length);
+    yield [{ kind: 'file', sha256, name: file.name, mediaType: file.mediaType, bytes: content }];
+  }
+}
+
+const encoder = new TextEncoder();
+
+function sizeOf(row: ForkRow): number {
+  if (row.kind === 'file') return row.bytes.length;
+  const state = row.kind === 'event' ? (row.state?.length ?? 0) : 0;
+  return encoder.encode(row.text).length + state + limits.eventChars;
+}
+
+/** The files that a message refers to. */
+function noteFiles(text: string, hashes: Set<string>): void {
+  for (const [, hash = ''] of text.matchAll(/"sha256":"([0-9a-f]{64})"/g)) hashes.add(hash);
+}
+
+/** Receives a fork in an empty database. */
+export class ForkTarget {
+  readonly #journal: Journal;
+  readonly #record: SessionRecord;
+  readonly #objects: ObjectStore | null;
+  readonly #writer: ReturnType<Journal['forkWriter']>;
+
+  constructor(journal: Journal, record: SessionRecord, objects: ObjectStore | null) {
+    this.#journal = journal;
+    this.#record = record;
+    this.#objects = objects;
+    this.#writer = journal.forkWriter();
+  }
+
+  /** Resolves when the page is written. @throws EngineError `session_full` */
+  async take(page: ForkPage): Promise<void> {
+    if (this.#journal.full) throw new EngineError('session_full', sessionFull('cannot be forked'));
+    const [first] = page;
+    if (first?.kind === 'file') await this.#takeFile(first);
+    else this.#writer.write(page);
+    await this.#journal.sync();
+  }
+
+  /** All pages are written: the session exists from here on. @param also writes in the same transaction */
+  async finish(also: () => void = () => undefined): Promise<void> {
+    this.#journal.create(this.#record, () => {
+      this.#journal.variables.restore(this.#journal.runs.count);
+      also();
+    });
+    await this.#journal.sync();
+  }
+
+  async #takeFile({ sha256, name, mediaType, bytes }: Extract<ForkRow, { kind: 'file' }>): Promise<void> {
+    const { blobs } = this.#journal;
+    const about = { name, mediaType };
+    if (this.#objects === null || bytes.length < limits.objectFileLeastBytes) return blobs.put(sha256, bytes, about);
+    // The row first: what is deleted with the session is found by it.
+    blobs.announce(sha256, bytes.length, about, 0);
+    await this.#journal.sync();
+    await this.#objects.put(`${objectPrefix(this.#record)}${sha256}`, bytes, sha256);
+    blobs.refer(sha256);
+  }
+}

@@ -1,0 +1,295 @@
+/**
+ * A branch of a session as rows for another session, and back (C4).
+ *
+ * The other session has the runs of the branch as its own: numbered from 1, with events numbered from 1, and without the
+ * place in a tree that they had. Ids of runs and artifacts follow from these numbers. What only a run in progress needs is
+ * left out: its recorded inputs, idempotency keys and pinned manifests.
+ *
+ * Invariants:
+ *  1. Reading holds a page of rows or one long value, and a number for each run. Writing holds the numbers of the blocks of
+ *     runs that have not ended.
+ *  2. Nothing of the other session exists before its record is written: that is the last step.
+ */
+import type { JournaledEventType } from '../domain/event.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlRow } from '../domain/ports.ts';
+import type { RunStatus } from '../domain/session.ts';
+import type { FileAbout } from './blobs.ts';
+import type { JournalDatabase } from './journal-database.ts';
+
+/** Texts are JSON. `seq` is that of the source; runs have the numbers of the other session. */
+export type ForkRow =
+  | {
+      readonly kind: 'seeded';
+      readonly id: number;
+      readonly turn: number;
+      readonly role: string;
+      readonly text: string;
+    }
+  | { readonly kind: 'variable'; readonly key: string; readonly text: string }
+  | { readonly kind: 'feed'; readonly id: string; readonly text: string }
+  | {
+      readonly kind: 'run';
+      readonly run: number;
+      readonly retryOf: number | null;
+      readonly status: RunStatus;
+      readonly startedAt: number;
+      readonly endedAt: number | null;
+      readonly text: string;
+    }
+  | {
+      readonly kind: 'event';
+      readonly run: number;
+      readonly seq: number;
+      readonly iteration: number;
+      readonly type: JournaledEventType;
+      readonly at: number;
+      readonly actionId: string | null;
+      readonly actionName: string | null;
+      readonly text: string;
+      readonly state: string | null;
+    }
+  /** Follows the event that announced the message. */
+  | {
+      readonly kind: 'steered';
+      readonly run: number;
+      readonly number: number;
+      readonly iteration: number;
+      readonly text: string;
+    }
+  | ({ readonly kind: 'file'; readonly sha256: string; readonly bytes: Uint8Array } & FileAbout);
+
+/** Events about the place of a run in a tree: the other session has none. */
+const LEFT_OUT = 'run_branched';
+/** What of a state only recovery reads. */
+const RECOVERY: readonly string[] = ['in', 'names'];
+const OPENS: ReadonlySet<string> = new Set(['thought_started', 'text_started', 'response_started']);
+const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
+
+export class ForkReader {
+  readonly #db: JournalDatabase;
+
+  constructor(db: JournalDatabase) {
+    this.#db = db;
+  }
+
+  /**
+   * The rows of a branch, without the bytes of its files.
+   *
+   * @param branch the numbers of its runs in order, all of them complete
+   */
+  *rows(branch: readonly number[]): Generator<ForkRow> {
+    yield* this.#seeded();
+    yield* this.#simple('first_variables', 'key', 'value', (key, text) => ({ kind: 'variable', key, text }));
+    yield* this.#simple('feeds', 'id', 'data', (id, text) => ({ kind: 'feed', id, text }));
+    yield* this.#runs(branch);
+  }
+
+  *#seeded(): Generator<ForkRow> {
+    for (let after = 0; ;) {
+      const [row] = this.#db.find(`SELECT id, turn, role, data FROM seeded WHERE id > ? ORDER BY id LIMIT 1`, after);
+      if (row === undefined) return;
+      after = Number(row['id']);
+      const text = this.#db.load(after, 'seeded', row['data']);
+      yield { kind: 'seeded', id: after, turn: Number(row['turn']), role: String(row['role']), text };
+    }
+  }
+
+  *#simple(
+    table: string,
+    key: string,
+    value: string,
+    rowOf: (key: string, text: string) => ForkRow,
+  ): Generator<ForkRow> {
+    for (let after = ''; ;) {
+      const sql = `SELECT ${key} AS name, ${value} AS text FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT 1`;
+      const [row] = this.#db.find(sql, after);
+      if (row === undefined) return;
+      after = String(row['name']);
+      yield rowOf(after, String(row['text']));
+    }
+  }
+
+  *#runs(branch: readonly number[]): Generator<ForkRow> {
+    const numbers = new Map(branch.map((run, index) => [run, index + 1]));
+    const begun = new Set<number>();
+    const last = branch.at(-1) ?? 0;
+    const first = this.#db.find(`SELECT MIN(first_seq) AS seq FROM runs WHERE run = ?`, branch[0] ?? 0)[0];
+    for (let after = Number(first?.['seq'] ?? 1) - 1; ;) {
+      // Long values are read one by one.
+      const rows = this.#db.find(
+        `SELECT seq, run, iteration, type, at, action_id, action_name,
+           CASE WHEN OCTET_LENGTH(data) <= ?1 THEN data END AS data,
+           CASE WHEN OCTET_LENGTH(state) <= ?1 THEN state END AS state,
+           state IS NULL AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.seq = events.seq AND field = 'state') AS stateless
+         FROM events WHERE seq > ?2 AND run <= ?3 ORDER BY seq LIMIT ?4`,
+        limits.inlineBytes,
+        after,
+        last,
+        limits.pageRows,
+      );
+      for (const row of rows) {
+        const run = Number(row['run']);
+        const number = numbers.get(run);
+        if (number === undefined || row['type'] === LEFT_OUT) continue;
+        if (!begun.has(run)) yield this.#run(run, number, numbers);
+        begun.add(run);
+        yield this.#event(row, number);
+        if (row['type'] === 'message_received') yield* this.#steered(run, number, Number(row['seq']));
+      }
+      if (rows.length < limits.pageRows) return;
+      after = Number(rows.at(-1)?.['seq']);
+    }
+  }
+
+  #run(run: number, number: number, numbers: ReadonlyMap<number, number>): ForkRow {
+    const [row = {}] = this.#db.find(
+      `SELECT status, started_at, ended_at, retry_of, input FROM runs WHERE run = ?`,
+      run,
+    );
+    const retryOf = row['retry_of'] === null ? null : (numbers.get(Number(row['retry_of'])) ?? null);
+    return {
+      kind: 'run',
+      run: number,
+      retryOf,
+      status: String(row['status']) as RunStatus,
+      startedAt: Number(row['started_at']),
+      endedAt: row['ended_at'] === null ? null : Number(row['ended_at']),
+      text: withoutMembers(this.#db.load(-run, 'input', row['input']), ['manifests']),
+    };
+  }
+
+  #event(row: SqlRow, run: number): ForkRow {
+    const seq = Number(row['seq']);
+    const column = (name: string): unknown =>
+      row[name] ?? this.#db.exec(`SELECT ${name} FROM events WHERE seq = ?`, seq)[0]?.[name];
+    const state = row['stateless'] === 1 ? '' : this.#db.load(seq, 'state', column('state'));
+    return {
+      kind: 'event',
+      run,
+      seq,
+      iteration: Number(row['iteration']),
+      type: String(row['type']) as JournaledEventType,
+      at: Number(row['at']),
+      actionId: row['action_id'] === null ? null : String(row['action_id']),
+      actionName: row['action_name'] === null ? null : String(row['action_name']),
+      text: this.#db.load(seq, 'data', column('data')),
+      state: state === '' ? null : withoutMembers(state, RECOVERY),
+    };
+  }
+
+  *#steered(run: number, number: number, seq: number): Generator<ForkRow> {
+    const [row] = this.#db.find(`SELECT number, iteration, input FROM steered WHERE run = ? AND seq = ?`, run, seq);
+    if (row === undefined) return;
+    const text = this.#db.load(-run, `steered ${String(row['number'])}`, row['input']);
+    const iteration = Number(row['iteration']);
+    yield {
+      kind: 'steered',
+      run: number,
+      number: Number(row['number']),
+      iteration,
+      text: withoutMembers(text, ['manifests']),
+    };
+  }
+}
+
+/** A run whose end has not been written. */
+interface OpenRun {
+  readonly row: Extract<ForkRow, { kind: 'run' }>;
+  firstSeq: number;
+  /** The blocks that it has opened: seq here by seq there. */
+  readonly blocks: Map<number, number>;
+}
+
+export class ForkWriter {
+  readonly #db: JournalDatabase;
+  readonly #open = new Map<number, OpenRun>();
+
+  constructor(db: JournalDatabase) {
+    this.#db = db;
+  }
+
+  /** Writes rows in the order in which they were read. Files go elsewhere. */
+  write(rows: readonly ForkRow[]): void {
+    this.#db.atomically(() => {
+      for (const row of rows) this.#one(row);
+    });
+    this.#db.changed();
+  }
+
+  #one(row: ForkRow): void {
+    switch (row.kind) {
+      case 'seeded':
+        return this.#db.storeWith(row.id, 'seeded', row.text, (column) => {
+          const bytes = new TextEncoder().encode(row.text).length;
+          const sql = `INSERT INTO seeded (id, turn, role, bytes, data) VALUES (?, ?, ?, ?, ?)`;
+          this.#db.exec(sql, row.id, row.turn, row.role, bytes, column);
+        });
+      case 'variable':
+        this.#db.exec(`INSERT INTO first_variables (key, value) VALUES (?, ?)`, row.key, row.text);
+        return;
+      case 'feed':
+        this.#db.exec(`INSERT INTO feeds (id, data) VALUES (?, ?)`, row.id, row.text);
+        return;
+      case 'run':
+        this.#open.set(row.run, { row, firstSeq: this.#db.lastSeq + 1, blocks: new Map() });
+        return;
+      case 'event':
+        return this.#event(row);
+      case 'steered':
+        return this.#db.storeWith(-row.run, `steered ${row.number}`, row.text, (column) => {
+          const sql = `INSERT INTO steered (run, number, seq, iteration, idempotency_key, input) VALUES (?, ?, ?, ?, NULL, ?)`;
+          this.#db.exec(sql, row.run, row.number, this.#db.lastSeq, row.iteration, column);
+        });
+      case 'file':
+        throw new Error('The bytes of files are not rows of the journal');
+    }
+  }
+
+  #event(row: Extract<ForkRow, { kind: 'event' }>): void {
+    const seq = this.#db.lastSeq + 1;
+    const run = this.#open.get(row.run);
+    const text = run === undefined ? row.text : withBlocks(row.text, run.blocks);
+    if (OPENS.has(row.type)) run?.blocks.set(row.seq, seq);
+    const data = this.#db.store(seq, 'data', text);
+    const state = row.state === null ? null : this.#db.store(seq, 'state', row.state);
+    this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state]);
+    if (run === undefined || !ENDS.has(row.type)) return;
+    this.#open.delete(row.run);
+    const { status, startedAt, endedAt, text: input, retryOf } = run.row;
+    this.#db.storeWith(-row.run, 'input', input, (column) => {
+      this.#db.exec(
+        `INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent, retry_of)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+        row.run,
+        status,
+        run.firstSeq,
+        seq,
+        startedAt,
+        endedAt,
+        column,
+        row.run - 1,
+        retryOf,
+      );
+    });
+  }
+}
+
+function withoutMembers(text: string, names: readonly string[]): string {
+  const value = JSON.parse(text) as JsonObject;
+  if (!isJsonObject(value) || !names.some((name) => Object.hasOwn(value, name))) return text;
+  return JSON.stringify(Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name))));
+}
+
+/** The numbers by which an event refers to blocks: `segment`, and `completes` of a response that replaces another one. */
+function withBlocks(text: string, blocks: ReadonlyMap<number, number>): string {
+  if (!text.includes('"segment":') && !text.includes('"completes":')) return text;
+  const data = JSON.parse(text) as JsonObject;
+  const moved = ['segment', 'completes'].flatMap((name): [string, number][] => {
+    const seq = data[name];
+    return typeof seq === 'number' && blocks.has(seq) ? [[name, blocks.get(seq) ?? 0]] : [];
+  });
+  return moved.length === 0 ? text : JSON.stringify({ ...data, ...Object.fromEntries(moved) });
+}
