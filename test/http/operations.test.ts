@@ -244,8 +244,8 @@ describe('T1: every operation with every kind of credential', () => {
     const ofSession = await session({ sessionId: GONE });
     for (const credential of [ofSession, await user()]) {
       for (const name of names.filter((one) => isSessionOperation(one))) {
-        const { scopes = [], makesSession = false }: Operation = OPERATIONS[name];
-        const isRefused = scopes.length === 0 || (makesSession && credential === ofSession);
+        const { scopes = [], makesSession }: Operation = OPERATIONS[name];
+        const isRefused = scopes.length === 0 || (makesSession === true && credential === ofSession);
         const expected = isRefused ? 'forbidden' : 'unknown_session';
         expect([name, await outcomeOf(name, credential, GONE)]).toEqual([name, expected]);
       }
