@@ -9,8 +9,8 @@
  *  2. A run that was not seen yet brings the messages up to date: also those that another tab has sent.
  *  3. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
  */
-import { batch, signal } from '@preact/signals';
-import type { ReadonlySignal } from '@preact/signals';
+import { signal } from '../parts/signal.ts';
+import type { ReadonlySignal } from '../parts/signal.ts';
 import type {
   Client,
   ContentPart,
@@ -22,7 +22,7 @@ import type {
   SessionDocument,
   SessionEvent,
 } from '../../src/client/index.ts';
-import { access, isKeyMissing, resumes } from '../app/access.ts';
+import { access, isKeyMissing, resumed } from '../app/access.ts';
 import { limits } from '../parts/limits.ts';
 import { visible, whenHidden } from './page-visibility.ts';
 import { refresher } from './refresher.ts';
@@ -195,17 +195,11 @@ export class SessionModel {
     const active = page.messages.find(({ status }) => status === 'running' || status === 'waiting');
     this.#lastSeq = document.last_seq;
     if (active?.run_id !== undefined) this.#lastSeq = Math.min(this.#lastSeq, await this.#before(active.run_id));
-    batch(() => {
-      this.#document.value = document;
-      this.#earlier.value = page.next;
-      this.#messages.value = page.messages;
-    });
+    this.#document.value = document;
+    this.#earlier.value = page.next;
+    this.#messages.value = page.messages;
     if (active !== undefined) this.#askApprovals();
-    const before = resumes.peek();
-    closed.addEventListener(
-      'abort',
-      resumes.subscribe((now) => now > before && this.#catchUp()),
-    );
+    resumed.addEventListener('resumed', () => this.#catchUp(), { signal: closed });
     while (!closed.aborted) {
       await this.#follow();
       await visible(closed);
