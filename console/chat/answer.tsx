@@ -4,7 +4,7 @@ import { hasEnded } from '../../src/client/index.ts';
 import { useEffect, useRef } from 'preact/hooks';
 import { access } from '../app/access.ts';
 import { href } from '../app/router.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { memo } from '../parts/memo.ts';
 import { Status } from '../parts/status.tsx';
 import type { SessionModel } from '../session/session-model.ts';

@@ -3,7 +3,7 @@ import { useId, useState } from 'preact/hooks';
 import { CortexError } from '../../src/client/index.ts';
 import type { Decision, OpenApproval } from '../../src/client/index.ts';
 import { time } from '../parts/format.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
 import { Values } from '../parts/values.tsx';

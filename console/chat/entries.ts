@@ -1,6 +1,6 @@
 /** What the conversation shows, and in which order. Pure. */
 import type { Action, Block, HistoryMessage, Message } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 
 export type Entry =
   | { readonly type: 'message'; readonly key: string; readonly message: HistoryMessage }

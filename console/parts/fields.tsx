@@ -1,6 +1,6 @@
 /** Controls with their names. */
 import { useId } from 'preact/hooks';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 interface FieldProps {
   readonly label: string;

@@ -1,7 +1,7 @@
 /** What a view loads and keeps up to date while it is visible. */
 import { useEffect } from 'preact/hooks';
 import type { Client } from '../../src/client/index.ts';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 import { useLoad } from './loaded.tsx';
 import type { Load } from './loaded.tsx';
 

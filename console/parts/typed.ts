@@ -1,6 +1,6 @@
 /** What a view loads for a text while one types. */
 import type { Client } from '../../src/client/index.ts';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 import { useLoad } from './loaded.tsx';
 import type { Load } from './loaded.tsx';
 

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { href } from '../app/router.ts';
 import { count, duration } from '../parts/format.ts';
 import { JsonView, TextView } from '../parts/json-view.tsx';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Status } from '../parts/status.tsx';
 import { Table } from '../parts/table.tsx';
 import { Values } from '../parts/values.tsx';

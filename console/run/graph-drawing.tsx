@@ -1,5 +1,5 @@
 /** The edges of the graph, and its nodes when it is zoomed out: few paths, however many there are. */
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { boxPath, crosses, edgePath } from './graph-geometry.ts';
 import type { Area } from './graph-geometry.ts';
 import type { Layout } from './layout.ts';

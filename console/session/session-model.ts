@@ -23,7 +23,7 @@ import type {
   SessionEvent,
 } from '../../src/client/index.ts';
 import { access, isKeyMissing, resumed } from '../app/access.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { visible, whenHidden } from './page-visibility.ts';
 import { refresher } from './refresher.ts';
 import { RunModel } from './run-model.ts';

@@ -5,7 +5,7 @@ import type { Attachment } from '../../../console/chat/attachments.ts';
 import { entriesOf, partsOf } from '../../../console/chat/entries.ts';
 import { declaredTools, outputOf } from '../../../console/chat/tool-declarations.ts';
 import { completed } from '../../../console/chat/unfinished.ts';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import { decodeEntities, isMisleading, linkUrl, showInvisible } from '../../../console/parts/safe-text.ts';
 
 describe('entries', () => {
