@@ -24,7 +24,7 @@ export function GraphDrawing({ trace, bound, chosen, layout, area }: GraphDrawin
     const isCritical = bound.path.has(action.key);
     if (area === null) {
       add(`far-node status-${action.status}`, boxPath(place));
-      if (isCritical) add('far-critical', boxPath(place));
+      if (isCritical) add('far-ring', boxPath(place));
     }
     for (const before of action.dependencies) {
       const from = layout.places[before.index];
