@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks';
 import { href } from '../app/router.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
-import { Fault } from '../parts/fault.tsx';
 import { time } from '../parts/format.ts';
+import { useTask } from '../parts/task.tsx';
 import type { SessionModel } from './session-model.ts';
 
 const HOURS = [
@@ -15,22 +15,21 @@ const HOURS = [
 export function SharePanel({ session: { session, id } }: { readonly session: SessionModel }) {
   const [hours, setHours] = useState(24);
   const [link, setLink] = useState<{ readonly url: string; readonly expiresAt: number } | null>(null);
-  const [fault, setFault] = useState<unknown>(null);
-  const create = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setFault(null);
-    try {
-      const { token, expires_at: expiresAt } = await session.createToken({
-        scopes: ['view'],
-        expiresIn: hours * 3_600,
-      });
-      setLink({ url: `${location.origin}/${href(['sessions', id], { token })}`, expiresAt });
-    } catch (error) {
-      setFault(error);
-    }
+  const { fault, run } = useTask();
+  const create = async (): Promise<void> => {
+    const { token, expires_at: expiresAt } = await session.createToken({
+      scopes: ['view'],
+      expiresIn: hours * 3_600,
+    });
+    setLink({ url: `${location.origin}/${href(['sessions', id], { token })}`, expiresAt });
   };
   return (
-    <form onSubmit={(event) => void create(event)}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run(create);
+      }}
+    >
       <p>
         Anyone with the link can watch this session, also what happens from now on, but not change anything. They see
         the parameters and results of actions. They do not see prompts, thoughts and feeds.
@@ -48,7 +47,7 @@ export function SharePanel({ session: { session, id } }: { readonly session: Ses
       <button type="submit" class="primary">
         Create a link
       </button>
-      {fault !== null && <Fault fault={fault} />}
+      {fault}
       {link !== null && (
         <div class="field">
           <label for="share-link">Link, until {time(link.expiresAt)}</label>

@@ -1,6 +1,7 @@
 /** Begins a session with its first message. */
 import type { Client, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
 import { fromHere, href } from '../app/router.ts';
+import type { TourStep } from './tour-steps.ts';
 
 export interface Beginning {
   readonly agent: string;
@@ -18,4 +19,9 @@ export async function startSession(client: Client, { agent, content, tools = [],
   await session.send(content, { tools, signal: leave.signal });
   leave.abort();
   goOn(href(['sessions', session.id]));
+}
+
+/** Begins a session with a step of the tour. @throws CortexError */
+export async function startStep(client: Client, { id, agent, message }: TourStep): Promise<void> {
+  await startSession(client, { agent, content: message, metadata: { tour: id } });
 }
