@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { href } from '../app/router.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
+import { Field } from '../parts/fields.tsx';
 import { time } from '../parts/format.ts';
 import { useTask } from '../parts/task.tsx';
 import type { SessionModel } from './session-model.ts';
@@ -34,34 +35,36 @@ export function SharePanel({ session: { session, id } }: { readonly session: Ses
         Anyone with the link can watch this session, also what happens from now on, but not change anything. They see
         the parameters and results of actions. They do not see prompts, thoughts and feeds.
       </p>
-      <div class="field">
-        <label for="share-hours">Valid for</label>
-        <select id="share-hours" value={hours} onChange={({ currentTarget: { value } }) => setHours(Number(value))}>
-          {HOURS.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </div>
+      <Field label="Valid for">
+        {(id) => (
+          <select id={id} value={hours} onChange={({ currentTarget: { value } }) => setHours(Number(value))}>
+            {HOURS.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
       <button type="submit" class="primary">
         Create a link
       </button>
       {fault}
       {link !== null && (
-        <div class="field">
-          <label for="share-link">Link, until {time(link.expiresAt)}</label>
-          <div class="row">
-            <input
-              id="share-link"
-              class="grow"
-              readOnly
-              value={link.url}
-              onFocus={({ currentTarget }) => currentTarget.select()}
-            />
-            <CopyButton text={link.url} label="Copy link" />
-          </div>
-        </div>
+        <Field label={`Link, until ${time(link.expiresAt)}`}>
+          {(id) => (
+            <div class="row">
+              <input
+                id={id}
+                class="grow"
+                readOnly
+                value={link.url}
+                onFocus={({ currentTarget }) => currentTarget.select()}
+              />
+              <CopyButton text={link.url} label="Copy link" />
+            </div>
+          )}
+        </Field>
       )}
     </form>
   );
