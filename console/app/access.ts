@@ -11,10 +11,10 @@
 import { signal } from '../parts/signal.ts';
 import type { ReadonlySignal } from '../parts/signal.ts';
 import { forgetDrafts } from '../parts/drafts.ts';
-import { Client, CortexError } from '../../src/client/index.ts';
+import { BaseClient, CortexError } from '../../src/client/index.ts';
 
 export interface Access {
-  readonly client: Client;
+  readonly client: BaseClient;
   /** `view`: a shared view of one session, which cannot be changed. */
   readonly mode: 'open' | 'key' | 'view';
   /** Different for each credential. */
@@ -36,7 +36,7 @@ export const resumed = new EventTarget();
 let ids = 0;
 
 function accessWith(mode: Access['mode'], token: string | null): Access {
-  const client = new Client({
+  const client = new BaseClient({
     url: location.origin,
     ...(token === null ? {} : { token }),
     onRetry: ({ message }) => (connectionFault.value = message),

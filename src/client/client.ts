@@ -1,10 +1,12 @@
 /** The client of one system: its address, its credentials, and its sessions. What is not of a session is in system.ts. */
 import type { JsonObject } from '../domain/json.ts';
+import { attend } from './attendants.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionOptions, TokenSource } from './connection.ts';
 import type { CortexError } from './error.ts';
 import { systemClock } from './pause.ts';
 import type { Clock } from './pause.ts';
+import type { Attend } from './run.ts';
 import { Session } from './session.ts';
 import { System } from './system.ts';
 
@@ -45,14 +47,15 @@ export interface CreateSessionOptions {
   readonly signal?: AbortSignal;
 }
 
-export class Client extends System {
-  constructor(options: ClientOptions) {
+/** A client for pages that only show runs, and smaller: its runs ignore `clientTools` and `onApproval`. */
+export class BaseClient extends System {
+  constructor(options: ClientOptions, attend: Attend = () => []) {
     const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
     const { clock = systemClock, random = Math.random, onRetry, onResumed } = options;
     // A method of an object: `fetch` must be called without one.
     const fetch = options.fetch ?? ((...args: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...args));
     const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs, onRetry, onResumed };
-    super(new Connection({ ...shared, token: key ?? token }));
+    super(new Connection({ ...shared, token: key ?? token }), attend);
   }
 
   /** Creates a session with an agent. @throws CortexError, for example `unknown_agent` */
@@ -72,6 +75,12 @@ export class Client extends System {
 
   /** A session that exists. Sends nothing. */
   session(id: string): Session {
-    return new Session(this.connection, id);
+    return new Session(this.connection, id, this.attend);
+  }
+}
+
+export class Client extends BaseClient {
+  constructor(options: ClientOptions) {
+    super(options, attend);
   }
 }

@@ -2,9 +2,9 @@
 import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Decision } from './approvals.ts';
-import { declarationsOf } from './client-tools.ts';
 import { PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
+import { declarationsOf } from './declarations.ts';
 import type {
   Approval,
   ArtifactPage,
@@ -21,7 +21,7 @@ import { openRun } from './open-run.ts';
 import type { OpenStream } from './open-run.ts';
 import { LinkedSignal } from './pause.ts';
 import { Run } from './run.ts';
-import type { RunOptions, RunSession } from './run.ts';
+import type { Attend, RunOptions, RunSession } from './run.ts';
 import type { Feed, RunPage, Scope, SessionToken } from './system-documents.ts';
 
 export interface SendOptions extends RunOptions {
@@ -64,10 +64,12 @@ export class Session {
   readonly id: string;
   readonly #path: string;
   readonly #connection: Connection;
+  readonly #attend: Attend;
 
   /** Use `client.createSession()` or `client.session()`. */
-  constructor(connection: Connection, id: string) {
+  constructor(connection: Connection, id: string, attend: Attend) {
     this.#connection = connection;
+    this.#attend = attend;
     this.id = id;
     this.#path = `/agent/session/${encodeURIComponent(id)}`;
   }
@@ -220,11 +222,12 @@ export class Session {
     return {
       id: this.id,
       path: this.#path,
+      attend: this.#attend,
       list: () => this.#approvals(options),
       settle: (call, result) => this.#settle(call, result, options),
       // A sub-agent has a session of its own.
       decide: ({ session_id: id, approval_id: approval }, decision) =>
-        new Session(this.#connection, id).#decide(approval, decision, options),
+        new Session(this.#connection, id, this.#attend).#decide(approval, decision, options),
     };
   }
 

@@ -5,7 +5,7 @@
 import type { JsonObject } from '../domain/json.ts';
 import type { Connection } from './connection.ts';
 import { openRun } from './open-run.ts';
-import type { Run, RunOptions } from './run.ts';
+import type { Attend, Run, RunOptions } from './run.ts';
 import { Session } from './session.ts';
 import type {
   AgentEntry,
@@ -30,9 +30,11 @@ interface Leave {
 
 export class System {
   protected readonly connection: Connection;
+  protected readonly attend: Attend;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, attend: Attend) {
     this.connection = connection;
+    this.attend = attend;
   }
 
   /** The status of the system; without a key, without details. */
@@ -137,7 +139,7 @@ export class System {
   async #run(path: string, body: object, options: RunOptions): Promise<Run> {
     const request = { body, signal: options.signal, retries: 0 };
     const { id, sessionId, open } = await openRun(this.connection, path, request);
-    return new Session(this.connection, sessionId).run(id, options, open);
+    return new Session(this.connection, sessionId, this.attend).run(id, options, open);
   }
 
   /** A list that is the member of the same name of the answer. */
