@@ -12,7 +12,7 @@
 import { signal } from '../parts/signal.ts';
 import type { ReadonlySignal } from '../parts/signal.ts';
 import type {
-  Client,
+  BaseClient,
   ContentPart,
   Decision,
   HistoryMessage,
@@ -49,7 +49,7 @@ export class SessionModel {
   readonly #askHistory = refresher(() => this.#refresh(() => this.#readHistory()));
   readonly #askApprovals = refresher(() => this.#refresh(() => this.#readApprovals()));
 
-  constructor(client: Client, id: string) {
+  constructor(client: BaseClient, id: string) {
     this.id = id;
     this.session = client.session(id);
     this.#open().catch((fault: unknown) => {
@@ -161,7 +161,7 @@ export class SessionModel {
 
   /** Decides a request for approval, in the session that asks. @throws CortexError */
   async decide(
-    client: Client,
+    client: BaseClient,
     { session_id: id, approval_id: approval }: OpenApproval,
     decision: Decision,
   ): Promise<void> {

@@ -1,5 +1,5 @@
 /** Begins a session with its first message. */
-import type { Client, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
+import type { BaseClient, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
 import { fromHere, href } from '../app/router.ts';
 import type { TourStep } from './tour-steps.ts';
 
@@ -11,7 +11,10 @@ export interface Beginning {
 }
 
 /** Shows the new session when its message is accepted, if the reader has not left. @throws CortexError */
-export async function startSession(client: Client, { agent, content, tools = [], metadata }: Beginning): Promise<void> {
+export async function startSession(
+  client: BaseClient,
+  { agent, content, tools = [], metadata }: Beginning,
+): Promise<void> {
   const goOn = fromHere();
   const session = await client.createSession(agent, metadata === undefined ? {} : { metadata });
   // The session's page follows the run itself.
@@ -22,6 +25,6 @@ export async function startSession(client: Client, { agent, content, tools = [],
 }
 
 /** Begins a session with a step of the tour. @throws CortexError */
-export async function startStep(client: Client, { id, agent, message }: TourStep): Promise<void> {
+export async function startStep(client: BaseClient, { id, agent, message }: TourStep): Promise<void> {
   await startSession(client, { agent, content: message, metadata: { tour: id } });
 }

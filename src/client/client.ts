@@ -6,7 +6,6 @@ import type { ConnectionOptions, TokenSource } from './connection.ts';
 import type { CortexError } from './error.ts';
 import { systemClock } from './pause.ts';
 import type { Clock } from './pause.ts';
-import type { Attend } from './run.ts';
 import { Session } from './session.ts';
 import { System } from './system.ts';
 
@@ -49,13 +48,13 @@ export interface CreateSessionOptions {
 
 /** A client for pages that only show runs, and smaller: its runs ignore `clientTools` and `onApproval`. */
 export class BaseClient extends System {
-  constructor(options: ClientOptions, attend: Attend = () => []) {
+  constructor(options: ClientOptions) {
     const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
     const { clock = systemClock, random = Math.random, onRetry, onResumed } = options;
     // A method of an object: `fetch` must be called without one.
     const fetch = options.fetch ?? ((...args: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...args));
     const shared = { url, fetch, clock, random, retries, timeoutMs, silenceMs, onRetry, onResumed };
-    super(new Connection({ ...shared, token: key ?? token }), attend);
+    super(new Connection({ ...shared, token: key ?? token }));
   }
 
   /** Creates a session with an agent. @throws CortexError, for example `unknown_agent` */
@@ -80,7 +79,5 @@ export class BaseClient extends System {
 }
 
 export class Client extends BaseClient {
-  constructor(options: ClientOptions) {
-    super(options, attend);
-  }
+  protected override readonly attend = attend;
 }

@@ -63,6 +63,9 @@ export type {
   RunPrompt,
   ScheduleEntry,
   Scope,
+  SessionEntry,
+  SessionFilter,
+  SessionListPage,
   SessionToken,
   WorkflowEntry,
 } from './system-documents.ts';

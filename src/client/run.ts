@@ -93,10 +93,8 @@ export class Run {
     this.#signal = options.signal;
     this.#open = open;
     const fail = (fault: unknown): void => this.#fail(fault);
-    const { list, decide, settle } = session;
     const document = (): Promise<RunDocument> => this.#document(PATIENT_RETRIES);
-    const run = { sessionId: session.id, runId: id, list, decide, settle, document, fail };
-    this.#attendants = session.attend(options, run);
+    this.#attendants = session.attend(options, { ...session, sessionId: session.id, runId: id, document, fail });
   }
 
   /**
