@@ -24,6 +24,8 @@ export interface Attached {
   readonly issues: readonly string[];
 }
 
+export const NOTHING: Attached = { files: [], issues: [] };
+
 let ids = 0;
 
 /** The attachments with more files, as far as they are allowed. */

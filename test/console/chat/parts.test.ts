@@ -29,6 +29,17 @@ describe('entries', () => {
   });
 });
 
+test('[C4] all versions of a message have the same key', () => {
+  const version = (id: string): HistoryMessage => ({ role: 'user', content: id, run_id: id, branches: ['r1', 'r2'] });
+  expect(entriesOf([version('r2')])[0]?.key).toBe(entriesOf([version('r1')])[0]?.key);
+});
+
+test('[C5] a message that was sent into a run has no answer of its own', () => {
+  const sent = (more: object): HistoryMessage => ({ role: 'user', content: 'q', run_id: 'r1', timestamp: 5, ...more });
+  const keys = entriesOf([sent({ timestamp: 1 }), sent({ steered: true })]).map(({ key }) => key);
+  expect(keys).toEqual(['r1 user', 'r1 answer', 'r1 steered 5']);
+});
+
 describe('parts of a run', () => {
   const block = (segment: number, type: Block['type'], more: Partial<Block> = {}): Block => ({
     type,
@@ -66,6 +77,13 @@ describe('parts of a run', () => {
       'block 9',
       'actions 2',
     ]);
+  });
+
+  test('[C5] a message that was sent into a run comes before what the model wrote after it', () => {
+    const message: HistoryMessage = { role: 'user', content: 'hurry', steered: true };
+    const blocks = [block(1, 'thought'), block(9, 'response', { iteration: 2 })];
+    const { parts } = partsOf({ blocks, actions: [action('a')] }, [{ iteration: 1, message }]);
+    expect(parts.map(({ key }) => key)).toEqual(['block 1', 'actions 1', 'sent 1 0', 'block 9']);
   });
 
   test('[U2] replaced and blank blocks are hidden; one that is just opened is not', () => {
