@@ -8,13 +8,13 @@
  *  3. A token that arrives in the fragment of the address is removed from there before anything else happens. Only the
  *     browser's own record of the navigation, which scripts of this page alone can read, keeps the address.
  */
-import { signal } from '@preact/signals';
-import type { ReadonlySignal } from '@preact/signals';
+import { signal } from '../parts/signal.ts';
+import type { ReadonlySignal } from '../parts/signal.ts';
 import { forgetDrafts } from '../parts/drafts.ts';
-import { Client, CortexError } from '../../src/client/index.ts';
+import { BaseClient, CortexError } from '../../src/client/index.ts';
 
 export interface Access {
-  readonly client: Client;
+  readonly client: BaseClient;
   /** `view`: a shared view of one session, which cannot be changed. */
   readonly mode: 'open' | 'key' | 'view';
   /** Different for each credential. */
@@ -30,17 +30,17 @@ export const isRefused = signal(false);
 /** Why the connection to the server is lost; null: it is not. */
 export const connectionFault = signal<string | null>(null);
 
-/** How often a stream was lost and is open again. */
-export const resumes = signal(0);
+/** Has the event `resumed`: a stream was lost and is open again. */
+export const resumed = new EventTarget();
 
 let ids = 0;
 
 function accessWith(mode: Access['mode'], token: string | null): Access {
-  const client = new Client({
+  const client = new BaseClient({
     url: location.origin,
     ...(token === null ? {} : { token }),
     onRetry: ({ message }) => (connectionFault.value = message),
-    onResumed: () => (resumes.value += 1),
+    onResumed: () => resumed.dispatchEvent(new Event('resumed')),
     fetch: async (url, init) => {
       const response = await fetch(url, init);
       connectionFault.value = null;

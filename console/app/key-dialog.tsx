@@ -1,6 +1,7 @@
 /** Asks for an API key. The key stays in the memory of this tab (U6). */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Dialog } from '../parts/dialog.tsx';
+import { Field } from '../parts/fields.tsx';
 import { messageOf } from '../parts/fault.tsx';
 import { connectionFault, keyRequest, useKey } from './access.ts';
 
@@ -27,17 +28,18 @@ export function KeyDialog({ reason }: { readonly reason: string }) {
     <Dialog title="Sign in" close={() => (keyRequest.value = null)}>
       <form onSubmit={(event) => void submit(event)}>
         <p>{reason} The key is kept in this tab only, until you reload or close it.</p>
-        <div class="field">
-          <label for="api-key">API key</label>
-          <input
-            id="api-key"
-            type="password"
-            autocomplete="off"
-            required
-            value={key}
-            onInput={({ currentTarget: { value } }) => setKey(value)}
-          />
-        </div>
+        <Field label="API key">
+          {(id) => (
+            <input
+              id={id}
+              type="password"
+              autocomplete="off"
+              required
+              value={key}
+              onInput={({ currentTarget: { value } }) => setKey(value)}
+            />
+          )}
+        </Field>
         {connectionFault.value !== null && <p role="status">The server cannot be reached; trying again.</p>}
         {fault !== null && (
           <p class="fault" role="alert">

@@ -4,10 +4,13 @@ import { hasEnded } from '../../src/client/index.ts';
 import { useEffect, useRef } from 'preact/hooks';
 import { access } from '../app/access.ts';
 import { href } from '../app/router.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { memo } from '../parts/memo.ts';
 import { Status } from '../parts/status.tsx';
+import { useTask } from '../parts/task.tsx';
+import { toNewest } from '../session/newest.ts';
 import type { SessionModel } from '../session/session-model.ts';
+import type { Steered } from '../session/steered.ts';
 import { Chips } from './action-chips.tsx';
 import { announce } from './announcer.tsx';
 import { BlockView } from './block-view.tsx';
@@ -15,6 +18,7 @@ import { CallCard } from './call-card.tsx';
 import { partsOf } from './entries.ts';
 import { Markdown } from './markdown.tsx';
 import { MessageFrame } from './message-frame.tsx';
+import { SentMessage } from './sent-message.tsx';
 
 interface AnswerProps {
   readonly session: SessionModel;
@@ -41,6 +45,9 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
       head={
         <>
           {status !== 'completed' && <Status status={status} />}
+          {isOver && message?.parent_run !== undefined && access.value.mode !== 'view' && (
+            <RetryButton session={session} runId={runId} />
+          )}
           <a class="run-link" href={href(place)} aria-current={isSelected ? 'true' : undefined}>
             Run
           </a>
@@ -48,7 +55,7 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
       }
     >
       {isLive ? (
-        <LiveAnswer session={session} message={run.message} place={place} />
+        <LiveAnswer session={session} message={run.message} steered={run.steered} place={place} />
       ) : (
         <>
           {message?.content && <Markdown text={message.content} />}
@@ -60,16 +67,35 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
   );
 });
 
+/** Runs the message again: the new version takes the place of this one. */
+function RetryButton({ session, runId }: Pick<AnswerProps, 'session' | 'runId'>) {
+  const { isBusy, fault, run } = useTask();
+  const retry = async (): Promise<void> => {
+    const goOn = toNewest(session.id);
+    await session.retry(runId);
+    goOn();
+  };
+  return (
+    <>
+      <button type="button" class="small plain" aria-disabled={isBusy} onClick={() => void run(retry)}>
+        Retry
+      </button>
+      {fault}
+    </>
+  );
+}
+
 interface LiveAnswerProps {
   readonly session: SessionModel;
   readonly message: Message;
+  readonly steered: readonly Steered[];
   /** Of the run. */
   readonly place: readonly string[];
 }
 
-function LiveAnswer({ session, message, place }: LiveAnswerProps) {
+function LiveAnswer({ session, message, steered, place }: LiveAnswerProps) {
   const { status, approvals, blocks, calls, warnings, error, response } = message;
-  const { parts, hiddenActions, hiddenBlocks } = partsOf(message);
+  const { parts, hiddenActions, hiddenBlocks } = partsOf(message, steered);
   const hasText = parts.some((part) => part.type === 'block' && part.block.type !== 'thought');
   const isView = access.value.mode === 'view';
   useAnnouncements(message);
@@ -79,6 +105,8 @@ function LiveAnswer({ session, message, place }: LiveAnswerProps) {
       {parts.map((part) =>
         part.type === 'block' ? (
           <BlockView key={part.key} block={part.block} />
+        ) : part.type === 'message' ? (
+          <SentMessage key={part.key} session={session} message={part.message} />
         ) : (
           <Chips key={part.key} actions={part.actions} approvals={approvals} calls={calls} place={place} />
         ),

@@ -1,9 +1,10 @@
 /** A request for approval: what is asked, all of the call, and the decision (J8). */
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { CortexError } from '../../src/client/index.ts';
 import type { Decision, OpenApproval } from '../../src/client/index.ts';
+import { Field } from '../parts/fields.tsx';
 import { time } from '../parts/format.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
 import { Values } from '../parts/values.tsx';
@@ -23,7 +24,6 @@ export interface ApprovalCardProps {
 
 export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: ApprovalCardProps) {
   const { complete, session_id: session, approval_id: id, agent, type, name, expires_at: expiresAt } = approval;
-  const noteId = useId();
   const [note, setNote] = useState('');
   const [decided, setDecided] = useState<string | null>(null);
   // A call that is too large for the list is loaded.
@@ -70,16 +70,17 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
           </>
         )}
       </Loaded>
-      <div class="field">
-        <label for={noteId}>Note to the agent (optional)</label>
-        <input
-          id={noteId}
-          value={note}
-          maxLength={limits.noteChars}
-          autocomplete="off"
-          onInput={({ currentTarget: { value } }) => setNote(value)}
-        />
-      </div>
+      <Field label="Note to the agent (optional)">
+        {(noteId) => (
+          <input
+            id={noteId}
+            value={note}
+            maxLength={limits.noteChars}
+            autocomplete="off"
+            onInput={({ currentTarget: { value } }) => setNote(value)}
+          />
+        )}
+      </Field>
     </AskCard>
   );
 }

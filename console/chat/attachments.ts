@@ -2,7 +2,7 @@
 import type { ContentPart } from '../../src/client/index.ts';
 import { safeFileName } from '../parts/download.ts';
 import { bytes, count } from '../parts/format.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { showInvisible } from '../parts/safe-text.ts';
 
 /** Images that models read and that this page shows, and how their bytes begin. */
@@ -23,6 +23,8 @@ export interface Attached {
   /** Why a file was left out: one sentence each. */
   readonly issues: readonly string[];
 }
+
+export const NOTHING: Attached = { files: [], issues: [] };
 
 let ids = 0;
 

@@ -4,8 +4,7 @@ import type { ContentPart, ToolDeclaration } from '../../src/client/index.ts';
 import { draft } from '../parts/drafts.ts';
 import { useTask } from '../parts/task.tsx';
 import { AttachmentList } from './attachment-list.tsx';
-import { attached, contentOf } from './attachments.ts';
-import type { Attached } from './attachments.ts';
+import { attached, contentOf, NOTHING } from './attachments.ts';
 import { StopButton } from './stop-button.tsx';
 import { declaredTools } from './tool-declarations.ts';
 import { ToolsField } from './tools-field.tsx';
@@ -15,13 +14,13 @@ export interface ComposerProps {
   readonly draft: string;
   /** @returns when the message is accepted. @throws CortexError, which the composer shows; the text stays */
   readonly send: (content: string | readonly ContentPart[], tools: readonly ToolDeclaration[]) => Promise<void>;
+  /** Ends the writing of another version of a message, which is written here; absent: a new message is written here. */
+  readonly cancel?: () => void;
   /** Shown while something runs or waits; null otherwise. */
   readonly stop: (() => Promise<void>) | null;
 }
 
-const NOTHING: Attached = { files: [], issues: [] };
-
-export function Composer({ draft: name, send, stop }: ComposerProps) {
+export function Composer({ draft: name, send, stop, cancel }: ComposerProps) {
   const written = draft(`message ${name}`, '');
   const filesAttached = draft(`files ${name}`, NOTHING);
   const toolsWritten = draft(`tools ${name}`, '');
@@ -40,6 +39,9 @@ export function Composer({ draft: name, send, stop }: ComposerProps) {
   useLayoutEffect(() => {
     if (box.current !== null) grow(box.current);
   }, [text]);
+  useEffect(() => {
+    if (cancel !== undefined) box.current?.focus();
+  }, [name]);
 
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -61,6 +63,21 @@ export function Composer({ draft: name, send, stop }: ComposerProps) {
 
   return (
     <form class={isDropping ? 'composer dropping' : 'composer'} onSubmit={submit}>
+      {cancel !== undefined && (
+        <p class="row">
+          <span class="grow">Editing a message: the conversation goes on from the new version.</span>
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              cancel();
+              box.current?.focus();
+            }}
+          >
+            Cancel
+          </button>
+        </p>
+      )}
       {sending.fault}
       {issues.map((issue) => (
         <p key={issue} class="note" role="alert">
@@ -87,6 +104,7 @@ export function Composer({ draft: name, send, stop }: ComposerProps) {
           if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
             void submit(event);
           }
+          if (event.key === 'Escape') cancel?.();
         }}
         onPaste={(event) => {
           const data = event.clipboardData;

@@ -1,5 +1,6 @@
 /** The messages of a session and their answers, as they arrive. */
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { HistoryMessage } from '../../src/client/index.ts';
 import { access } from '../app/access.ts';
 import { useTask } from '../parts/task.tsx';
 import type { SessionModel } from '../session/session-model.ts';
@@ -8,15 +9,17 @@ import { Answer } from './answer.tsx';
 import { ApprovalList } from './approval-list.tsx';
 import { entriesOf } from './entries.ts';
 import { useFollow } from './follow-end.ts';
-import { SentMessage } from './sent-message.tsx';
+import { SentMessage, SteeredMessage } from './sent-message.tsx';
 
 export interface ConversationProps {
   readonly session: SessionModel;
   /** The run that the run view shows; null if there is none. */
   readonly selected: string | null;
+  /** Begins to write another version of a message; absent: nothing can be changed. */
+  readonly edit?: ((message: HistoryMessage) => void) | undefined;
 }
 
-export function Conversation({ session, selected }: ConversationProps) {
+export function Conversation({ session, selected, edit }: ConversationProps) {
   const messages = session.messages.value;
   const scroller = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -33,7 +36,11 @@ export function Conversation({ session, selected }: ConversationProps) {
         {messages.length === 0 && <p class="quiet empty">No messages yet.</p>}
         {entriesOf(messages).map((entry) =>
           entry.type === 'message' ? (
-            <SentMessage key={entry.key} session={session} message={entry.message} />
+            entry.message.steered === true ? (
+              <SteeredMessage key={entry.key} session={session} message={entry.message} />
+            ) : (
+              <SentMessage key={entry.key} session={session} message={entry.message} edit={edit} />
+            )
           ) : (
             <Answer
               key={entry.key}

@@ -1,6 +1,7 @@
 /** What the conversation shows, and in which order. Pure. */
 import type { Action, Block, HistoryMessage, Message } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import type { Steered } from '../session/steered.ts';
+import * as limits from '../parts/limits.ts';
 
 export type Entry =
   | { readonly type: 'message'; readonly key: string; readonly message: HistoryMessage }
@@ -17,13 +18,16 @@ export function entriesOf(messages: readonly HistoryMessage[]): readonly Entry[]
     if (runId === undefined) return [{ type: 'message', key: `seeded ${seeded - index}`, message }];
     const answer: Entry = { type: 'answer', key: `${runId} answer`, runId, message: null };
     if (role === 'assistant') return [{ ...answer, message }];
-    const asked: Entry = { type: 'message', key: `${runId} ${role}`, message };
+    if (message.steered === true) return [{ type: 'message', key: `${runId} steered ${message.timestamp}`, message }];
+    // All versions of a message have one place, so that the focus stays in it.
+    const asked: Entry = { type: 'message', key: `${message.branches?.[0] ?? runId} ${role}`, message };
     return answered.has(runId) ? [asked] : [asked, answer];
   });
 }
 
 export type Part =
   | { readonly type: 'block'; readonly key: string; readonly block: Block }
+  | { readonly type: 'message'; readonly key: string; readonly message: HistoryMessage }
   | { readonly type: 'actions'; readonly key: string; readonly actions: readonly Action[] };
 
 export interface Parts {
@@ -32,15 +36,21 @@ export interface Parts {
   readonly hiddenBlocks: number;
 }
 
-/** The blocks and actions of a run in the order of its work: thoughts, then actions, then texts, for each iteration. */
-export function partsOf({ blocks, actions }: Pick<Message, 'blocks' | 'actions'>): Parts {
+/**
+ * The parts of a run in the order of its work: thoughts, then actions, then texts, then messages that were sent into it, for
+ * each iteration.
+ */
+export function partsOf(
+  { blocks, actions }: Pick<Message, 'blocks' | 'actions'>,
+  steered: readonly Steered[] = [],
+): Parts {
   const visible = blocks.filter(
     ({ is_replaced: isReplaced, is_open: isOpen, text }) => !isReplaced && (isOpen || text.trim() !== ''),
   );
   const shown = visible.slice(-limits.blocksInMessage);
   const shownActions = actions.slice(0, limits.actionsInMessage);
   const parts: Part[] = [];
-  const iterations = new Set([...shown, ...shownActions].map(({ iteration }) => iteration));
+  const iterations = new Set([...shown, ...shownActions, ...steered].map(({ iteration }) => iteration));
   for (const iteration of [...iterations].sort((a, b) => a - b)) {
     const own: Part[] = shown.filter((block) => block.iteration === iteration).map(blockPart);
     const chips = shownActions.filter((action) => action.iteration === iteration);
@@ -49,7 +59,11 @@ export function partsOf({ blocks, actions }: Pick<Message, 'blocks' | 'actions'>
       const actionsPart: Part = { type: 'actions', key: `actions ${iteration}`, actions: chips };
       own.splice(first === -1 ? own.length : first, 0, actionsPart);
     }
-    parts.push(...own);
+    const sent = steered.filter((each) => each.iteration === iteration);
+    parts.push(
+      ...own,
+      ...sent.map(({ message }, at): Part => ({ type: 'message', key: `sent ${iteration} ${at}`, message })),
+    );
   }
   return {
     parts,

@@ -7,7 +7,7 @@
  *  2. Every text is Markdown: what begins nothing is a paragraph.
  */
 import type { ComponentChildren } from 'preact';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { inlinesOf, labelKey } from './markdown-inlines.tsx';
 import type { Scope } from './markdown-inlines.tsx';
 import { CodeBlock } from './markdown-parts.tsx';

@@ -7,7 +7,7 @@
  *  2. Nesting is at most `limits.markdownDepth` deep; what is deeper is text.
  */
 import type { ComponentChild, ComponentChildren } from 'preact';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { decodeEntities, isMisleading, linkUrl, showReordering } from '../parts/safe-text.ts';
 import { RemoteImage } from './markdown-parts.tsx';
 

@@ -9,7 +9,7 @@
 import { Fragment } from 'preact';
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef } from 'preact/hooks';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { memo } from '../parts/memo.ts';
 import { blocksOf, readReferences } from './markdown-blocks.tsx';
 import { PlainText } from './plain-text.tsx';

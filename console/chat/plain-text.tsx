@@ -1,6 +1,6 @@
 /** Text as it is, in the flow of the page; a long one is in a box, cut with a way to see all of it. */
 import { TextView } from '../parts/json-view.tsx';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { showReordering } from '../parts/safe-text.ts';
 
 export function PlainText({ text }: { readonly text: string }) {

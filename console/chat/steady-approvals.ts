@@ -1,7 +1,7 @@
 /** Requests for approval that keep their places, so that none moves under the pointer of the person who decides. */
 import { useRef } from 'preact/hooks';
 import type { OpenApproval } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 
 export interface SteadyApproval {
   readonly approval: OpenApproval;

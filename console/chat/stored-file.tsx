@@ -2,11 +2,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { MessagePart, Session } from '../../src/client/index.ts';
 import { access } from '../app/access.ts';
-import { saveFile } from '../parts/download.ts';
-import { bytes } from '../parts/format.ts';
+import { FileRow } from '../parts/file-row.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
-import { useTask } from '../parts/task.tsx';
 import { IMAGE_TYPES } from './attachments.ts';
 import { BlobImage } from './blob-image.tsx';
 
@@ -17,26 +15,12 @@ interface StoredFileProps {
 
 export function StoredFile({ session, part }: StoredFileProps) {
   const { name, media_type: type, size, sha256 } = part;
-  const { fault, run } = useTask();
-  const shown = showInvisible(name);
   // The token of a shared view is not for files.
   const canLoad = access.value.mode !== 'view';
-  const save = async (): Promise<void> => saveFile(await (await session.content(sha256)).blob(), name);
   return (
     <div>
       {canLoad && IMAGE_TYPES.has(type) && <StoredImage session={session} part={part} />}
-      <p class="row">
-        <bdi>{shown}</bdi>
-        <span class="quiet">
-          {type} · {bytes(size)}
-        </span>
-        {canLoad && (
-          <button type="button" class="small" aria-label={`Download ${shown}`} onClick={() => void run(save)}>
-            Download
-          </button>
-        )}
-      </p>
-      {fault}
+      <FileRow name={name} type={type} size={size} load={canLoad ? async () => await session.content(sha256) : null} />
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { ForeignText } from '../parts/foreign-text.tsx';
 import { TextView } from '../parts/json-view.tsx';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { Section } from '../parts/section.tsx';

@@ -1,6 +1,6 @@
 /** A plan as a drawing: a column for each wave, a row for each of its actions. */
 import type { Plan } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 
 export interface PlanLayout {
   /** Ids by wave, from left to right. */

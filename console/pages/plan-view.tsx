@@ -4,7 +4,7 @@ import { List } from '../parts/bounded.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { count, duration, plural } from '../parts/format.ts';
 import { TextView } from '../parts/json-view.tsx';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Table } from '../parts/table.tsx';
 import { Issues } from './issues.tsx';
 import { layoutPlan } from './plan-layout.ts';

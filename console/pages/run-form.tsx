@@ -1,6 +1,6 @@
 /** A form that starts a run and shows it. */
 import type { ComponentChildren } from 'preact';
-import type { Client, Run } from '../../src/client/index.ts';
+import type { BaseClient, Run } from '../../src/client/index.ts';
 import { access } from '../app/access.ts';
 import { fromHere, href } from '../app/router.ts';
 import { useTask } from '../parts/task.tsx';
@@ -11,7 +11,7 @@ export function RunForm({
   children,
 }: {
   /** Begins the run. The signal ends its stream. @throws CortexError, which the form shows */
-  readonly start: (client: Client, signal: AbortSignal) => Promise<Run>;
+  readonly start: (client: BaseClient, signal: AbortSignal) => Promise<Run>;
   readonly isReady: boolean;
   readonly children: ComponentChildren;
 }) {

@@ -1,6 +1,6 @@
 /** Inputs of a workflow, to begin with. */
 import type { Json, JsonObject } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 
 const EMPTY: Readonly<Record<string, Json>> = { string: '', integer: 0, number: 0, boolean: false, array: [] };
 

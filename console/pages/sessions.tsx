@@ -4,7 +4,7 @@ import { go, href, route, setQuery } from '../app/router.ts';
 import { List } from '../parts/bounded.tsx';
 import { ChoiceField, TextField } from '../parts/fields.tsx';
 import { duration } from '../parts/format.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { Status } from '../parts/status.tsx';

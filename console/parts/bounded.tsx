@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { count } from './format.ts';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 export function Bounded<T>({
   items,

@@ -1,5 +1,5 @@
 /** Downloads bytes as a file. */
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 /** Characters that a file's name may not have, or that hide what it is. */
 const UNSAFE = /[/\\:*?"<>|\p{Cc}\p{Cf}]/gu;

@@ -1,6 +1,7 @@
 /** Controls with their names. */
+import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 interface FieldProps {
   readonly label: string;
@@ -9,43 +10,60 @@ interface FieldProps {
   readonly placeholder?: string;
 }
 
-/** A box for code or data. Tab leaves it. */
-export function CodeField({ label, value, set, placeholder, rows }: FieldProps & { readonly rows: number }) {
+/** A control with its name. @param props.children the control, with the id that its name refers to */
+export function Field({
+  label,
+  children,
+}: {
+  readonly label: ComponentChildren;
+  readonly children: (id: string) => ComponentChildren;
+}) {
   const id = useId();
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <textarea
-        id={id}
-        class="code"
-        rows={rows}
-        value={value}
-        placeholder={placeholder}
-        maxLength={limits.editorChars}
-        spellcheck={false}
-        autocomplete="off"
-        autocapitalize="off"
-        onInput={({ currentTarget }) => set(currentTarget.value)}
-      />
+      {children(id)}
     </div>
   );
 }
 
-export function TextField({ label, value, set, placeholder }: FieldProps) {
-  const id = useId();
+/** A box for code or data. Tab leaves it. */
+export function CodeField({ label, value, set, placeholder, rows }: FieldProps & { readonly rows: number }) {
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="search"
-        value={value}
-        placeholder={placeholder}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={({ currentTarget }) => set(currentTarget.value)}
-      />
-    </div>
+    <Field label={label}>
+      {(id) => (
+        <textarea
+          id={id}
+          class="code"
+          rows={rows}
+          value={value}
+          placeholder={placeholder}
+          maxLength={limits.editorChars}
+          spellcheck={false}
+          autocomplete="off"
+          autocapitalize="off"
+          onInput={({ currentTarget }) => set(currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+export function TextField({ label, value, set, placeholder }: FieldProps) {
+  return (
+    <Field label={label}>
+      {(id) => (
+        <input
+          id={id}
+          type="search"
+          value={value}
+          placeholder={placeholder}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => set(currentTarget.value)}
+        />
+      )}
+    </Field>
   );
 }
 
@@ -57,16 +75,16 @@ export function ChoiceField({
   options,
   all,
 }: FieldProps & { readonly options: readonly string[]; readonly all?: string }) {
-  const id = useId();
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-        {all !== undefined && <option value="">{all}</option>}
-        {options.map((option) => (
-          <option key={option}>{option}</option>
-        ))}
-      </select>
-    </div>
+    <Field label={label}>
+      {(id) => (
+        <select id={id} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+          {all !== undefined && <option value="">{all}</option>}
+          {options.map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      )}
+    </Field>
   );
 }

@@ -1,7 +1,7 @@
 /** A JSON value as text, cut at a limit with a way to see all of it. */
 import { useState } from 'preact/hooks';
 import { count, cut } from './format.ts';
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 /** Text as it is, in a box that scrolls. */
 export function TextView({

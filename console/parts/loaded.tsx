@@ -1,7 +1,7 @@
 /** What a view loads: nothing yet, an error, or the value. */
 import { useEffect, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
-import type { Client } from '../../src/client/index.ts';
+import type { BaseClient } from '../../src/client/index.ts';
 import { access, isKeyMissing, isRefused } from '../app/access.ts';
 import { Fault } from './fault.tsx';
 
@@ -12,7 +12,7 @@ export type Load<T> = { readonly value: T | null; readonly fault: unknown; reado
  * loaded again.
  */
 export function useLoad<T>(
-  load: (client: Client, signal: AbortSignal) => Promise<T>,
+  load: (client: BaseClient, signal: AbortSignal) => Promise<T>,
   deps: readonly unknown[],
 ): Load<T> {
   const [state, setState] = useState<{ readonly value: T | null; readonly fault: unknown }>({

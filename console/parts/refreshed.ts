@@ -1,13 +1,13 @@
 /** What a view loads and keeps up to date while it is visible. */
 import { useEffect } from 'preact/hooks';
-import type { Client } from '../../src/client/index.ts';
-import { limits } from './limits.ts';
+import type { BaseClient } from '../../src/client/index.ts';
+import * as limits from './limits.ts';
 import { useLoad } from './loaded.tsx';
 import type { Load } from './loaded.tsx';
 
 /** Like `useLoad`, and again every few seconds while the page is visible, but never while a request is under way. */
 export function useRefreshed<T>(
-  load: (client: Client, signal: AbortSignal) => Promise<T>,
+  load: (client: BaseClient, signal: AbortSignal) => Promise<T>,
   deps: readonly unknown[],
 ): Load<T> {
   const loaded = useLoad(load, deps);

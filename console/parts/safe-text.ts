@@ -1,5 +1,5 @@
 /** Text and addresses from models, tools and other users: hidden characters are shown, and no address runs code. */
-import { limits } from './limits.ts';
+import * as limits from './limits.ts';
 
 /** Characters that change the order of others, so that a text looks like another one. */
 const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;

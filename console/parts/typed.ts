@@ -1,6 +1,6 @@
 /** What a view loads for a text while one types. */
-import type { Client } from '../../src/client/index.ts';
-import { limits } from './limits.ts';
+import type { BaseClient } from '../../src/client/index.ts';
+import * as limits from './limits.ts';
 import { useLoad } from './loaded.tsx';
 import type { Load } from './loaded.tsx';
 
@@ -10,7 +10,7 @@ import type { Load } from './loaded.tsx';
  */
 export function useTyped<T extends object>(
   text: string,
-  load: (client: Client, signal: AbortSignal) => Promise<T>,
+  load: (client: BaseClient, signal: AbortSignal) => Promise<T>,
   deps: readonly unknown[] = [],
 ): Load<{ readonly result?: T }> {
   return useLoad(

@@ -1,9 +1,10 @@
 /** The selected action: what it got, what it gave, and how it went. */
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { href } from '../app/router.ts';
 import { count, duration } from '../parts/format.ts';
 import { JsonView, TextView } from '../parts/json-view.tsx';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Status } from '../parts/status.tsx';
 import { Table } from '../parts/table.tsx';
 import { Values } from '../parts/values.tsx';
@@ -18,9 +19,11 @@ interface DetailsProps extends RunViewProps {
   readonly action: TraceAction;
   /** Whether child sessions can be opened. */
   readonly linksSessions: boolean;
+  /** What can be done with it. */
+  readonly children: ComponentChildren;
 }
 
-export function Details({ trace, bound, action, now, linksSessions, select }: DetailsProps) {
+export function Details({ trace, bound, action, now, linksSessions, select, children }: DetailsProps) {
   const box = useRef<HTMLElement>(null);
   const { id, key, written, iteration, attempts, waits, queuedAt, endedAt, error, childSessionId, progress } = action;
   useEffect(() => box.current?.focus(), [key]);
@@ -45,6 +48,7 @@ export function Details({ trace, bound, action, now, linksSessions, select }: De
       <header class="row">
         <h3 class="mono">{id}</h3>
         <Status status={action.status} />
+        {children}
         <button type="button" class="small" onClick={() => select(null)}>
           Close
         </button>

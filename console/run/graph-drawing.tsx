@@ -1,5 +1,5 @@
 /** The edges of the graph, and its nodes when it is zoomed out: few paths, however many there are. */
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { boxPath, crosses, edgePath } from './graph-geometry.ts';
 import type { Area } from './graph-geometry.ts';
 import type { Layout } from './layout.ts';
@@ -24,7 +24,7 @@ export function GraphDrawing({ trace, bound, chosen, layout, area }: GraphDrawin
     const isCritical = bound.path.has(action.key);
     if (area === null) {
       add(`far-node status-${action.status}`, boxPath(place));
-      if (isCritical) add('far-critical', boxPath(place));
+      if (isCritical) add('far-ring', boxPath(place));
     }
     for (const before of action.dependencies) {
       const from = layout.places[before.index];

@@ -6,7 +6,7 @@
  *  2. While it plays, time between two events passes as it did, but never longer than `limits.replayGapMs`.
  */
 import type { SessionEvent } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { Trace } from './trace.ts';
 
 export class Replay {

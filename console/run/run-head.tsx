@@ -1,4 +1,5 @@
 /** The status of a run and its figures. */
+import type { ComponentChildren } from 'preact';
 import { cost, count, duration } from '../parts/format.ts';
 import { Status } from '../parts/status.tsx';
 import type { Bound } from './bound.ts';
@@ -6,7 +7,13 @@ import { Failed } from './failed.tsx';
 import { Figures } from './figures.tsx';
 import type { Trace } from './trace.ts';
 
-export function RunHead({ trace, bound }: { readonly trace: Trace; readonly bound: Bound }) {
+interface RunHeadProps {
+  readonly trace: Trace;
+  readonly bound: Bound;
+  readonly children: ComponentChildren;
+}
+
+export function RunHead({ trace, bound, children }: RunHeadProps) {
   const { totals, actions, settled, failures } = trace;
   return (
     <header class="run-head">
@@ -28,6 +35,7 @@ export function RunHead({ trace, bound }: { readonly trace: Trace; readonly boun
           totals.cost > 0 && ['cost', cost(totals.cost)],
         ]}
       />
+      {children}
       {trace.error !== null && <Failed error={trace.error} />}
     </header>
   );

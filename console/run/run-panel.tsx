@@ -1,7 +1,8 @@
 /** The run of a message: its graph and timeline, live or at an earlier moment, and what else it did. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { access } from '../app/access.ts';
-import { setQuery } from '../app/router.ts';
+import { fromHere, href, setQuery } from '../app/router.ts';
+import { useTask } from '../parts/task.tsx';
 import type { RunModel } from '../session/run-model.ts';
 import type { SessionModel } from '../session/session-model.ts';
 import { boundOf } from './bound.ts';
@@ -55,11 +56,31 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
   const { startedAt, lastAt } = run.trace;
   const spanMs = Math.max(lastAt, isLive ? now : 0) - (startedAt ?? lastAt);
   const position = at === null ? Math.max(0, events.length - 1) : positionOf(events, at);
+  const canBranch = session.hasBranches && !isView;
+  const { isBusy, fault, run: runTask } = useTask();
+  /** Begins something, and shows it. */
+  const start = async (begin: () => Promise<readonly string[]>): Promise<void> =>
+    await runTask(async () => {
+      const goOn = fromHere();
+      goOn(href(await begin()));
+    });
   const view = { trace, bound, now, isLive, isLoading, chosen, select };
 
   return (
     <div class="run" ref={panel}>
-      <RunHead trace={trace} bound={bound} />
+      <RunHead trace={trace} bound={bound}>
+        {canBranch && run.hasEnded && (
+          <button
+            type="button"
+            class="small"
+            aria-disabled={isBusy}
+            onClick={() => void start(async () => ['sessions', (await session.session.fork({ atRun: run.id })).id])}
+          >
+            Fork from here
+          </button>
+        )}
+        {fault}
+      </RunHead>
       {events.length > 1 && (
         <Scrubber events={events} position={position} isAtEnd={at === null} isLive={isRunning} show={show} />
       )}
@@ -68,7 +89,22 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
           <Graph {...view} />
           <Timeline {...view} spanMs={spanMs} />
         </div>
-        {chosen !== undefined && <Details {...view} action={chosen} linksSessions={!isView} />}
+        {chosen !== undefined && (
+          <Details {...view} action={chosen} linksSessions={!isView}>
+            {canBranch && run.hasEnded && (
+              <button
+                type="button"
+                class="small"
+                aria-disabled={isBusy}
+                onClick={() =>
+                  void start(async () => ['sessions', session.id, 'runs', await session.rerun(run.id, chosen.id)])
+                }
+              >
+                Run again
+              </button>
+            )}
+          </Details>
+        )}
       </div>
       <div class="run-tabs" role="tablist" aria-label="More about the run" onKeyDown={moveTab}>
         {tabs.map((each) => (

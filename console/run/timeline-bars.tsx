@@ -1,6 +1,6 @@
 /** The times of one action as bars, and those of the generations. A bar is a line as wide as its style says. */
 import type { VNode } from 'preact';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import type { Bound } from './bound.ts';
 import type { Trace } from './trace.ts';
 import { beganAt } from './trace-types.ts';

@@ -1,6 +1,6 @@
 /** The actions of a trace. Part of the fold in trace.ts. */
 import type { EventOf, SessionEvent } from '../../src/client/index.ts';
-import { limits } from '../parts/limits.ts';
+import * as limits from '../parts/limits.ts';
 import { isSettled, keyOf } from './trace-types.ts';
 import type { ActionStatus, ActionStore, Failure, TraceAction, Wait } from './trace-types.ts';
 

@@ -5,11 +5,13 @@
  *  1. Each journaled event is applied once, in order, wherever it came from.
  *  2. `version` changes at most once per frame, after everything that it announces.
  */
-import { signal } from '@preact/signals';
-import type { ReadonlySignal } from '@preact/signals';
+import { signal } from '../parts/signal.ts';
+import type { ReadonlySignal } from '../parts/signal.ts';
 import { emptyMessage, fold, hasEnded } from '../../src/client/index.ts';
 import type { EventOf, Message, SessionEvent } from '../../src/client/index.ts';
 import { Trace } from '../run/trace.ts';
+import { steeredBy } from './steered.ts';
+import type { Steered } from './steered.ts';
 
 export class RunModel {
   readonly id: string;
@@ -17,6 +19,8 @@ export class RunModel {
   readonly events: SessionEvent[] = [];
   /** The live state of the run view. */
   readonly trace = new Trace();
+  /** Messages that were sent into it. */
+  #steered: readonly Steered[] = [];
   readonly #version = signal(0);
   #message: Message;
   #started: EventOf<'agent_started'> | null = null;
@@ -41,6 +45,12 @@ export class RunModel {
     return this.#started;
   }
 
+  /** Messages that were sent into it: those that the model has seen, or may still see. */
+  get steered(): readonly Steered[] {
+    const last = this.trace.iterations.at(-1)?.iteration ?? 0;
+    return this.hasEnded ? this.#steered.filter(({ iteration }) => iteration < last) : this.#steered;
+  }
+
   get hasEnded(): boolean {
     return hasEnded(this.#message);
   }
@@ -61,6 +71,8 @@ export class RunModel {
       this.events.push(event);
     }
     if (event.type === 'agent_started') this.#started = event;
+    const steered = steeredBy(event);
+    if (steered !== null) this.#steered = [...this.#steered, steered];
     this.#message = fold(this.#message, event);
     this.trace.apply(event);
     announce(this);

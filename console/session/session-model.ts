@@ -7,27 +7,31 @@
  *  1. The stream begins before the first event of the run that is active, so that a reload in the middle of a run shows the
  *     whole run. Only runs that have ended are loaded by requests of their own.
  *  2. A run that was not seen yet brings the messages up to date: also those that another tab has sent.
- *  3. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
+ *  3. Another branch than the newest one is read by requests; the stream is the same.
+ *  4. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
  */
-import { batch, signal } from '@preact/signals';
-import type { ReadonlySignal } from '@preact/signals';
+import { signal } from '../parts/signal.ts';
+import type { ReadonlySignal } from '../parts/signal.ts';
 import type {
-  Client,
+  BaseClient,
   ContentPart,
   Decision,
   HistoryMessage,
   OpenApproval,
+  Run,
   SendOptions,
   Session,
   SessionDocument,
   SessionEvent,
 } from '../../src/client/index.ts';
-import { access, isKeyMissing, resumes } from '../app/access.ts';
-import { limits } from '../parts/limits.ts';
+import { access, isKeyMissing, resumed } from '../app/access.ts';
+import * as limits from '../parts/limits.ts';
+import { leafOf } from './branches.ts';
 import { visible, whenHidden } from './page-visibility.ts';
 import { refresher } from './refresher.ts';
 import { RunModel } from './run-model.ts';
 import { Slices } from './slices.ts';
+import { steeredBy } from './steered.ts';
 
 export class SessionModel {
   readonly id: string;
@@ -44,13 +48,18 @@ export class SessionModel {
   #lastSeq = 0;
   /** False after an error ended its stream. */
   #isFollowed = true;
+  /** The last run of the branch that is shown; undefined: the newest branch. */
+  #branch: string | undefined;
+  /** The run that was active when the session was opened, on whatever branch. */
+  #opening: string | undefined;
   /** The run that was asked for last. */
   #shown = '';
   readonly #askHistory = refresher(() => this.#refresh(() => this.#readHistory()));
   readonly #askApprovals = refresher(() => this.#refresh(() => this.#readApprovals()));
 
-  constructor(client: Client, id: string) {
+  constructor(client: BaseClient, id: string, branch?: string) {
     this.id = id;
+    this.#branch = branch;
     this.session = client.session(id);
     this.#open().catch((fault: unknown) => {
       this.#isFollowed = false;
@@ -111,6 +120,7 @@ export class SessionModel {
   /** Whether the run is queued, runs or waits, as the history says. */
   isActive(id: string): boolean {
     const status = this.#messages.peek().findLast(({ run_id: run }) => run === id)?.status;
+    if (status === undefined && id === this.#opening) return !this.run(id).hasEnded;
     return status === 'queued' || status === 'running' || status === 'waiting';
   }
 
@@ -147,11 +157,46 @@ export class SessionModel {
 
   /** Sends a message. The stream of the session brings its events. @returns the id of its run. @throws CortexError */
   async send(content: string | readonly ContentPart[], options: Omit<SendOptions, 'signal'> = {}): Promise<string> {
+    return await this.#started((signal) => this.session.send(content, { ...options, signal }));
+  }
+
+  /** Runs a message again, changed if there is content. @returns the id of the new run. @throws CortexError */
+  async retry(runId: string, content?: string | readonly ContentPart[]): Promise<string> {
+    return await this.#started((signal) =>
+      this.session.retry(runId, { signal, ...(content !== undefined && { content }) }),
+    );
+  }
+
+  /** Runs one action again, in a run of its own. @returns its id. @throws CortexError */
+  async rerun(runId: string, actionId: string): Promise<string> {
+    return await this.#started((signal) => this.session.rerun(runId, actionId, { signal }));
+  }
+
+  async #started(start: (signal: AbortSignal) => Promise<Run>): Promise<string> {
     const leave = new AbortController();
-    const { id } = await this.session.send(content, { ...options, signal: leave.signal });
+    const { id } = await start(leave.signal);
     leave.abort();
     this.#askHistory();
     return id;
+  }
+
+  /** Whether the server knows branches. */
+  get hasBranches(): boolean {
+    return this.#document.value?.head !== undefined;
+  }
+
+  /** Shows the branch that ends with a run; undefined: the newest one. */
+  show(branch: string | undefined): void {
+    if (branch === this.#branch) return;
+    this.#branch = branch;
+    this.#askHistory();
+  }
+
+  /** The newest run of the branch with a version of a message; undefined: it is on the newest branch. @throws CortexError */
+  async leafOf(version: string): Promise<string | undefined> {
+    const { runs, head } = await this.session.runs();
+    const leaf = leafOf(runs, version);
+    return leaf === head ? undefined : leaf;
   }
 
   /** Cancels what runs and waits. @throws CortexError */
@@ -161,7 +206,7 @@ export class SessionModel {
 
   /** Decides a request for approval, in the session that asks. @throws CortexError */
   async decide(
-    client: Client,
+    client: BaseClient,
     { session_id: id, approval_id: approval }: OpenApproval,
     decision: Decision,
   ): Promise<void> {
@@ -177,7 +222,7 @@ export class SessionModel {
   async loadEarlier(): Promise<void> {
     const before = this.#earlier.peek();
     if (before === null) return;
-    const page = await this.session.history({ before });
+    const page = await this.session.history({ run: this.#branch, before });
     this.#earlier.value = page.next;
     this.#messages.value = [...page.messages, ...this.#messages.peek()];
   }
@@ -191,21 +236,18 @@ export class SessionModel {
     const { signal: closed } = this.#closed;
     const document = await this.session.document({ signal: closed });
     // After the document: a run that begins between the two is in the stream.
-    const page = await this.session.history({ signal: closed });
-    const active = page.messages.find(({ status }) => status === 'running' || status === 'waiting');
+    const newest = await this.session.history({ signal: closed });
+    const run = this.#branch;
+    const page = run === undefined ? newest : await this.session.history({ run, signal: closed });
+    const active = newest.messages.find(({ status }) => status === 'running' || status === 'waiting');
     this.#lastSeq = document.last_seq;
+    this.#opening = active?.run_id;
     if (active?.run_id !== undefined) this.#lastSeq = Math.min(this.#lastSeq, await this.#before(active.run_id));
-    batch(() => {
-      this.#document.value = document;
-      this.#earlier.value = page.next;
-      this.#messages.value = page.messages;
-    });
+    this.#document.value = document;
+    this.#earlier.value = page.next;
+    this.#messages.value = page.messages;
     if (active !== undefined) this.#askApprovals();
-    const before = resumes.peek();
-    closed.addEventListener(
-      'abort',
-      resumes.subscribe((now) => now > before && this.#catchUp()),
-    );
+    resumed.addEventListener('resumed', () => this.#catchUp(), { signal: closed });
     while (!closed.aborted) {
       await this.#follow();
       await visible(closed);
@@ -269,6 +311,7 @@ export class SessionModel {
         if (event.data.event !== undefined) this.#askApprovals();
         break;
       default:
+        if (steeredBy(event) !== null) this.#askHistory();
         // The session may be idle after an action that its run did not wait for.
         if (event.type.startsWith('action_') && !this.isActive(event.run_id)) this.#askHistory();
     }
@@ -317,7 +360,7 @@ export class SessionModel {
   async #readHistory(): Promise<void> {
     const { signal: closed } = this.#closed;
     const [page, document] = await Promise.all([
-      this.session.history({ signal: closed }),
+      this.session.history({ run: this.#branch, signal: closed }),
       this.session.document({ signal: closed }),
     ]);
     const shown = this.#messages.peek();

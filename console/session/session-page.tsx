@@ -1,14 +1,16 @@
 /** A session: its conversation beside the run that is selected, live. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { HistoryMessage } from '../../src/client/index.ts';
 import { access, isKeyMissing } from '../app/access.ts';
-import { go, href, setQuery } from '../app/router.ts';
-import { Composer } from '../chat/composer.tsx';
+import { href, setQuery } from '../app/router.ts';
 import { StopButton } from '../chat/stop-button.tsx';
 import { Conversation } from '../chat/conversation.tsx';
 import { Fault } from '../parts/fault.tsx';
 import { Loading } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
+import { useTask } from '../parts/task.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
+import { beginEdit, SessionComposer } from './session-composer.tsx';
 import { SessionHead } from './session-head.tsx';
 import { SessionModel } from './session-model.ts';
 import { Tour } from './tour.tsx';
@@ -25,8 +27,21 @@ const SIDES = ['chat', 'run'] as const;
 export function SessionPage({ id, runId, query }: SessionPageProps) {
   const { client, mode } = access.value;
   const [times, setTimes] = useState(0);
-  const session = useMemo(() => new SessionModel(client, id), [client, id, times]);
+  const branch = query['branch'];
+  const session = useMemo(() => new SessionModel(client, id, branch), [client, id, times]);
   useEffect(() => () => session.close(), [session]);
+  useEffect(() => session.show(branch), [session, branch]);
+  /** The run whose message is edited. */
+  const [edited, setEdited] = useState<string | null>(null);
+  const editing = useTask();
+  const edit = useMemo(
+    () => (message: HistoryMessage) =>
+      void editing.run(async () => {
+        await beginEdit(session.session, message);
+        setEdited(message.run_id ?? null);
+      }),
+    [session],
+  );
   /** On a narrow page, one of the two is shown. A link to a run leads to the run. */
   const side = SIDES.find((each) => each === query['side']) ?? (runId === null ? 'chat' : 'run');
   const document = session.document.value;
@@ -72,16 +87,24 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
       {fault !== null && <Fault fault={fault} retry={() => setTimes(times + 1)} />}
       <div class="panes">
         <div class="pane pane-chat">
-          <Conversation session={session} selected={selected} />
+          {branch !== undefined && (
+            <p class="note">
+              Another version of the conversation. <a href={href(['sessions', id])}>Show the newest one</a>
+            </p>
+          )}
+          <Conversation
+            session={session}
+            selected={selected}
+            edit={mode === 'view' || document.workflow !== undefined ? undefined : edit}
+          />
+          {editing.fault}
           {mode !== 'view' &&
             (document.workflow === undefined ? (
-              <Composer
-                draft={id}
-                send={async (content, tools) => {
-                  await session.send(content, { tools });
-                  // The new run is the latest one.
-                  if (runId !== null) go(href(['sessions', id]));
-                }}
+              <SessionComposer
+                session={session}
+                edited={edited}
+                cancel={() => setEdited(null)}
+                branch={branch}
                 stop={stop}
               />
             ) : (

@@ -2,8 +2,9 @@
 import { useState } from 'preact/hooks';
 import { href } from '../app/router.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
-import { Fault } from '../parts/fault.tsx';
+import { Field } from '../parts/fields.tsx';
 import { time } from '../parts/format.ts';
+import { useTask } from '../parts/task.tsx';
 import type { SessionModel } from './session-model.ts';
 
 const HOURS = [
@@ -15,54 +16,55 @@ const HOURS = [
 export function SharePanel({ session: { session, id } }: { readonly session: SessionModel }) {
   const [hours, setHours] = useState(24);
   const [link, setLink] = useState<{ readonly url: string; readonly expiresAt: number } | null>(null);
-  const [fault, setFault] = useState<unknown>(null);
-  const create = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setFault(null);
-    try {
-      const { token, expires_at: expiresAt } = await session.createToken({
-        scopes: ['view'],
-        expiresIn: hours * 3_600,
-      });
-      setLink({ url: `${location.origin}/${href(['sessions', id], { token })}`, expiresAt });
-    } catch (error) {
-      setFault(error);
-    }
+  const { fault, run } = useTask();
+  const create = async (): Promise<void> => {
+    const { token, expires_at: expiresAt } = await session.createToken({
+      scopes: ['view'],
+      expiresIn: hours * 3_600,
+    });
+    setLink({ url: `${location.origin}/${href(['sessions', id], { token })}`, expiresAt });
   };
   return (
-    <form onSubmit={(event) => void create(event)}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run(create);
+      }}
+    >
       <p>
         Anyone with the link can watch this session, also what happens from now on, but not change anything. They see
         the parameters and results of actions. They do not see prompts, thoughts and feeds.
       </p>
-      <div class="field">
-        <label for="share-hours">Valid for</label>
-        <select id="share-hours" value={hours} onChange={({ currentTarget: { value } }) => setHours(Number(value))}>
-          {HOURS.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </div>
+      <Field label="Valid for">
+        {(id) => (
+          <select id={id} value={hours} onChange={({ currentTarget: { value } }) => setHours(Number(value))}>
+            {HOURS.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
       <button type="submit" class="primary">
         Create a link
       </button>
-      {fault !== null && <Fault fault={fault} />}
+      {fault}
       {link !== null && (
-        <div class="field">
-          <label for="share-link">Link, until {time(link.expiresAt)}</label>
-          <div class="row">
-            <input
-              id="share-link"
-              class="grow"
-              readOnly
-              value={link.url}
-              onFocus={({ currentTarget }) => currentTarget.select()}
-            />
-            <CopyButton text={link.url} label="Copy link" />
-          </div>
-        </div>
+        <Field label={`Link, until ${time(link.expiresAt)}`}>
+          {(id) => (
+            <div class="row">
+              <input
+                id={id}
+                class="grow"
+                readOnly
+                value={link.url}
+                onFocus={({ currentTarget }) => currentTarget.select()}
+              />
+              <CopyButton text={link.url} label="Copy link" />
+            </div>
+          )}
+        </Field>
       )}
     </form>
   );

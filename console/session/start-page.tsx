@@ -1,33 +1,22 @@
 /** The first page: the tour, and a new conversation with any agent. */
 import { useState } from 'preact/hooks';
-import { access, isKeyMissing } from '../app/access.ts';
+import { access } from '../app/access.ts';
 import { href, route, setQuery } from '../app/router.ts';
 import { Composer } from '../chat/composer.tsx';
-import { Fault } from '../parts/fault.tsx';
+import { ChoiceField } from '../parts/fields.tsx';
 import { ForeignText } from '../parts/foreign-text.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
-import { startSession } from './start.ts';
+import { useTask } from '../parts/task.tsx';
+import { startSession, startStep } from './start.ts';
 import { TOUR } from './tour-steps.ts';
-import type { TourStep } from './tour-steps.ts';
 
 const DEFAULT_AGENT = 'assistant';
 
 export function StartPage() {
   const agents = useLoad(async (client) => await client.agents(), []);
-  const [fault, setFault] = useState<unknown>(null);
-  const [begun, setBegun] = useState<string | null>(null);
+  const { isBusy, fault, run } = useTask();
+  const [begun, setBegun] = useState('');
   const { client } = access.value;
-
-  const begin = async ({ id, agent, message }: TourStep): Promise<void> => {
-    setBegun(id);
-    setFault(null);
-    try {
-      await startSession(client, { agent, content: message, metadata: { tour: id } });
-    } catch (error) {
-      if (!isKeyMissing(error)) setFault(error);
-      setBegun(null);
-    }
-  };
 
   return (
     <main id="main" class="page" tabIndex={-1}>
@@ -36,7 +25,7 @@ export function StartPage() {
         The model's text is the program: each action starts when its closing tag arrives, while the model is still
         writing. Watch it in three steps.
       </p>
-      {fault !== null && <Fault fault={fault} />}
+      {fault}
       <ol class="cards" aria-label="Tour">
         {TOUR.map((step, index) => (
           <li key={step.id} class="card tour-card">
@@ -48,11 +37,14 @@ export function StartPage() {
             <button
               type="button"
               class={index === 0 ? 'primary' : ''}
-              disabled={begun !== null}
+              disabled={isBusy}
               aria-label={`Run it: ${step.title}`}
-              onClick={() => void begin(step)}
+              onClick={() => {
+                setBegun(step.id);
+                void run(async () => await startStep(client, step));
+              }}
             >
-              {begun === step.id ? 'Starting …' : 'Run it'}
+              {isBusy && begun === step.id ? 'Starting …' : 'Run it'}
             </button>
           </li>
         ))}
@@ -72,21 +64,15 @@ export function StartPage() {
             }
             return (
               <>
-                <div class="field">
-                  <label for="agent">Agent</label>
-                  <select
-                    id="agent"
-                    value={agent.name}
-                    onChange={({ currentTarget: { value } }) => setQuery({ agent: value })}
-                  >
-                    {list.map(({ name }) => (
-                      <option key={name}>{name}</option>
-                    ))}
-                  </select>
-                  <p class="quiet">
-                    <ForeignText text={agent.summary} />
-                  </p>
-                </div>
+                <ChoiceField
+                  label="Agent"
+                  value={agent.name}
+                  options={list.map(({ name }) => name)}
+                  set={(name) => setQuery({ agent: name })}
+                />
+                <p class="quiet">
+                  <ForeignText text={agent.summary} />
+                </p>
                 <Composer
                   draft="start"
                   stop={null}

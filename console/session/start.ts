@@ -1,6 +1,7 @@
 /** Begins a session with its first message. */
-import type { Client, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
+import type { BaseClient, ContentPart, CreateSessionOptions, ToolDeclaration } from '../../src/client/index.ts';
 import { fromHere, href } from '../app/router.ts';
+import type { TourStep } from './tour-steps.ts';
 
 export interface Beginning {
   readonly agent: string;
@@ -10,7 +11,10 @@ export interface Beginning {
 }
 
 /** Shows the new session when its message is accepted, if the reader has not left. @throws CortexError */
-export async function startSession(client: Client, { agent, content, tools = [], metadata }: Beginning): Promise<void> {
+export async function startSession(
+  client: BaseClient,
+  { agent, content, tools = [], metadata }: Beginning,
+): Promise<void> {
   const goOn = fromHere();
   const session = await client.createSession(agent, metadata === undefined ? {} : { metadata });
   // The session's page follows the run itself.
@@ -18,4 +22,9 @@ export async function startSession(client: Client, { agent, content, tools = [],
   await session.send(content, { tools, signal: leave.signal });
   leave.abort();
   goOn(href(['sessions', session.id]));
+}
+
+/** Begins a session with a step of the tour. @throws CortexError */
+export async function startStep(client: BaseClient, { id, agent, message }: TourStep): Promise<void> {
+  await startSession(client, { agent, content: message, metadata: { tour: id } });
 }

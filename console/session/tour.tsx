@@ -1,16 +1,15 @@
 /** The guide beside a session of the tour: where to look, what happened, and the next step. */
 import { useEffect, useState } from 'preact/hooks';
-import { access, isKeyMissing } from '../app/access.ts';
+import { access } from '../app/access.ts';
 import { href } from '../app/router.ts';
-import { Fault } from '../parts/fault.tsx';
+import { useTask } from '../parts/task.tsx';
 import type { SessionModel } from './session-model.ts';
-import { startSession } from './start.ts';
+import { startStep } from './start.ts';
 import { TOUR, tourFacts } from './tour-steps.ts';
 
 export function Tour({ session }: { readonly session: SessionModel }) {
   const { client, mode } = access.value;
-  const [fault, setFault] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, fault, run: start } = useTask();
   const [isHidden, setHidden] = useState(false);
   const at = TOUR.findIndex(({ id }) => id === session.document.value?.metadata['tour']);
   const step = TOUR[at];
@@ -26,17 +25,6 @@ export function Tour({ session }: { readonly session: SessionModel }) {
   const hasEnded = run !== null && run.version.value >= 0 && run.hasEnded;
   const next = TOUR[at + 1];
   if (step === undefined || mode === 'view' || isHidden) return null;
-
-  const go = async (): Promise<void> => {
-    if (next === undefined) return;
-    setBusy(true);
-    try {
-      await startSession(client, { agent: next.agent, content: next.message, metadata: { tour: next.id } });
-    } catch (error) {
-      setBusy(false);
-      if (!isKeyMissing(error)) setFault(error);
-    }
-  };
 
   return (
     <aside class="tour" aria-label="Tour">
@@ -56,7 +44,7 @@ export function Tour({ session }: { readonly session: SessionModel }) {
           ))}
         </div>
       )}
-      {fault !== null && <Fault fault={fault} />}
+      {fault}
       <div class="row">
         {hasEnded &&
           (next === undefined ? (
@@ -69,7 +57,12 @@ export function Tour({ session }: { readonly session: SessionModel }) {
               </a>
             </>
           ) : (
-            <button type="button" class="primary" disabled={isBusy} onClick={() => void go()}>
+            <button
+              type="button"
+              class="primary"
+              disabled={isBusy}
+              onClick={() => void start(async () => await startStep(client, next))}
+            >
               Next: {next.title}
             </button>
           ))}

@@ -1,5 +1,6 @@
 /** The client of one system: its address, its credentials, and its sessions. What is not of a session is in system.ts. */
 import type { JsonObject } from '../domain/json.ts';
+import { attend } from './attendants.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionOptions, TokenSource } from './connection.ts';
 import type { CortexError } from './error.ts';
@@ -45,7 +46,8 @@ export interface CreateSessionOptions {
   readonly signal?: AbortSignal;
 }
 
-export class Client extends System {
+/** A client for pages that only show runs, and smaller: its runs ignore `clientTools` and `onApproval`. */
+export class BaseClient extends System {
   constructor(options: ClientOptions) {
     const { url, key, token = null, retries = 5, timeoutMs = 120_000, silenceMs = 15_000 } = options;
     const { clock = systemClock, random = Math.random, onRetry, onResumed } = options;
@@ -72,6 +74,10 @@ export class Client extends System {
 
   /** A session that exists. Sends nothing. */
   session(id: string): Session {
-    return new Session(this.connection, id);
+    return new Session(this.connection, id, this.attend);
   }
+}
+
+export class Client extends BaseClient {
+  protected override readonly attend = attend;
 }

@@ -125,7 +125,7 @@ export class Connection {
     if (first.response.status !== 401 || typeof this.options.token !== 'function') return await checked(first);
     const renewed = await this.#token();
     if (renewed === token) return await checked(first);
-    void first.response.body?.cancel().catch(() => undefined);
+    drop(first.response);
     first.release();
     return await checked(await this.#fetch(path, options, renewed));
   }
@@ -173,6 +173,11 @@ export class Connection {
       throw connectionLost(`${method} ${path} did not reach the server`, fault);
     }
   }
+}
+
+/** Nothing more of it is read. */
+export function drop({ body }: Response): void {
+  void body?.cancel().catch(() => undefined);
 }
 
 interface Answer {

@@ -20,6 +20,10 @@ export interface SessionDocument {
   readonly status: 'running' | 'waiting' | 'idle';
   readonly last_seq: number;
   readonly runs: number;
+  /** The run that the next message follows; null before the first one. */
+  readonly head?: string | null;
+  /** The session that this one was copied from, and the last run that was copied. */
+  readonly forked_from?: { readonly session_id: string; readonly run_id: string };
 }
 
 /** A call of a client tool that waits for its result (C3). */
@@ -69,6 +73,14 @@ export interface HistoryMessage {
   readonly parts?: readonly MessagePart[];
   readonly error?: { readonly code: string; readonly message: string };
   readonly seeded?: true;
+  /** The run that its run follows; null at the beginning. */
+  readonly parent_run?: string | null;
+  /** Of a user's message with other versions: the runs of all of them, oldest first. */
+  readonly branches?: readonly string[];
+  /** The run of which its run is a retry. */
+  readonly retry_of?: string;
+  /** The message was sent into its run, which was active. */
+  readonly steered?: boolean;
 }
 
 export type MessagePart =

@@ -17,11 +17,11 @@
  * `run.events()` gives the events themselves. Both survive lost connections; after a reload, continue with
  * `client.session(id).run(runId, { clientTools, onApproval })`.
  */
-export { Client } from './client.ts';
+export { BaseClient, Client } from './client.ts';
 export { CortexError } from './error.ts';
 export { emptyMessage, fold, hasEnded, visibleText } from './message.ts';
 export type { ClientOptions, CreateSessionOptions } from './client.ts';
-export type { ClientTool, ClientToolContext, ClientTools, RunClientTool } from './client-tools.ts';
+export type { ClientTool, ClientToolContext, ClientTools, RunClientTool } from './declarations.ts';
 export type { Decision, OnApproval } from './approvals.ts';
 export type {
   Approval,
@@ -63,6 +63,9 @@ export type {
   RunPrompt,
   ScheduleEntry,
   Scope,
+  SessionEntry,
+  SessionFilter,
+  SessionListPage,
   SessionToken,
   WorkflowEntry,
 } from './system-documents.ts';

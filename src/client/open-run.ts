@@ -1,4 +1,5 @@
 /** Sends what starts a run, and leaves its stream open. */
+import { drop } from './connection.ts';
 import type { Connection, RequestOptions } from './connection.ts';
 import { CortexError } from './error.ts';
 
@@ -27,7 +28,7 @@ export async function openRun(connection: Connection, path: string, request: Req
   });
   const [sessionId, id] = ['X-Session-Id', 'X-Run-Id'].map((name) => response.headers.get(name));
   if (id != null && sessionId != null) return { id, sessionId, open: { response, isLive } };
-  void response.body?.cancel().catch(() => undefined);
+  drop(response);
   const message = 'The answer has no X-Run-Id or X-Session-Id: it is not of a Cortex Edge, or a proxy has removed them';
   throw new CortexError({ code: 'invalid_response', message, status: response.status });
 }

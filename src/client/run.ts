@@ -7,12 +7,11 @@
  *  3. Leaving, by `break` or by a signal, never cancels the run.
  */
 import type { EventType, SessionEvent } from '../domain/event.ts';
-import { ApprovalRequests } from './approvals.ts';
 import type { ApprovalRequestsOptions, OnApproval } from './approvals.ts';
-import { ToolCalls } from './client-tools.ts';
-import type { ClientTools, ToolCallsOptions } from './client-tools.ts';
+import type { ToolCallsOptions } from './client-tools.ts';
 import { PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
+import type { ClientTools } from './declarations.ts';
 import type { RunDocument } from './documents.ts';
 import { CortexError } from './error.ts';
 import { follow } from './follow.ts';
@@ -36,7 +35,22 @@ export interface RunSession extends Pick<ApprovalRequestsOptions, 'list' | 'deci
   readonly id: string;
   /** Its path in the HTTP API. */
   readonly path: string;
+  readonly attend: Attend;
 }
+
+/** Accompanies a run while someone reads it. */
+interface Attendant {
+  /** @param isLive the event has happened just now */
+  take(event: SessionEvent, isLive: boolean): void;
+  /** Live events may have been missed. */
+  missed?(): void;
+}
+
+/** Gives a run what its options ask for. */
+export type Attend = (
+  options: RunOptions,
+  run: Omit<ToolCallsOptions, 'tools' | 'signal'> & Omit<ApprovalRequestsOptions, 'onApproval'>,
+) => readonly Attendant[];
 
 interface Fault {
   readonly cause: unknown;
@@ -55,8 +69,7 @@ export class Run {
   readonly #path: string;
   readonly #connection: Connection;
   readonly #signal: AbortSignal | undefined;
-  readonly #tools: ToolCalls | null;
-  readonly #approvals: ApprovalRequests | null;
+  readonly #attendants: readonly Attendant[];
   readonly #readers = new Set<Reader>();
   #open: OpenStream | null;
   /** The event before the run's first one; null until the first one is known. */
@@ -70,24 +83,18 @@ export class Run {
     connection: Connection,
     session: RunSession,
     id: string,
-    { clientTools, onApproval, signal }: RunOptions,
+    options: RunOptions,
     open: OpenStream | null = null,
   ) {
     this.#connection = connection;
     this.sessionId = session.id;
     this.id = id;
     this.#path = session.path;
-    this.#signal = signal;
+    this.#signal = options.signal;
     this.#open = open;
     const fail = (fault: unknown): void => this.#fail(fault);
-    const { list, decide, settle } = session;
     const document = (): Promise<RunDocument> => this.#document(PATIENT_RETRIES);
-    this.#tools =
-      clientTools === undefined ? null : new ToolCalls({ tools: clientTools, signal, document, settle, fail });
-    this.#approvals =
-      onApproval === undefined
-        ? null
-        : new ApprovalRequests({ sessionId: session.id, runId: id, onApproval, list, decide, fail });
+    this.#attendants = session.attend(options, { ...session, sessionId: session.id, runId: id, document, fail });
   }
 
   /**
@@ -117,12 +124,11 @@ export class Run {
         signal: linked.signal,
         isLast: ({ type }) => END_EVENTS.has(type),
         onResume: () => (isLive = false),
-        onGap: () => this.#approvals?.missed(),
+        onGap: () => this.#attendants.forEach((attendant) => attendant.missed?.()),
       });
       for await (const event of events) {
         if (event.seq !== null) this.#before ??= event.seq - 1;
-        this.#tools?.take(event, isLive);
-        this.#approvals?.take(event);
+        for (const attendant of this.#attendants) attendant.take(event, isLive);
         yield event;
       }
       if (reader.fault !== null) throw reader.fault.cause;

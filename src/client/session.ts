@@ -2,9 +2,9 @@
 import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Decision } from './approvals.ts';
-import { declarationsOf } from './client-tools.ts';
-import { PATIENT_RETRIES } from './connection.ts';
+import { drop, PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
+import { declarationsOf } from './declarations.ts';
 import type {
   Approval,
   ArtifactPage,
@@ -21,7 +21,7 @@ import { openRun } from './open-run.ts';
 import type { OpenStream } from './open-run.ts';
 import { LinkedSignal } from './pause.ts';
 import { Run } from './run.ts';
-import type { RunOptions, RunSession } from './run.ts';
+import type { Attend, RunOptions, RunSession } from './run.ts';
 import type { Feed, RunPage, Scope, SessionToken } from './system-documents.ts';
 
 export interface SendOptions extends RunOptions {
@@ -33,8 +33,28 @@ export interface SendOptions extends RunOptions {
   readonly instructions?: string;
   /** The same key with the same content gives the same run. Default: a new one, which repeated attempts share. */
   readonly idempotencyKey?: string;
-  /** During another run: `queue` (default), or an error 409 `run_in_progress`. */
+  /**
+   * During another run: `queue` (default), an error 409 `run_in_progress`, or `steer`: the model sees the message in its
+   * next generation, and the run that `send` returns is the one that took it.
+   */
+  readonly ifBusy?: 'queue' | 'reject' | 'steer';
+  /** The run that the message follows, null: none. Default: the head. */
+  readonly parentRun?: string | null;
+}
+
+export interface RerunOptions extends RunOptions, Pick<SendOptions, 'idempotencyKey'> {
   readonly ifBusy?: 'queue' | 'reject';
+}
+
+export interface RetryOptions extends RerunOptions {
+  /** Instead of the content of the message. */
+  readonly content?: string | readonly ContentPart[];
+}
+
+interface ForkOptions extends Leave {
+  /** The last run that is copied. Default: the head. */
+  readonly atRun?: string;
+  readonly idempotencyKey?: string;
 }
 
 interface Leave {
@@ -44,6 +64,11 @@ interface Leave {
 interface Page extends Leave {
   readonly limit?: number;
   readonly before?: string;
+}
+
+interface HistoryOptions extends Page {
+  /** The last run of a branch. Default: the head. */
+  readonly run?: string | undefined;
 }
 
 interface Download extends Leave {
@@ -56,18 +81,16 @@ interface TokenOptions extends Leave {
   readonly expiresIn?: number;
 }
 
-interface Attempts extends Leave {
-  readonly retries?: number;
-}
-
 export class Session {
   readonly id: string;
   readonly #path: string;
   readonly #connection: Connection;
+  readonly #attend: Attend;
 
   /** Use `client.createSession()` or `client.session()`. */
-  constructor(connection: Connection, id: string) {
+  constructor(connection: Connection, id: string, attend: Attend) {
     this.#connection = connection;
+    this.#attend = attend;
     this.id = id;
     this.#path = `/agent/session/${encodeURIComponent(id)}`;
   }
@@ -83,12 +106,60 @@ export class Session {
    * @throws CortexError if the message was refused, or the server cannot be reached
    */
   async send(content: string | readonly ContentPart[], options: SendOptions = {}): Promise<Run> {
-    const { clientTools = {}, tools = [], metadata, instructions, idempotencyKey, ifBusy, signal } = options;
+    const { clientTools = {}, tools = [], metadata, instructions, parentRun } = options;
     const all = [...declarationsOf(clientTools), ...tools];
-    const body = { content, metadata, instructions, ...(all.length === 0 ? {} : { tools: all }) };
+    const body = {
+      content,
+      metadata,
+      instructions,
+      parent_run: parentRun,
+      ...(all.length === 0 ? {} : { tools: all }),
+    };
+    return await this.#start('message', body, options);
+  }
+
+  /**
+   * Runs the message of a run again, in a branch of its own, which the conversation continues. Like `send()`.
+   *
+   * @throws CortexError if it was refused, or the server cannot be reached
+   */
+  async retry(runId: string, { content, ...options }: RetryOptions = {}): Promise<Run> {
+    return await this.#start(`runs/${encodeURIComponent(runId)}/retry`, { content }, options);
+  }
+
+  /** Runs one action of a run again, alone, in a run of its own. Like `retry()`. */
+  async rerun(runId: string, actionId: string, options: RerunOptions = {}): Promise<Run> {
+    return await this.#start(`runs/${encodeURIComponent(runId)}/retry`, { action: actionId }, options);
+  }
+
+  async #start(path: string, body: object, options: SendOptions): Promise<Run> {
+    const { idempotencyKey, ifBusy, signal } = options;
     const request = { query: { if_busy: ifBusy }, body, idempotencyKey, signal };
-    const { id, open } = await openRun(this.#connection, `${this.#path}/message`, request);
-    return this.run(id, options, open);
+    const { id, open } = await openRun(this.#connection, `${this.#path}/${path}`, request);
+    if (ifBusy !== 'steer') return this.run(id, options, open);
+    // The run may have begun before: it is read from its first event on.
+    drop(open.response);
+    return this.run(id, options);
+  }
+
+  /**
+   * Copies the conversation up to the end of a run into a new session.
+   *
+   * @throws CortexError, for example `run_in_progress`
+   */
+  async fork({ atRun, idempotencyKey, signal }: ForkOptions = {}): Promise<Session> {
+    const { session_id: id } = await this.#connection.json<{ session_id: string }>(`${this.#path}/fork`, {
+      method: 'POST',
+      body: { at_run: atRun },
+      idempotencyKey,
+      signal,
+    });
+    return new Session(this.#connection, id, this.#attend);
+  }
+
+  /** The conversation continues after this run. */
+  async setHead(runId: string, { signal }: Leave = {}): Promise<void> {
+    await this.#connection.json(`${this.#path}/head`, { method: 'POST', body: { run_id: runId }, signal });
   }
 
   /**
@@ -115,14 +186,14 @@ export class Session {
     }
   }
 
-  /** Messages and answers in order: the newest page, or the one before `before`. */
-  async history({ limit, before, signal }: Page = {}): Promise<HistoryPage> {
-    return await this.#connection.json(`${this.#path}/history`, { query: { limit, before }, signal });
+  /** Messages and answers of one branch in order: the newest page, or the one before `before`. */
+  async history({ signal, ...query }: HistoryOptions = {}): Promise<HistoryPage> {
+    return await this.#connection.json(`${this.#path}/history`, { query, signal });
   }
 
   /** Runs in order: the newest page, or the one before `before`. */
-  async runs({ limit, before, signal }: Page = {}): Promise<RunPage> {
-    return await this.#connection.json(`${this.#path}/runs`, { query: { limit, before }, signal });
+  async runs({ signal, ...query }: Page = {}): Promise<RunPage> {
+    return await this.#connection.json(`${this.#path}/runs`, { query, signal });
   }
 
   /** Context feeds, with their latest values and errors. */
@@ -149,15 +220,14 @@ export class Session {
 
   /** All open requests for approval, oldest first, with those of sub-agents: decide these in `approval.session_id`. */
   async approvals(options: Leave = {}): Promise<OpenApproval[]> {
-    return await this.#approvals(options);
-  }
-
-  async #approvals(options: Attempts): Promise<OpenApproval[]> {
     const all: OpenApproval[] = [];
     for (let after: string | undefined; ;) {
       const page: { approvals: OpenApproval[]; next: string | null } = await this.#connection.json(
         `${this.#path}/approvals`,
-        { ...options, query: { after } },
+        {
+          ...options,
+          query: { after },
+        },
       );
       all.push(...page.approvals);
       if (page.next === null) return all;
@@ -171,8 +241,17 @@ export class Session {
   }
 
   /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
-  async decide(id: string, decision: Decision, options: Leave = {}): Promise<void> {
-    await this.#decide(id, decision, options);
+  async decide(id: string, { approve, note }: Decision, options: Leave = {}): Promise<void> {
+    const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
+    try {
+      await this.#connection.json(path, { ...options, method: 'POST', body: { approve, note } });
+    } catch (fault) {
+      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
+      // The answer to an earlier attempt was lost, or someone else has decided the same.
+      const decided = await this.approval(id, options);
+      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
+      if (!isSame) throw fault;
+    }
   }
 
   /**
@@ -181,12 +260,13 @@ export class Session {
    * @throws CortexError `call_settled` if another result was first, or the call was cancelled or has expired
    */
   async settle(callId: string, result: CallResult, options: Leave = {}): Promise<void> {
-    await this.#settle(callId, result, options);
+    const path = `${this.#path}/calls/${encodeURIComponent(callId)}`;
+    await this.#connection.json(path, { ...options, method: 'POST', body: result });
   }
 
   /** Large outputs and files of actions, oldest first: one page. */
-  async artifacts({ after, signal }: Leave & { readonly after?: number } = {}): Promise<ArtifactPage> {
-    return await this.#connection.json(`${this.#path}/artifacts`, { query: { after }, signal });
+  async artifacts({ signal, ...query }: Leave & { readonly after?: number } = {}): Promise<ArtifactPage> {
+    return await this.#connection.json(`${this.#path}/artifacts`, { query, signal });
   }
 
   /** Downloads an artifact: `(await session.artifact(id)).blob()`. */
@@ -216,34 +296,18 @@ export class Session {
 
   /** For a run that is read until the signal is aborted. */
   #forRun({ signal }: RunOptions): RunSession {
-    const options = { signal, retries: PATIENT_RETRIES };
+    // Passed on with each request.
+    const options: Leave & { readonly retries: number } = { signal, retries: PATIENT_RETRIES };
     return {
       id: this.id,
       path: this.#path,
-      list: () => this.#approvals(options),
-      settle: (call, result) => this.#settle(call, result, options),
+      attend: this.#attend,
+      list: () => this.approvals(options),
+      settle: (call, result) => this.settle(call, result, options),
       // A sub-agent has a session of its own.
       decide: ({ session_id: id, approval_id: approval }, decision) =>
-        new Session(this.#connection, id).#decide(approval, decision, options),
+        new Session(this.#connection, id, this.#attend).decide(approval, decision, options),
     };
-  }
-
-  async #decide(id: string, { approve, note }: Decision, options: Attempts): Promise<void> {
-    const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
-    try {
-      await this.#connection.json(path, { ...options, method: 'POST', body: { approve, note } });
-    } catch (fault) {
-      if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
-      // The answer to an earlier attempt was lost, or someone else has decided the same.
-      const decided = await this.approval(id, options);
-      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
-      if (!isSame) throw fault;
-    }
-  }
-
-  async #settle(callId: string, result: CallResult, options: Attempts): Promise<void> {
-    const path = `${this.#path}/calls/${encodeURIComponent(callId)}`;
-    await this.#connection.json(path, { ...options, method: 'POST', body: result });
   }
 
   async #download(path: string, { range, signal }: Download): Promise<Response> {

@@ -2,7 +2,7 @@
 import type { ActionMode, ActionType } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
-import type { OpenApproval } from './documents.ts';
+import type { OpenApproval, SessionDocument } from './documents.ts';
 
 /** `GET /health`. What is optional is for callers with a key only. */
 export interface HealthDocument {
@@ -132,6 +132,36 @@ export interface ExecutionFilter {
   readonly before?: string | undefined;
 }
 
+/** An entry of `GET /sessions`. Times are epoch milliseconds. */
+export interface SessionEntry {
+  readonly session_id: string;
+  readonly agent: string;
+  readonly user_id: string | null;
+  /** From the first message. */
+  readonly title: string | null;
+  readonly status: SessionDocument['status'];
+  readonly created_at: number;
+  readonly updated_at: number;
+  /** US dollars; null if no price is known. */
+  readonly cost: number | null;
+}
+
+/** `GET /sessions`: newest activity first. */
+export interface SessionListPage {
+  readonly sessions: readonly SessionEntry[];
+  /** `before` of the next page; null on the last page. */
+  readonly next: string | null;
+}
+
+/** Which sessions, and which page of them. */
+export interface SessionFilter {
+  readonly userId?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly status?: SessionDocument['status'] | undefined;
+  readonly limit?: number | undefined;
+  readonly before?: string | undefined;
+}
+
 /** An entry of `GET /workflows`. */
 export interface WorkflowEntry {
   readonly name: string;
@@ -206,7 +236,12 @@ export interface RunPage {
     readonly status: RunStatus;
     readonly started_at: number;
     readonly ended_at: number | null;
+    /** The run that it follows; null at the beginning. */
+    readonly parent_run?: string | null;
+    readonly retry_of?: string;
   }[];
+  /** The run that the next message follows. */
+  readonly head?: string | null;
   /** `before` of the page with earlier runs; null on the last page. */
   readonly next: string | null;
 }

@@ -5,7 +5,7 @@
 import type { JsonObject } from '../domain/json.ts';
 import type { Connection } from './connection.ts';
 import { openRun } from './open-run.ts';
-import type { Run, RunOptions } from './run.ts';
+import type { Attend, Run, RunOptions } from './run.ts';
 import { Session } from './session.ts';
 import type {
   AgentEntry,
@@ -21,6 +21,8 @@ import type {
   ManifestGraph,
   Plan,
   ScheduleEntry,
+  SessionFilter,
+  SessionListPage,
   WorkflowEntry,
 } from './system-documents.ts';
 
@@ -30,6 +32,8 @@ interface Leave {
 
 export class System {
   protected readonly connection: Connection;
+  /** For its runs. */
+  protected readonly attend: Attend = () => [];
 
   constructor(connection: Connection) {
     this.connection = connection;
@@ -86,13 +90,17 @@ export class System {
     return await this.connection.json('/executions', { query: { ...filter }, signal });
   }
 
+  /** The directory of sessions, newest activity first: one page. A new session appears a moment later. */
+  async sessions({ userId, signal, ...filter }: SessionFilter & Leave = {}): Promise<SessionListPage> {
+    return await this.connection.json('/sessions', { query: { ...filter, user_id: userId }, signal });
+  }
+
   /** Requests for approval of all sessions, oldest first: one page. Decide them in `approval.session_id`. */
   async approvals({
-    after,
-    limit,
     signal,
+    ...query
   }: Leave & { readonly after?: string | undefined; readonly limit?: number | undefined } = {}): Promise<ApprovalPage> {
-    return await this.connection.json('/approvals', { query: { after, limit }, signal });
+    return await this.connection.json('/approvals', { query, signal });
   }
 
   /** The workflows that can be run. */
@@ -101,8 +109,8 @@ export class System {
   }
 
   /** Scheduled workflows, soonest first. @param options.count start times of each, 1 to 99; default 5 */
-  async schedules({ count, signal }: Leave & { readonly count?: number } = {}): Promise<readonly ScheduleEntry[]> {
-    return await this.#list('schedules', { query: { count }, signal });
+  async schedules({ signal, ...query }: Leave & { readonly count?: number } = {}): Promise<readonly ScheduleEntry[]> {
+    return await this.#list('schedules', { query, signal });
   }
 
   /**
@@ -137,7 +145,7 @@ export class System {
   async #run(path: string, body: object, options: RunOptions): Promise<Run> {
     const request = { body, signal: options.signal, retries: 0 };
     const { id, sessionId, open } = await openRun(this.connection, path, request);
-    return new Session(this.connection, sessionId).run(id, options, open);
+    return new Session(this.connection, sessionId, this.attend).run(id, options, open);
   }
 
   /** A list that is the member of the same name of the answer. */

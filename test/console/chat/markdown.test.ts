@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { describe, expect, test } from 'vitest';
 import { Markdown } from '../../../console/chat/markdown.tsx';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import { PAYLOADS } from '../payloads.ts';
 import { FakeElement, rendered, shown } from './fake-dom.ts';
 

@@ -5,7 +5,7 @@ import type { Attachment } from '../../../console/chat/attachments.ts';
 import { entriesOf, partsOf } from '../../../console/chat/entries.ts';
 import { declaredTools, outputOf } from '../../../console/chat/tool-declarations.ts';
 import { completed } from '../../../console/chat/unfinished.ts';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import { decodeEntities, isMisleading, linkUrl, showInvisible } from '../../../console/parts/safe-text.ts';
 
 describe('entries', () => {
@@ -27,6 +27,17 @@ describe('entries', () => {
     expect(after).toEqual(expect.arrayContaining(before));
     expect(new Set(after).size).toBe(after.length);
   });
+});
+
+test('[C4] all versions of a message have the same key', () => {
+  const version = (id: string): HistoryMessage => ({ role: 'user', content: id, run_id: id, branches: ['r1', 'r2'] });
+  expect(entriesOf([version('r2')])[0]?.key).toBe(entriesOf([version('r1')])[0]?.key);
+});
+
+test('[C5] a message that was sent into a run has no answer of its own', () => {
+  const sent = (more: object): HistoryMessage => ({ role: 'user', content: 'q', run_id: 'r1', timestamp: 5, ...more });
+  const keys = entriesOf([sent({ timestamp: 1 }), sent({ steered: true })]).map(({ key }) => key);
+  expect(keys).toEqual(['r1 user', 'r1 answer', 'r1 steered 5']);
 });
 
 describe('parts of a run', () => {
@@ -66,6 +77,13 @@ describe('parts of a run', () => {
       'block 9',
       'actions 2',
     ]);
+  });
+
+  test('[C5] a message that was sent into a run comes before what the model wrote after it', () => {
+    const message: HistoryMessage = { role: 'user', content: 'hurry', steered: true };
+    const blocks = [block(1, 'thought'), block(9, 'response', { iteration: 2 })];
+    const { parts } = partsOf({ blocks, actions: [action('a')] }, [{ iteration: 1, message }]);
+    expect(parts.map(({ key }) => key)).toEqual(['block 1', 'actions 1', 'sent 1 0', 'block 9']);
   });
 
   test('[U2] replaced and blank blocks are hidden; one that is just opened is not', () => {

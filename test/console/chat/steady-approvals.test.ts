@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { steady } from '../../../console/chat/steady-approvals.ts';
 import type { SteadyApproval } from '../../../console/chat/steady-approvals.ts';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import type { OpenApproval } from '../../../src/client/index.ts';
 
 function open(...ids: string[]): OpenApproval[] {

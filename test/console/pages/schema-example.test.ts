@@ -1,7 +1,7 @@
 /** Inputs that fit the schema of a workflow, to begin with (U4). */
 import { describe, expect, test } from 'vitest';
 import { exampleOf, inputsIn } from '../../../console/pages/schema-example.ts';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import type { Json } from '../../../src/client/index.ts';
 
 const string = { type: 'string' };

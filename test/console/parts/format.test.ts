@@ -1,4 +1,4 @@
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import { limits as server } from '../../../src/domain/limits.ts';
 import { describe, expect, test } from 'vitest';
 import { safeFileName } from '../../../console/parts/download.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { limits } from '../../../console/parts/limits.ts';
+import * as limits from '../../../console/parts/limits.ts';
 import { Replay, play, positionOf } from '../../../console/run/replay.ts';
 import { eventsOf, planned, queued, ran, sorted, START, started, traceOf } from './events.ts';
 
