@@ -8,8 +8,8 @@
  *  3. A token that arrives in the fragment of the address is removed from there before anything else happens. Only the
  *     browser's own record of the navigation, which scripts of this page alone can read, keeps the address.
  */
-import { signal } from '../parts/signal.ts';
-import type { ReadonlySignal } from '../parts/signal.ts';
+import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import { forgetDrafts } from '../parts/drafts.ts';
 import { BaseClient, CortexError } from '../../src/client/index.ts';
 
@@ -30,8 +30,8 @@ export const isRefused = signal(false);
 /** Why the connection to the server is lost; null: it is not. */
 export const connectionFault = signal<string | null>(null);
 
-/** Has the event `resumed`: a stream was lost and is open again. */
-export const resumed = new EventTarget();
+/** How often a stream was lost and is open again. */
+export const resumes = signal(0);
 
 let ids = 0;
 
@@ -40,7 +40,7 @@ function accessWith(mode: Access['mode'], token: string | null): Access {
     url: location.origin,
     ...(token === null ? {} : { token }),
     onRetry: ({ message }) => (connectionFault.value = message),
-    onResumed: () => resumed.dispatchEvent(new Event('resumed')),
+    onResumed: () => (resumes.value += 1),
     fetch: async (url, init) => {
       const response = await fetch(url, init);
       connectionFault.value = null;

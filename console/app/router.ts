@@ -2,8 +2,8 @@
  * The address of a view: `#/sessions/ses_1/runs/run_1?action=a1`. Hash routes, so that the page answers for `/` only and
  * never for a path of the API (U1).
  */
-import { signal } from '../parts/signal.ts';
-import type { ReadonlySignal } from '../parts/signal.ts';
+import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 
 export interface Route {
   /** The decoded segments: `['sessions', 'ses_1']`; empty for the start page. */

@@ -1,5 +1,5 @@
 /** Tells screen readers what happened, in one sentence each: never the text as it streams. */
-import { signal } from '../parts/signal.ts';
+import { signal } from '@preact/signals';
 
 const said = signal('');
 
@@ -11,7 +11,7 @@ export function announce(sentence: string): void {
 export function Announcer() {
   return (
     <p class="visually-hidden" role="status">
-      {said.value}
+      {said}
     </p>
   );
 }

@@ -1,6 +1,6 @@
 /** What is being written: it stays while other places are shown, and is gone when the key is forgotten (U6). */
-import { signal } from './signal.ts';
-import type { Signal } from './signal.ts';
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 
 const drafts = new Map<string, Signal<unknown>>();
 

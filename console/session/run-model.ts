@@ -5,8 +5,8 @@
  *  1. Each journaled event is applied once, in order, wherever it came from.
  *  2. `version` changes at most once per frame, after everything that it announces.
  */
-import { signal } from '../parts/signal.ts';
-import type { ReadonlySignal } from '../parts/signal.ts';
+import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import { emptyMessage, fold, hasEnded } from '../../src/client/index.ts';
 import type { EventOf, Message, SessionEvent } from '../../src/client/index.ts';
 import { Trace } from '../run/trace.ts';

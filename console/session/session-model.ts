@@ -10,8 +10,8 @@
  *  3. Another branch than the newest one is read by requests; the stream is the same.
  *  4. A page that is hidden for long gives its connection back, and goes on where it was when it is shown again.
  */
-import { signal } from '../parts/signal.ts';
-import type { ReadonlySignal } from '../parts/signal.ts';
+import { batch, signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import type {
   BaseClient,
   ContentPart,
@@ -24,7 +24,7 @@ import type {
   SessionDocument,
   SessionEvent,
 } from '../../src/client/index.ts';
-import { access, isKeyMissing, resumed } from '../app/access.ts';
+import { access, isKeyMissing, resumes } from '../app/access.ts';
 import * as limits from '../parts/limits.ts';
 import { leafOf } from './branches.ts';
 import { visible, whenHidden } from './page-visibility.ts';
@@ -243,11 +243,17 @@ export class SessionModel {
     this.#lastSeq = document.last_seq;
     this.#opening = active?.run_id;
     if (active?.run_id !== undefined) this.#lastSeq = Math.min(this.#lastSeq, await this.#before(active.run_id));
-    this.#document.value = document;
-    this.#earlier.value = page.next;
-    this.#messages.value = page.messages;
+    batch(() => {
+      this.#document.value = document;
+      this.#earlier.value = page.next;
+      this.#messages.value = page.messages;
+    });
     if (active !== undefined) this.#askApprovals();
-    resumed.addEventListener('resumed', () => this.#catchUp(), { signal: closed });
+    const before = resumes.peek();
+    closed.addEventListener(
+      'abort',
+      resumes.subscribe((now) => now > before && this.#catchUp()),
+    );
     while (!closed.aborted) {
       await this.#follow();
       await visible(closed);
