@@ -116,6 +116,11 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `INSERT INTO message_files (sha256, size, place, state, at)
        SELECT sha256, SUM(LENGTH(bytes)), 'rows', 'stored', 0 FROM blobs GROUP BY sha256`,
   ],
+  [
+    // US dollars of each run with a known price; summed up without reading the rows of the runs (C6).
+    `ALTER TABLE runs ADD COLUMN cost REAL`,
+    `CREATE INDEX run_costs ON runs (cost) WHERE cost IS NOT NULL`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

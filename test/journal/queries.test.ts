@@ -486,6 +486,8 @@ describe('the schema', () => {
     journal.runs.end(4, 'completed', 2, false);
     for (const table of ['inputs', 'feeds', 'prompts', 'seeded', 'blobs', 'message_files'])
       sql.exec(`DROP TABLE ${table}`);
+    sql.exec(`DROP INDEX run_costs`);
+    sql.exec(`ALTER TABLE runs DROP COLUMN cost`);
     sql.exec(`ALTER TABLE runs DROP COLUMN open`);
     sql.exec(`UPDATE schema_version SET version = 2`);
     expect(new Journal(sql).runs.open().map(({ run }) => run)).toEqual([1, 2, 3]);
