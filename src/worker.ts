@@ -1,5 +1,6 @@
 /** The Worker's entry: the fetch handler and the object classes. No decisions here. */
 export { CatalogObject } from './durable/objects/catalog-object.ts';
+export { DirectoryObject } from './durable/objects/directory-object.ts';
 export { EndpointStatusObject } from './durable/objects/endpoint-status-object.ts';
 export { ExecutionIndexObject } from './durable/objects/execution-index-object.ts';
 export { IdentityObject } from './durable/objects/identity-object.ts';

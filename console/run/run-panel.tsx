@@ -56,7 +56,7 @@ export function RunPanel({ session, run, query }: RunPanelProps) {
   const { startedAt, lastAt } = run.trace;
   const spanMs = Math.max(lastAt, isLive ? now : 0) - (startedAt ?? lastAt);
   const position = at === null ? Math.max(0, events.length - 1) : positionOf(events, at);
-  const canBranch = session.hasBranches && !isView;
+  const canBranch = !isView;
   const { isBusy, fault, run: runTask } = useTask();
   /** Begins something, and shows it. */
   const start = async (begin: () => Promise<readonly string[]>): Promise<void> =>

@@ -12,7 +12,7 @@ export function leafOf(runs: Runs, version: string): string {
   const branch = new Set([version]);
   let leaf = version;
   for (const { run_id: id, parent_run: parent } of runs) {
-    if (parent == null || !branch.has(parent)) continue;
+    if (parent === null || !branch.has(parent)) continue;
     branch.add(id);
     leaf = id;
   }

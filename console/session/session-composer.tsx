@@ -41,7 +41,7 @@ export function SessionComposer({ session, edited, cancel, branch, stop }: Sessi
       send={async (content, tools) => {
         const goOn = toNewest(id);
         // On the newest branch, the run that is active takes it; client tools belong to a run of their own.
-        const isSteered = session.hasBranches && branch === undefined && tools.length === 0;
+        const isSteered = branch === undefined && tools.length === 0;
         await session.send(content, {
           tools,
           ...(branch !== undefined && { parentRun: branch }),

@@ -180,11 +180,6 @@ export class SessionModel {
     return id;
   }
 
-  /** Whether the server knows branches. */
-  get hasBranches(): boolean {
-    return this.#document.value?.head !== undefined;
-  }
-
   /** Shows the branch that ends with a run; undefined: the newest one. */
   show(branch: string | undefined): void {
     if (branch === this.#branch) return;

@@ -8,15 +8,17 @@ export interface Steered {
 }
 
 /** The message that an event brings into a run; null for all other events. */
-export function steeredBy({ type, run_id: run, iteration, timestamp, data }: SessionEvent): Steered | null {
-  if ((type as string) !== 'message_received') return null;
-  const { content, parts } = data as unknown as Pick<HistoryMessage, 'content' | 'parts'>;
+export function steeredBy(event: SessionEvent): Steered | null {
+  if (event.type !== 'message_received') return null;
+  const { run_id: run, iteration, timestamp, data } = event;
+  const { content } = data;
+  const parts = data.parts as HistoryMessage['parts'] & object;
   const message: HistoryMessage = {
     role: 'user',
     run_id: run,
     timestamp,
     content,
-    ...(parts !== undefined && { parts }),
+    ...(data.parts !== undefined && { parts }),
   };
   return { iteration, message: { ...message, steered: true } };
 }

@@ -21,9 +21,9 @@ export interface SessionDocument {
   readonly last_seq: number;
   readonly runs: number;
   /** The run that the next message follows; null before the first one. */
-  readonly head?: string | null;
+  readonly head: string | null;
   /** The session that this one was copied from, and the last run that was copied. */
-  readonly forked_from?: { readonly session_id: string; readonly run_id: string };
+  readonly forked_from?: { readonly session_id: string; readonly run_id: string | null };
 }
 
 /** A call of a client tool that waits for its result (C3). */

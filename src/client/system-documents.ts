@@ -237,11 +237,11 @@ export interface RunPage {
     readonly started_at: number;
     readonly ended_at: number | null;
     /** The run that it follows; null at the beginning. */
-    readonly parent_run?: string | null;
+    readonly parent_run: string | null;
     readonly retry_of?: string;
   }[];
   /** The run that the next message follows. */
-  readonly head?: string | null;
+  readonly head: string | null;
   /** `before` of the page with earlier runs; null on the last page. */
   readonly next: string | null;
 }

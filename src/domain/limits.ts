@@ -272,6 +272,25 @@ export const limits = {
   sessionExpiryLeastMs: 60_000,
   sessionExpiryMostMs: 3_650 * 24 * 3_600_000,
   watchdogMs: 30_000,
+
+  // --- directory of sessions (C6) ---
+  /** Objects that list the sessions of a namespace. Changing it would hide sessions until their next change. */
+  directoryShards: 16,
+  /** From a change of a running session to its write: a short run costs one write. */
+  directoryDelayMs: 1_000,
+  /** Delay before a write is repeated after a failure, doubled for each further one, and its maximum. */
+  directoryRetryMs: 2_000,
+  directoryRetryMostMs: 900_000,
+  /** A forgotten session is not listed by a write that arrives within this time. */
+  directoryForgottenMs: 86_400_000,
+  /** Forgotten sessions that one write removes for good. */
+  directoryPurgedRows: 100,
+  /** Rows that a shard reads for a page; beyond it, the page is shorter than its limit. */
+  directoryScannedRows: 5_000,
+  /** The title of a session, and the characters of its first line that are read for it. */
+  titleChars: 80,
+  titleReadChars: 1_024,
+
   cancelGraceMs: 5_000,
   /** Generations of a run that a crash may interrupt; then it fails (J2). */
   cutGenerations: 3,

@@ -50,9 +50,13 @@ export class DeletedFiles {
   /**
    * Deletes everything in the storage except the entries, and adds one, atomically.
    *
-   * @param isPending whether objects of the session may still be put
+   * @param objects of the session; `isPending`: some may still be put
+   * @param others what else is stored instead of the session
    */
-  replaceSession(objects: { readonly prefix: string; readonly isPending: boolean } | null): void {
+  replaceSession(
+    objects: { readonly prefix: string; readonly isPending: boolean } | null,
+    others: readonly (readonly [key: string, value: unknown])[],
+  ): void {
     const now = this.#clock.now();
     const known = [...this.#entries];
     if (objects !== null) {
@@ -68,6 +72,7 @@ export class DeletedFiles {
       for (const { name } of tables.toArray()) sql.exec(`DROP TABLE "${name.replaceAll('"', '""')}"`);
       for (const key of Array.from(kv.list(), ([name]) => name)) kv.delete(key);
       for (const [prefix, entry] of known) kv.put(`${KEPT}${prefix}`, entry);
+      for (const [key, value] of others) kv.put(key, value);
     });
     this.#known = new Map(known);
   }

@@ -9,6 +9,7 @@ import type { MissingPart } from '../http/health.ts';
 import { Tokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
+import { directoryOf } from './directory.ts';
 import { indexFor } from './executions.ts';
 import { describeModel } from './model.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
@@ -53,6 +54,7 @@ function appFor(env: Env): App {
     workflows: workflowHost(env),
     shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
     approvals: (owner, page) => allOpenApprovals(env, owner, page),
+    directory: directoryOf(env),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.

@@ -4,6 +4,7 @@
  * through RPC as structured clones, EngineErrors as a `Reply`.
  */
 import type { ActionOutcome } from '../domain/action.ts';
+import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
@@ -49,6 +50,7 @@ export interface Env extends Variables {
   readonly RELICS: Objects<RelicRpc>;
   readonly IDENTITY: Objects<IdentityRpc>;
   readonly FEEDS: Objects<SharedFeedRpc>;
+  readonly DIRECTORY: Objects<DirectoryRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Large files of messages (docs/operations.md); without it, all files are in the sessions' databases. */
@@ -158,6 +160,12 @@ export interface RelicRpc {
 }
 
 export type SharedFeedRpc = SharedFeeds;
+
+export interface DirectoryRpc {
+  record(record: DirectoryRecord): void;
+  forget(sessionId: string, incarnation: string): void;
+  list(page: DirectoryPage): DirectoryRows;
+}
 
 export interface IdentityRpc {
   identity(): Promise<Identity>;

@@ -76,7 +76,7 @@ export class ForkedSession {
     const { storage, objects, clock, deletedFiles } = this.#parts;
     const record = this.#incomplete();
     const prefix = record === undefined || objects === null ? null : objectPrefix(record);
-    deletedFiles.replaceSession(prefix === null ? null : { prefix, isPending: false });
+    deletedFiles.replaceSession(prefix === null ? null : { prefix, isPending: false }, []);
     if (deletedFiles.isEmpty) {
       await storage.deleteAlarm();
       await storage.deleteAll();

@@ -20,6 +20,8 @@ import { registryRoutes } from './original/registry.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import type { ApprovalsOf } from './routes/approvals.ts';
+import { directoryRoutes } from './routes/directory.ts';
+import type { DirectoryOf } from './routes/directory.ts';
 import { executionRoutes } from './routes/executions.ts';
 import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
 import { manifestRoutes } from './routes/manifests.ts';
@@ -42,6 +44,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   /** Executions of one namespace, newest first. */
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
   readonly approvals: ApprovalsOf;
+  readonly directory: DirectoryOf;
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this namespace. */
   readonly shareOf: (owner: string | null) => ThreadShare;
@@ -155,6 +158,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', workflowRoutes(workflows, gateway));
   const sessionIdOf = (start: string): Promise<string> => workflows.sessionIdOf(start);
   app.route('/', sessionsRoutes({ ...options, gateway, sessionIdOf }));
+  app.route('/', directoryRoutes(options.directory));
   app.route('/', executionRoutes({ ...options, gateway }));
   app.route('/', approvalRoutes(options.approvals));
   app.route('/', executeRoutes(gateway, workflows, manifests));

@@ -41,6 +41,10 @@ const MODELS = ['read', 'message'] as const;
 export const OPERATIONS = {
   // Sessions
   'POST /agent/:name/session': { scopes: ['message'], summary: 'Create a session with an agent' },
+  'GET /sessions': {
+    scopes: ['read'],
+    summary: 'List the sessions of this namespace, or of the token’s user, newest activity first',
+  },
   'GET /agent/session/:id': { scopes: READ, summary: 'Get the session' },
   'DELETE /agent/session/:id': {
     summary: 'Cancel all runs of the session and delete it; answers with JSON for `Accept: application/json`',

@@ -4,6 +4,7 @@
  */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
+import { SESSION_STATUSES } from '../domain/directory.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { EXECUTION_KINDS } from '../domain/session.ts';
@@ -158,6 +159,22 @@ export const executionsQuery = {
     /^\d{1,15}(-run_[0-9a-f]{32}_([0-9a-f]{12}_)?\d{1,9})?$/,
     'a time in epoch milliseconds, or `next` of the previous page',
     '`next` of the previous page, or a start time in epoch milliseconds',
+  ),
+} as const satisfies Query;
+
+export const sessionsQuery = {
+  user_id: text(
+    /^[^\p{Cc}]{1,256}$/u,
+    '1 to 256 characters',
+    'Only sessions of this user; a user token lists its own user',
+  ),
+  agent: name('Only sessions with this agent'),
+  status: oneOf(SESSION_STATUSES, 'Only sessions with this status'),
+  limit,
+  before: text(
+    /^\d{1,15}-ses_[0-9a-f]{32}$/,
+    '`next` of the previous page',
+    'Start of the page: `next` of the previous page',
   ),
 } as const satisfies Query;
 

@@ -20,6 +20,8 @@ function branchOf(last: string, limit: string): string {
 
 export class RunTable {
   readonly #db: JournalDatabase;
+  /** What `cost` returns, until a run ends. */
+  #cost: number | null | undefined;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -63,14 +65,19 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** @param open the run is not complete: it waits for an approval or a client, or for an action that nothing waits for */
-  end(run: number, status: RunStatus, at: number, open: boolean): void {
+  /**
+   * @param open the run is not complete: it waits for an approval or a client, or for an action that nothing waits for
+   * @param cost US dollars of the whole run; null: nothing more is known than at its last end
+   */
+  end(run: number, status: RunStatus, at: number, open: boolean, cost: number | null = null): void {
+    this.#cost = undefined;
     this.#db.exec(
-      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ? WHERE run = ?`,
+      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ?, cost = COALESCE(?, cost) WHERE run = ?`,
       status,
       this.#db.lastSeq,
       at,
       open ? 1 : 0,
+      cost,
       run,
     );
     this.#db.changed();
@@ -164,6 +171,14 @@ export class RunTable {
   /** Number of runs; they are numbered from 1. */
   get count(): number {
     return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+  }
+
+  /** US dollars of all runs that have ended or wait; null if no price is known. */
+  get cost(): number | null {
+    if (this.#cost !== undefined) return this.#cost;
+    const sum = this.#db.find(`SELECT SUM(cost) AS sum FROM runs WHERE cost IS NOT NULL`)[0]?.['sum'] ?? null;
+    this.#cost = sum === null ? null : Number(sum);
+    return this.#cost;
   }
 
   /** Runs that are not complete: after a crash, these must be resumed (J3). */

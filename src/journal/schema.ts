@@ -139,6 +139,11 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        PRIMARY KEY (run, number)
      ) WITHOUT ROWID`,
   ],
+  [
+    // US dollars of each run with a known price; summed up without reading the rows of the runs (C6).
+    `ALTER TABLE runs ADD COLUMN cost REAL`,
+    `CREATE INDEX run_costs ON runs (cost) WHERE cost IS NOT NULL`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

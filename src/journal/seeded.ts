@@ -89,6 +89,12 @@ export class Seeded {
     return this.#read(id, null);
   }
 
+  /** The first message of the user; null if there is none. */
+  firstOfUser(): SeededMessage | null {
+    const id = this.#db.find(`SELECT id FROM seeded WHERE role = 'user' ORDER BY id LIMIT 1`)[0]?.['id'];
+    return id === undefined ? null : this.get(Number(id)).message;
+  }
+
   /** The message with the calls that the result with this number belongs to, and its number. */
   callsOf(result: number): { readonly id: number; readonly calls: readonly SeededCall[] } {
     const sql = `SELECT id FROM seeded WHERE id < ? AND role <> 'tool' ORDER BY id DESC LIMIT 1`;

@@ -11,6 +11,7 @@ import type * as workflows from '../../src/http/responses/workflows.ts';
 
 test('[K3] each declared answer is assignable to the type of the client', () => {
   expectTypeOf<z.output<typeof sessions.session>>().toExtend<client.SessionDocument>();
+  expectTypeOf<z.output<typeof sessions.sessions>>().toExtend<client.SessionListPage>();
   expectTypeOf<z.output<typeof sessions.history>>().toExtend<client.HistoryPage>();
   expectTypeOf<z.output<typeof sessions.artifacts>>().toExtend<client.ArtifactPage>();
   expectTypeOf<z.output<typeof runs.runResult>>().toExtend<client.RunDocument>();

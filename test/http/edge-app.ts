@@ -55,6 +55,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     workflows: noWorkflows,
     executions: nothing,
     approvals: nothing,
+    directory: nothing,
     status: nothing,
     log: () => undefined,
     ...options,

@@ -22,6 +22,7 @@ const INTERNAL = /session\/\{id\}\/-\//;
 /** A valid value for each parameter, and some invalid ones. */
 const RUN = `run_${'a'.repeat(32)}_1`;
 const APPROVALS_PLACE = `1-apr_${'a'.repeat(32)}`;
+const SESSIONS_PLACE = `1-ses_${'a'.repeat(32)}`;
 const GOOD: Readonly<Record<string, string>> = {
   entity_type: 'agent',
   ready: '1',
@@ -231,7 +232,9 @@ describe.each(asked)('[H4] %s', (_, route) => {
       // A session token is checked before anything else in the request.
       if (name === 'token') continue;
       const good =
-        [GOOD[name] ?? '', APPROVALS_PLACE, 'gbnf'].find((value) => field.schema.safeParse(value).success) ?? '';
+        [GOOD[name] ?? '', APPROVALS_PLACE, SESSIONS_PLACE, 'gbnf', 'idle'].find(
+          (value) => field.schema.safeParse(value).success,
+        ) ?? '';
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
         expect(await ask(route, search)).toEqual([
           400,

@@ -123,8 +123,9 @@ const byScope =
   ({ scopes = [] }: Operation, isOfSession: boolean): Outcome =>
     (isOfSession || isUser) && scopes.includes(scope) ? 'reached' : 'forbidden';
 
-/** Their paths name no agent: it is in the body, or the answer leaves out others (test/http/surfaces.test.ts). */
-const WITHOUT_AGENT: ReadonlySet<Operation> = new Set([
+/** Their paths name no agent: it is in the body, or the answer leaves out others (surfaces.test.ts, directory.test.ts). */
+const WITHOUT_AGENT: ReadonlySet<Operation> = new Set<Operation>([
+  OPERATIONS['GET /sessions'],
   OPERATIONS['GET /v1/models'],
   OPERATIONS['POST /v1/chat/completions'],
   OPERATIONS['POST /v1/responses'],

@@ -332,6 +332,22 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(seen.at(-1)).toEqual({ target: 'tool/x', ms: limits.durationsRead + 1 });
     }));
 
+  test('C6: the cost of a session is that of its runs at their last end; null while no price is known', () =>
+    withDb((db) => {
+      const journal = newJournal(db, RECORD);
+      for (let run = 1; run <= 3; run += 1) journal.runs.create({}, run, 'running');
+      expect(journal.runs.cost).toBeNull();
+      journal.runs.end(1, 'completed', 5, false);
+      expect(journal.runs.cost).toBeNull();
+      journal.runs.end(2, 'waiting', 6, true, 0.25);
+      expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([0.25, 0.25]);
+      journal.runs.end(2, 'completed', 7, false, 0.75);
+      journal.runs.end(3, 'completed', 8, false, 0.5);
+      // Ended from outside: what was spent before is not forgotten.
+      journal.runs.end(3, 'failed', 9, false);
+      expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.25, 1.25]);
+    }));
+
   test('[J9] a database of the first schema is migrated with its data', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);

@@ -266,9 +266,9 @@ describe('C2: deletion of a session with objects', () => {
           prefix === 'first/' ? Promise.reject(new Error('away')) : store.deleteSome(prefix),
       };
       const deleted = new DeletedFiles(storage, failing, platformClock);
-      deleted.replaceSession({ prefix: 'first/', isPending: false });
-      deleted.replaceSession({ prefix: 'second/', isPending: false });
-      deleted.replaceSession(null);
+      deleted.replaceSession({ prefix: 'first/', isPending: false }, []);
+      deleted.replaceSession({ prefix: 'second/', isPending: false }, []);
+      deleted.replaceSession(null, []);
       await FILES.put('second/a', 'a');
       expect(await deleted.collect()).toMatchObject({ code: 'storage_unavailable' });
       expect(await FILES.head('second/a')).toBeNull();

@@ -14,6 +14,7 @@ import { lazyRedactor } from '../../engine/session/redact.ts';
 import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
+import { DirectoryOutbox } from '../../engine/session/directory-outbox.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
 import { SessionDeletion } from '../../engine/session/session-deletion.ts';
@@ -31,6 +32,7 @@ import type { SessionRecord } from '../../domain/session.ts';
 import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
+import { directoryIndex } from '../directory.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
 import { ForkedSession } from '../fork.ts';
@@ -92,6 +94,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     keepAlive: (work) => this.ctx.waitUntil(work),
     isServed: (owner) => isOwner(apiKeysOf(this.env), owner),
     approvals: () => this.#outbox,
+    directory: () => ({ dueAt: this.#directory.dueAt, update: () => this.#updateDirectory() }),
     forgetRelics: () => this.#forgetRelics(),
     deletedObjects: () => ({ dueAt: this.#deletedFiles.dueAt, collect: () => this.#collectFiles() }),
     destroy: (session) => this.#destroy(session),
@@ -112,12 +115,14 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   });
   #opened: Session | EngineError;
   #outbox: ApprovalsOutbox;
+  #directory: DirectoryOutbox;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
+    this.#directory = this.#openDirectory();
     this.#app = this.#openApp();
   }
 
@@ -190,6 +195,26 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     });
   }
 
+  #openDirectory(): DirectoryOutbox {
+    return new DirectoryOutbox({
+      storage: this.ctx.storage.kv,
+      current: () => {
+        const session = this.#opened;
+        const entry = session instanceof EngineError ? null : session.directoryEntry;
+        if (entry === null) return null;
+        const { owner, session_id, incarnation = '' } = this.#session.record;
+        return { whose: { owner, session_id, incarnation }, entry };
+      },
+      index: (owner, sessionId) => directoryIndex(this.env, owner, sessionId),
+      clock: platformClock,
+    });
+  }
+
+  /** With the end of this object's storage, if the directory has forgotten its last session. */
+  #updateDirectory(): Promise<void> | null {
+    return this.#directory.update()?.then(() => this.#clearRest()) ?? null;
+  }
+
   /** Adds the session to an entry of the log. */
   #logHere(event: LogEvent, fields: LogFields): void {
     this.#log(event, { ...this.#whose(), ...fields });
@@ -252,36 +277,50 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async #destroy(session: Pick<Session, 'close'>): Promise<void> {
     await this.#deletion.delete(session);
+    this.#alarm.updateLists();
     await this.#collectFiles();
   }
 
   #reopen(): void {
+    this.#directory.close();
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
+    this.#directory = this.#openDirectory();
     this.#app = this.#openApp();
   }
 
-  /** What remains of a session with objects is a note about these, until the object storage has deleted them (C2). */
+  /**
+   * What remains of a session are notes: about its objects, until the object storage has deleted them (C2), and about its
+   * entry, until the directory has forgotten it (C6).
+   */
   async #deleteData(): Promise<void> {
     const { storage } = this.ctx;
     const { objects } = this.#session;
-    if (objects === null && this.#deletedFiles.isEmpty) {
+    const notes = this.#directory.close();
+    if (objects === null && this.#deletedFiles.isEmpty && notes.length === 0) {
       await storage.deleteAlarm();
       await storage.deleteAll();
       return;
     }
     // In one turn, so that all of it becomes durable together.
-    this.#deletedFiles.replaceSession(objects);
-    await storage.setAlarm(platformClock.now() + limits.objectRetryMs);
+    this.#deletedFiles.replaceSession(objects, notes);
+    await storage.setAlarm(platformClock.now() + limits.watchdogMs);
   }
 
-  /** Deletes the objects of deleted sessions that are due, then the rest of this object, if it has no session. */
+  /** Deletes the objects of deleted sessions that are due. */
   async #collectFiles(): Promise<void> {
     if (this.#deletedFiles.isEmpty) return;
     const fault = await this.#deletedFiles.collect();
     if (fault !== null) this.#logHere('internal_error', { fault });
     if (this.#opened instanceof EngineError) return;
     if (!this.#deletedFiles.isEmpty || this.#opened.exists) return await this.#alarm.arm();
+    await this.#clearRest();
+  }
+
+  /** Deletes the rest of this object, if it has no session and nothing is left to do for earlier ones. */
+  async #clearRest(): Promise<void> {
+    if (this.#opened instanceof EngineError || this.#opened.exists) return;
+    if (!this.#deletedFiles.isEmpty || this.#directory.hasUnlisted) return;
     // In one turn, so that no session begins in between.
     const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
     this.#reopen();
@@ -291,7 +330,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   override async fetch(request: Request): Promise<Response> {
     const response = await this.#app.fetch(request);
     // Only once the request has recovered the session. Usually nothing has changed.
-    this.#alarm.listApprovals();
+    this.#alarm.updateLists();
     return response;
   }
 
@@ -300,6 +339,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     // together.
     const created = { ...record, incarnation: newIncarnation() };
     await Promise.all([this.#session.create(created, state, history), this.#alarm.arm()]);
+    this.#alarm.updateLists();
   }
 
   async open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>> {

@@ -334,7 +334,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
 
   const end = (command: RunEnd): void => {
     const { open, openBackground } = state;
-    context.journal.runs.end(context.runNumber, command.status, clock.now(), open + openBackground > 0);
+    const { cost = null } = generations.usage.totals;
+    context.journal.runs.end(context.runNumber, command.status, clock.now(), open + openBackground > 0, cost);
     if (command.status !== 'waiting') context.ending(progress.cancelReason);
     log.afterSync(() => context.ended(command));
   };

@@ -1,9 +1,9 @@
 /**
  * The alarm of a session's host: when it is set, what it does, and what follows when nothing is running any more.
  *
- * Owns the decisions: supervision, expiry, pauses of a namespace without keys, repeats of an approvals list that could
- * not be written, deletion of relics that nothing can call, deletion of objects of earlier sessions. Does not own the work itself (session.ts) or the platform's
- * alarm and storage (durable/), which are ports.
+ * Owns the decisions: supervision, expiry, pauses of a namespace without keys, writes of the lists of all sessions and
+ * their repeats, deletion of relics that nothing can call, deletion of objects of earlier sessions. Does not own the work
+ * itself (session.ts) or the platform's alarm and storage (durable/), which are ports.
  *
  * Invariants:
  *  1. An alarm is set before work starts, or in the same turn: a host that ends during the work is woken again (J2).
@@ -24,6 +24,14 @@ const CHANGES_APPROVALS: ReadonlySet<EventType> = new Set<EventType>([
   'approval_resolved',
   'action_failed',
   'action_cancelled',
+  ...RUN_TERMINAL_EVENTS,
+]);
+
+/** Events after which the directory may list something else (C6). */
+const CHANGES_LISTING: ReadonlySet<EventType> = new Set<EventType>([
+  'agent_started',
+  'approval_resolved',
+  'client_tool_settled',
   ...RUN_TERMINAL_EVENTS,
 ]);
 
@@ -59,6 +67,14 @@ interface ApprovalsList {
   readonly sync: () => Promise<void>;
 }
 
+/** Writes the session to the directory of all sessions (C6). */
+interface Directory {
+  /** When `update` has something to do, epoch milliseconds; null if the directory has everything. */
+  readonly dueAt: number | null;
+  /** Null if nothing is due. Rejects if the directory could not be written; `dueAt` is then later. */
+  readonly update: () => Promise<void> | null;
+}
+
 export interface AlarmPorts {
   /** The current session; null if newer code has written its storage (J9). */
   readonly session: () => AlarmSession | null;
@@ -70,6 +86,8 @@ export interface AlarmPorts {
   /** Whether any caller has access to the things of this owner (H5). */
   readonly isServed: (owner: string | null) => boolean;
   readonly approvals: () => ApprovalsList;
+  /** Default: there is none. */
+  readonly directory?: () => Directory;
   /** Stops and deletes the session's own relics (R5, R6). */
   readonly forgetRelics: () => Promise<void>;
   /** Default: there are none. */
@@ -103,12 +121,16 @@ export class SessionAlarm {
     if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
     const isServed = this.#isServed(session);
     const next = isServed ? session.nextWake() : session.expiresAt;
+    const now = clock.now();
     const deletedAt = this.#ports.deletedObjects?.().dueAt ?? null;
-    if (next === null && deletedAt === null) return;
+    const listedAt = this.#ports.directory?.().dueAt ?? null;
+    if (next === null && deletedAt === null && listedAt === null) return;
     const first = Math.min(next ?? Infinity, deletedAt ?? Infinity);
-    const at = first <= clock.now() ? clock.now() + dueMs : first;
+    // What a list lacks is being written; the alarm is for a host that ends meanwhile.
     const isBehind = isServed && approvals().isBehind;
-    await setAlarm(isBehind ? Math.min(at, clock.now() + limits.watchdogMs) : at);
+    const lists = [isBehind ? now : null, listedAt].flatMap((at) => (at === null ? [] : at));
+    const written = lists.map((at) => (at <= now ? now + limits.watchdogMs : at));
+    await setAlarm(Math.min(first <= now ? now + dueMs : first, ...written));
   }
 
   /**
@@ -130,11 +152,32 @@ export class SessionAlarm {
 
   /** Listens to the session's events. */
   published(batch: EventBatch | null): void {
-    if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.listApprovals();
+    if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.#listApprovals();
+    if (batch?.some(({ type }) => CHANGES_LISTING.has(type)) === true) this.#listSession();
+  }
+
+  /** Writes what the lists of all sessions lack. Called when the session may have changed without an event. */
+  updateLists(): void {
+    this.#listApprovals();
+    this.#listSession();
+  }
+
+  #listSession(): void {
+    const update = this.#ports.directory?.().update() ?? null;
+    if (update !== null) this.#ports.keepAlive(this.#listed(update));
+  }
+
+  async #listed(update: Promise<void>): Promise<void> {
+    try {
+      await update.catch((fault: unknown) => this.#ports.log('internal_error', { fault }));
+      await this.arm();
+    } catch (fault) {
+      this.#ports.log('internal_error', { fault });
+    }
   }
 
   /** Writes the open approvals to the list of all sessions, if they have changed and are known (J8). */
-  listApprovals(): void {
+  #listApprovals(): void {
     const session = this.#ports.session();
     if (session?.exists !== true || session.isRecovering) return;
     const approvals = this.#ports.approvals();
@@ -156,7 +199,7 @@ export class SessionAlarm {
         return await destroy(session);
       }
       if (this.#isServed(session)) await session.wake();
-      this.listApprovals();
+      this.updateLists();
       await this.arm();
     } catch (fault) {
       log('internal_error', { fault });
@@ -166,6 +209,7 @@ export class SessionAlarm {
   /** Called at the end of each piece of work. */
   async #idle(): Promise<void> {
     try {
+      this.#listSession();
       await this.arm();
       await this.#cleanUp();
     } catch (fault) {

@@ -8,7 +8,7 @@
  *  - session-approvals.ts: people's decisions
  *  - session-calls.ts: results of clients for calls of client tools
  *  - session-files.ts: the bytes of messages' files
- *  - session-reading.ts: exports and documents
+ *  - session-reading.ts: exports and documents; session-listing.ts: its entry in the directory
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
  * Owns the session's creation and end. Does not own the flow of a run (run/run.ts), the alarm
@@ -18,6 +18,7 @@
  *  1. A run that is unfinished in the journal has an owner here, or is ended by `recover` (J3).
  *  2. A reader who disconnects changes nothing (J5).
  */
+import type { DirectoryEntry, SessionStatus } from '../../domain/directory.ts';
 import { EngineError } from '../../domain/errors.ts';
 import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -46,6 +47,7 @@ import { SessionFeeds } from './session-feeds.ts';
 import { NOTHING_STAGED, objectPrefix, SessionFiles } from './session-files.ts';
 import { forkPages } from './session-fork.ts';
 import type { ForkPage } from './session-fork.ts';
+import { SessionListing } from './session-listing.ts';
 import { SessionMemory } from './session-memory.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import { SessionReading } from './session-reading.ts';
@@ -73,6 +75,7 @@ export class Session {
   readonly #calls: SessionCalls;
   readonly #files: SessionFiles;
   readonly #admission: SessionAdmission;
+  readonly #listing: SessionListing;
 
   constructor(ports: SessionPorts) {
     const executors = redactingExecutors(ports.executors, ports.redact);
@@ -98,6 +101,7 @@ export class Session {
     this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery);
     this.#approvals = new SessionApprovals(this.#scope, this.#runs);
     this.#calls = new SessionCalls(this.#scope, this.#runs);
+    this.#listing = new SessionListing(ports.journal);
     this.#admission = new SessionAdmission({
       scope: this.#scope,
       runs: this.#runs,
@@ -131,13 +135,25 @@ export class Session {
   }
 
   /** `waiting`: nothing is running, and a run waits for people or clients (J8, C3). */
-  get status(): 'running' | 'waiting' | 'idle' {
+  get status(): SessionStatus {
     if (this.busy) return 'running';
     const isParked =
       this.#runs.active.some(({ end }) => end === 'waiting') ||
       // Not recovered yet on this host.
       (this.#recovery.isPending && this.#journal.runs.open().some(({ status }) => status === 'waiting'));
     return isParked ? 'waiting' : 'idle';
+  }
+
+  /** When the latest run began or ended, epoch milliseconds; without runs, the creation. */
+  get updatedAt(): number {
+    const last = this.runs(1).at(-1);
+    return last === undefined ? this.record.created_at : (last.endedAt ?? last.startedAt);
+  }
+
+  /** What the directory lists (C6); null if it does not list the session, or if its runs are not recovered yet. */
+  get directoryEntry(): DirectoryEntry | null {
+    if (!this.exists || this.isRecovering) return null;
+    return this.#listing.entry({ status: this.status, updated_at: this.updatedAt });
   }
 
   /** @param history admitted (policies/seeded-history.ts) */

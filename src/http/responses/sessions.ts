@@ -1,6 +1,8 @@
 /** Responses about one session. */
 import * as z from 'zod';
 import type { ArtifactEntry } from '../../domain/artifact.ts';
+import { SESSION_STATUSES } from '../../domain/directory.ts';
+import type { DirectoryEntry } from '../../domain/directory.ts';
 import { json, jsonObject } from '../../domain/event-schemas.ts';
 import { SCOPES } from '../operations.ts';
 import { SURFACES } from '../tokens.ts';
@@ -23,6 +25,8 @@ import {
   userId,
 } from './members.ts';
 
+const sessionStatus = z.enum(SESSION_STATUSES).describe('`waiting`: a run waits for approvals or client tools');
+const updatedAt = at.describe('When the latest run began or ended, epoch milliseconds');
 const agentName = text('The same as `agent`');
 const messageCount = number('Number of messages and answers, as in `…/history`');
 
@@ -49,12 +53,35 @@ export const session = z.object({
     .describe('For a fork: the session that it was made from'),
   metadata: jsonObject.describe('As the client gave it at the creation'),
   created_at: at,
-  updated_at: at.describe('When the latest run began or ended, epoch milliseconds'),
+  updated_at: updatedAt,
   message_count: messageCount,
-  status: z.enum(['running', 'waiting', 'idle']).describe('`waiting`: a run waits for approvals or client tools'),
+  status: sessionStatus,
   last_seq: number('Number of the last event'),
   runs: number('Number of runs'),
   head,
+});
+
+const entry: z.ZodType<DirectoryEntry> = z.object({
+  session_id: sessionId,
+  agent: text('Name of the agent, or of the workflow'),
+  user_id: userId,
+  title: z.string().nullable().describe('First line of the first message; null if there is no text yet'),
+  status: sessionStatus,
+  created_at: at,
+  updated_at: updatedAt,
+  cost: z
+    .number()
+    .nullable()
+    .describe('US dollars of all runs, for calls with a known price; null if no price is known'),
+});
+
+export const sessions = z.object({
+  sessions: z
+    .array(entry)
+    .describe(
+      'Newest activity first. An entry follows its session within seconds; with two filters that few sessions fit together, a page may have fewer than `limit`, also none, and still have a next one',
+    ),
+  next: next('earlier sessions'),
 });
 
 export const createdSession = session

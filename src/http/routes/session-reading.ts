@@ -174,13 +174,12 @@ function pageOf(session: Session, url: string): [limit: number, before: number |
 function sessionDocument(session: Session): Record<string, unknown> {
   const { record } = session;
   const { owner: _owner, incarnation: _incarnation, request_sha256: _request, ...visible } = record;
-  const { startedAt, endedAt } = session.runs(1).at(-1) ?? { startedAt: record.created_at, endedAt: null };
   // A program and a workflow have no message of the user.
   const perRun = record.kind === 'execution' || record.workflow !== undefined ? 1 : 2;
   return {
     ...visible,
     agent_name: record.agent,
-    updated_at: endedAt ?? startedAt,
+    updated_at: session.updatedAt,
     message_count: session.seededCount + session.runCount * perRun,
     status: session.status,
     last_seq: session.lastSeq,

@@ -5,12 +5,12 @@ import { RunModel } from '../../../console/session/run-model.ts';
 import { steeredBy } from '../../../console/session/steered.ts';
 
 describe('[C4] the newest run of the branch with a version of a message', () => {
-  const run = (id: string, parent?: string | null) => ({
+  const run = (id: string, parent: string | null) => ({
     run_id: id,
     status: 'completed' as const,
     started_at: 1,
     ended_at: 2,
-    ...(parent !== undefined && { parent_run: parent }),
+    parent_run: parent,
   });
   const runs = [run('1', null), run('2', '1'), run('3', '2'), run('2b', '1'), run('4', '3'), run('3b', '2')];
   test.each([
@@ -21,9 +21,6 @@ describe('[C4] the newest run of the branch with a version of a message', () => 
     ['older than the list', 'older than the list'],
   ])('of %s', (version, leaf) => {
     expect(leafOf(runs, version)).toBe(leaf);
-  });
-  test('of a server without branches', () => {
-    expect(leafOf([run('1'), run('2')], '1')).toBe('1');
   });
 });
 

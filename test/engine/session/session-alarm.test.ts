@@ -212,7 +212,7 @@ describe('[J2] the alarm', () => {
   test('[J9] of a session of newer code is only set again', async () => {
     const one = await host({}, { session: () => null });
     await one.alarm.fire();
-    one.alarm.listApprovals();
+    one.alarm.updateLists();
     expect(one.armed).toEqual([watchdog(one)]);
     await one.settled();
     expect([one.armed, one.list.writes, one.logged]).toEqual([[watchdog(one)], 0, []]);
@@ -337,7 +337,7 @@ describe('[J8] approvals', () => {
     await one.settled();
     expect([one.list.listed, one.list.isBehind]).toEqual(['', false]);
     const { writes } = one.list;
-    one.alarm.listApprovals();
+    one.alarm.updateLists();
     expect(one.list.writes).toBe(writes);
   });
 
@@ -388,15 +388,15 @@ describe('[J8] approvals', () => {
     const next = await host({ sql: lost.kit.sql, clock: lost.clock, tools: [PAY] });
     next.list.listed = lost.list.listed;
     expect([next.kit.session.isRecovering, next.list.isBehind]).toEqual([true, true]);
-    next.alarm.listApprovals();
+    next.alarm.updateLists();
     expect(next.list.writes).toBe(0);
     await next.kit.session.recover();
     next.list.listed = '';
-    next.alarm.listApprovals();
+    next.alarm.updateLists();
     await next.settled();
     expect([next.list.listed, next.list.writes]).toEqual([lost.list.listed, 1]);
     await next.replace();
-    next.alarm.listApprovals();
+    next.alarm.updateLists();
     expect([next.list.isBehind, next.list.writes]).toEqual([true, 1]);
   });
 });
@@ -545,5 +545,76 @@ describe('C2: objects of deleted sessions', () => {
     await one.settled();
     expect(objects.calls).toBe(1);
     expect(one.armed.at(-1)).toBe(one.kit.session.expiresAt);
+  });
+});
+
+describe('C6: the directory of sessions', () => {
+  /** An outbox that is due at a time, or has everything. */
+  class Directory {
+    dueAt: number | null = null;
+    updates = 0;
+    answer: () => Promise<void> = async () => {
+      this.dueAt = null;
+    };
+
+    update = (): Promise<void> | null => {
+      this.updates += 1;
+      return this.dueAt === null ? null : this.answer();
+    };
+  }
+
+  const directed = async (options: KitOptions = {}): Promise<Host & { directory: Directory }> => {
+    const directory = new Directory();
+    const one = await host(options, { directory: () => directory });
+    return { ...one, directory };
+  };
+
+  test('is written after the events that change a session and at the end of its work, without delaying them', async () => {
+    const one = await directed();
+    one.directory.dueAt = one.clock.now();
+    one.directory.answer = () => new Promise(() => undefined);
+    await say(one.kit, 'hello');
+    await settle();
+    expect(one.directory.updates).toBeGreaterThanOrEqual(2);
+  });
+
+  test('that is being written has an alarm for the host’s end; then the alarm is for the session again', async () => {
+    const one = await directed();
+    one.directory.dueAt = one.clock.now();
+    await one.alarm.arm();
+    expect(one.armed.at(-1)).toBe(watchdog(one));
+    one.alarm.updateLists();
+    await one.settled();
+    expect(one.armed.at(-1)).toBe(one.kit.session.expiresAt);
+  });
+
+  test('that could not be written is tried again by the alarm, at its time', async () => {
+    const one = await directed();
+    one.directory.dueAt = one.clock.now();
+    one.directory.answer = async () => {
+      one.directory.dueAt = one.clock.now() + 5_000;
+      return await Promise.reject(new Error('the index is away'));
+    };
+    one.alarm.updateLists();
+    await one.settled();
+    expect(one.logged.map(([event]) => event)).toEqual(['internal_error']);
+    expect(one.armed.at(-1)).toBe(one.clock.now() + 5_000);
+    const { updates } = one.directory;
+    one.directory.answer = async () => void (one.directory.dueAt = null);
+    await one.due();
+    await one.settled();
+    expect(one.directory.updates).toBe(updates + 1);
+    expect(one.armed.at(-1)).toBe(one.kit.session.expiresAt);
+  });
+
+  test('forgets a deleted session also while no session exists', async () => {
+    const directory = new Directory();
+    const one = await host({ variables: null }, { directory: () => directory });
+    directory.dueAt = one.clock.now() + 900;
+    await one.alarm.arm();
+    expect(one.armed).toEqual([one.clock.now() + 900]);
+    await one.due();
+    await one.settled();
+    expect([directory.dueAt, one.logged]).toEqual([null, []]);
   });
 });

@@ -1,0 +1,193 @@
+/**
+ * Brings the directory of sessions up to date with one session, and with those that were deleted in its object (C6).
+ *
+ * Owns the notes about what the index has, what it must forget, and the next attempt after a failure. Does not own the
+ * alarm (session-alarm.ts), the session's entry (session-listing.ts) or the index: they are ports.
+ *
+ * Invariants:
+ *  1. What the index is known to have is stored after its answer, so a lost host or answer repeats the write.
+ *  2. Each write has a number that was stored before it was sent, so the index ignores what an earlier host sent late.
+ *  3. One write at a time, with the newest state. Deleted sessions first: no id is listed twice.
+ *  4. No timer is held while nothing is running: a running session waits for `limits.directoryDelayMs` before it is
+ *     written, and a failed write for the alarm.
+ *  5. Nothing is stored after `close`, which precedes the deletion of the session. The notes that it returns survive it.
+ */
+import { backoffMs } from '../../domain/backoff.ts';
+import type { DirectoryEntry, DirectoryIndex } from '../../domain/directory.ts';
+import { limits } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/ports.ts';
+
+/** Keys of the notes: about the current session, about the next attempt, and about each deleted session. */
+const LISTED = 'directory';
+const RETRY = 'directory:retry';
+const UNLISTED = 'directory:unlisted:';
+
+/** Identifies a session in the index. */
+interface Whose {
+  readonly owner: string | null;
+  readonly session_id: string;
+  /** Empty for a session without one. */
+  readonly incarnation: string;
+}
+
+interface Listed extends Whose {
+  /** Of the last write that was sent. */
+  readonly number: number;
+  /** The entry that the index has, as JSON; null: unknown. */
+  readonly entry: string | null;
+}
+
+interface Retry {
+  readonly failures: number;
+  readonly dueAt: number;
+}
+
+/** A note, as it is stored. */
+export type DirectoryNote = readonly [key: string, value: unknown];
+
+/** Synchronous storage beside the session's tables: a part of `DurableObjectStorage.kv`. */
+interface NoteStorage {
+  readonly get: <T>(key: string) => T | undefined;
+  readonly put: (key: string, value: unknown) => void;
+  readonly delete: (key: string) => void;
+  readonly list: <T>(options: { readonly prefix: string }) => Iterable<readonly [key: string, value: T]>;
+}
+
+export interface DirectoryOutboxPorts {
+  readonly storage: NoteStorage;
+  /** The session and its entry; null if there is none, it is not listed, or its state is not known yet. */
+  readonly current: () => { readonly whose: Whose; readonly entry: DirectoryEntry } | null;
+  /** The index that lists this session. */
+  readonly index: (owner: string | null, sessionId: string) => DirectoryIndex;
+  readonly clock: Clock;
+}
+
+export class DirectoryOutbox {
+  readonly #ports: DirectoryOutboxPorts;
+  #isWriting = false;
+  /** Ends the delay before a write. */
+  #hurry: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(ports: DirectoryOutboxPorts) {
+    this.#ports = ports;
+  }
+
+  /** Whether the index does not have the current state yet. */
+  get isBehind(): boolean {
+    if (this.#isClosed) return false;
+    if (this.hasUnlisted) return true;
+    const current = this.#ports.current();
+    return current !== null && JSON.stringify(current.entry) !== (this.#listed?.entry ?? null);
+  }
+
+  /** Whether the index must still forget a deleted session. */
+  get hasUnlisted(): boolean {
+    const [note] = this.#ports.storage.list({ prefix: UNLISTED });
+    return note !== undefined;
+  }
+
+  /** When `update` has something to do, epoch milliseconds; null if the index has everything. */
+  get dueAt(): number | null {
+    return this.isBehind ? (this.#retry?.dueAt ?? this.#ports.clock.now()) : null;
+  }
+
+  /**
+   * Writes the current state, if it is due. Called after anything that may have changed it.
+   *
+   * @returns resolves when the index has everything; rejects if a write has failed, which is repeated from `dueAt` on.
+   *   Null if nothing is due, or an earlier call does it.
+   */
+  update(): Promise<void> | null {
+    if (this.#isWriting) {
+      if (!this.#mayWait()) this.#hurry?.();
+      return null;
+    }
+    const { dueAt } = this;
+    return dueAt === null || dueAt > this.#ports.clock.now() ? null : this.#write();
+  }
+
+  /** @returns the notes that must be kept when the session and everything else in the storage is deleted */
+  close(): DirectoryNote[] {
+    const { storage } = this.#ports;
+    const notes: DirectoryNote[] = [...storage.list({ prefix: UNLISTED })];
+    const listed = this.#isClosed ? null : this.#listed;
+    this.#isClosed = true;
+    this.#hurry?.();
+    if (listed !== null) {
+      const { owner, session_id, incarnation } = listed;
+      notes.push([`${UNLISTED}${incarnation}`, { owner, session_id, incarnation } satisfies Whose]);
+    }
+    const retry = this.#retry;
+    return notes.length === 0 || retry === null ? notes : [...notes, [RETRY, retry]];
+  }
+
+  async #write(): Promise<void> {
+    this.#isWriting = true;
+    try {
+      while (this.isBehind) {
+        if (this.#mayWait()) await this.#delay();
+        if (!this.isBehind) return;
+        await this.#writeNext();
+        if (!this.#isClosed && this.#retry !== null) this.#ports.storage.delete(RETRY);
+      }
+    } catch (fault) {
+      if (this.#isClosed) return;
+      this.#failed();
+      throw fault;
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  #failed(): void {
+    const failures = (this.#retry?.failures ?? 0) + 1;
+    const waits = { delayMs: limits.directoryRetryMs, maxDelayMs: limits.directoryRetryMostMs };
+    const dueAt = this.#ports.clock.now() + backoffMs(waits, failures);
+    this.#ports.storage.put(RETRY, { failures, dueAt } satisfies Retry);
+  }
+
+  async #writeNext(): Promise<void> {
+    const { storage, index, current } = this.#ports;
+    const [unlisted] = storage.list<Whose>({ prefix: UNLISTED });
+    if (unlisted !== undefined) {
+      const [key, { owner, session_id: id, incarnation }] = unlisted;
+      await index(owner, id).forget(id, incarnation);
+      if (!this.#isClosed) storage.delete(key);
+      return;
+    }
+    const found = current();
+    if (found === null) return;
+    const { whose, entry } = found;
+    const { incarnation } = whose;
+    const known = this.#listed;
+    const number = (known?.number ?? 0) + 1;
+    storage.put(LISTED, { ...whose, number, entry: known?.entry ?? null } satisfies Listed);
+    await index(whose.owner, entry.session_id).record({ incarnation, number, entry });
+    if (!this.#isClosed) storage.put(LISTED, { ...whose, number, entry: JSON.stringify(entry) } satisfies Listed);
+  }
+
+  /** A running session keeps its host anyway, and may change again soon. */
+  #mayWait(): boolean {
+    return !this.#isClosed && !this.hasUnlisted && this.#ports.current()?.entry.status === 'running';
+  }
+
+  async #delay(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#ports.clock.schedule(limits.directoryDelayMs, resolve);
+    this.#hurry = () => {
+      cancel();
+      resolve();
+    };
+    await promise;
+    this.#hurry = null;
+  }
+
+  get #listed(): Listed | null {
+    return this.#ports.storage.get<Listed>(LISTED) ?? null;
+  }
+
+  get #retry(): Retry | null {
+    return this.#ports.storage.get<Retry>(RETRY) ?? null;
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * One shard of the directory of sessions (C6), in a SQL database.
+ *
+ * Owns the table and the order of its rows. Does not own what a session writes (engine/session/directory-outbox.ts), or
+ * the merging of shards (domain/directory.ts).
+ *
+ * Invariants:
+ *  1. A write with a lower number than the stored one changes nothing: it is of a host that was lost.
+ *  2. A forgotten session stays forgotten: a tombstone holds its id and incarnation only, for `limits.directoryForgottenMs`.
+ *  3. A page reads at most `limits.directoryScannedRows` rows. Each filter has an index; of several, one is used.
+ */
+import type {
+  DirectoryEntry,
+  DirectoryPage,
+  DirectoryPosition,
+  DirectoryRecord,
+  DirectoryRows,
+} from '../domain/directory.ts';
+import { limits } from '../domain/limits.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+
+const ORDER = `updated_at, session_id`;
+
+const SCHEMA = [
+  `CREATE TABLE IF NOT EXISTS sessions (
+     session_id TEXT NOT NULL,
+     incarnation TEXT NOT NULL,
+     number INTEGER NOT NULL,
+     updated_at INTEGER NOT NULL,
+     agent TEXT NOT NULL,
+     user_id TEXT,
+     status TEXT NOT NULL,
+     entry TEXT NOT NULL,
+     deleted_at INTEGER,
+     PRIMARY KEY (session_id, incarnation)
+   ) WITHOUT ROWID`,
+  `CREATE INDEX IF NOT EXISTS sessions_by_time ON sessions (${ORDER}) WHERE deleted_at IS NULL`,
+  `CREATE INDEX IF NOT EXISTS sessions_by_user ON sessions (user_id, ${ORDER})
+     WHERE deleted_at IS NULL AND user_id IS NOT NULL`,
+  `CREATE INDEX IF NOT EXISTS sessions_by_agent ON sessions (agent, ${ORDER}) WHERE deleted_at IS NULL`,
+  `CREATE INDEX IF NOT EXISTS sessions_active ON sessions (status, ${ORDER})
+     WHERE deleted_at IS NULL AND status <> 'idle'`,
+  `CREATE INDEX IF NOT EXISTS sessions_forgotten ON sessions (deleted_at) WHERE deleted_at IS NOT NULL`,
+];
+
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
+}
+
+export class DirectoryTable {
+  readonly #db: SqlDatabase;
+  readonly #now: () => number;
+
+  /** @param now epoch milliseconds */
+  constructor(db: SqlDatabase, now: () => number) {
+    this.#db = db;
+    this.#now = now;
+    for (const statement of SCHEMA) db.exec(statement);
+  }
+
+  record({ incarnation, number, entry }: DirectoryRecord): void {
+    const { session_id: id, updated_at: updatedAt, agent, user_id: userId, status } = entry;
+    this.#db.exec(
+      `INSERT INTO sessions (session_id, incarnation, number, updated_at, agent, user_id, status, entry)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (session_id, incarnation) DO UPDATE SET number = excluded.number, updated_at = excluded.updated_at,
+         agent = excluded.agent, user_id = excluded.user_id, status = excluded.status, entry = excluded.entry
+       WHERE excluded.number > sessions.number AND sessions.deleted_at IS NULL`,
+      id,
+      incarnation,
+      number,
+      updatedAt,
+      agent,
+      userId,
+      status,
+      JSON.stringify(entry),
+    );
+    this.#purge();
+  }
+
+  forget(sessionId: string, incarnation: string): void {
+    this.#db.exec(
+      `INSERT INTO sessions (session_id, incarnation, number, updated_at, agent, status, entry, deleted_at)
+       VALUES (?, ?, 0, 0, '', 'idle', '', ?)
+       ON CONFLICT (session_id, incarnation) DO UPDATE SET updated_at = 0, agent = '', user_id = NULL, status = 'idle',
+         entry = '', deleted_at = excluded.deleted_at
+       WHERE sessions.deleted_at IS NULL`,
+      sessionId,
+      incarnation,
+      this.#now(),
+    );
+    this.#purge();
+  }
+
+  /** Entries of a page, in order. */
+  list(page: DirectoryPage): DirectoryRows {
+    const { index, found, rest } = planOf(page);
+    const { at, id } = page.before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
+    const scan = `SELECT ${ORDER}, agent, status, entry FROM sessions INDEXED BY ${index}
+      WHERE deleted_at IS NULL AND ${found.map(({ sql }) => `${sql} AND `).join('')}(${ORDER}) < (?, ?)
+      ORDER BY updated_at DESC, session_id DESC`;
+    const scanned: SqlValue[] = [...found.flatMap(({ values }) => values), at, id];
+    const most = rest.length === 0 ? page.limit : limits.directoryScannedRows;
+    const where = rest.length === 0 ? '' : `WHERE ${rest.map(({ sql }) => sql).join(' AND ')}`;
+    const rows = this.#db.exec(
+      `SELECT entry FROM (${scan} LIMIT ?) ${where} LIMIT ?`,
+      ...scanned,
+      most,
+      ...rest.flatMap(({ values }) => values),
+      page.limit,
+    );
+    const entries = rows.map((row) => JSON.parse(String(row['entry'])) as DirectoryEntry);
+    if (rest.length === 0 || entries.length === page.limit) return { entries, scannedTo: null };
+    const [last] = this.#db.exec(`SELECT ${ORDER} FROM (${scan} LIMIT 1 OFFSET ?)`, ...scanned, most - 1);
+    return { entries, scannedTo: last === undefined ? null : placeOf(last) };
+  }
+
+  #purge(): void {
+    this.#db.exec(
+      `DELETE FROM sessions WHERE (session_id, incarnation) IN (SELECT session_id, incarnation FROM sessions
+         WHERE deleted_at IS NOT NULL AND deleted_at < ? ORDER BY deleted_at LIMIT ?)`,
+      this.#now() - limits.directoryForgottenMs,
+      limits.directoryPurgedRows,
+    );
+  }
+}
+
+/** The index that a page is read with, the conditions that it decides, and those that each row is tested for. */
+function planOf({ userId, agents, status }: DirectoryPage): {
+  readonly index: string;
+  readonly found: readonly Condition[];
+  readonly rest: readonly Condition[];
+} {
+  const user = userId === null ? null : { sql: `user_id = ?`, values: [userId] };
+  const agent = agents === null ? null : { sql: `agent IN (${agents.map(() => '?').join(', ')})`, values: [...agents] };
+  const state = status === null ? null : { sql: `status = ?`, values: [status] };
+  const rest = (...conditions: readonly (Condition | null)[]): Condition[] => conditions.filter((one) => one !== null);
+  if (user !== null) return { index: 'sessions_by_user', found: [user], rest: rest(agent, state) };
+  if (state !== null && status !== 'idle') {
+    const active = { ...state, sql: `status <> 'idle' AND ${state.sql}` };
+    return { index: 'sessions_active', found: [active], rest: rest(agent) };
+  }
+  if (agent !== null && agents?.length === 1) {
+    return { index: 'sessions_by_agent', found: [{ ...agent, sql: `agent = ?` }], rest: rest(state) };
+  }
+  return { index: 'sessions_by_time', found: [], rest: rest(agent, state) };
+}
+
+function placeOf(row: SqlRow): DirectoryPosition {
+  return { at: Number(row['updated_at']), id: String(row['session_id']) };
+}
