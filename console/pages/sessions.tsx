@@ -1,4 +1,4 @@
-/** Sessions with their runs, newest activity first (U4). */
+/** All sessions, or the runs of all sessions, newest activity first (U4). */
 import type { ExecutionEntry } from '../../src/client/index.ts';
 import { go, href, route, setQuery } from '../app/router.ts';
 import { List } from '../parts/bounded.tsx';
@@ -9,17 +9,37 @@ import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { Status } from '../parts/status.tsx';
 import { When } from '../parts/when.tsx';
+import { Directory } from './directory.tsx';
 import { bySession, sessionIdIn } from './session-list.ts';
 
 const STATUSES = ['completed', 'failed', 'cancelled', 'waiting'] as const;
 const KINDS = ['chat', 'execution', 'workflow'] as const;
 
 export function SessionsPage() {
-  // Another page of the list begins at its top.
-  return <Sessions key={route.value.query['before']} />;
+  const { list, before } = route.value.query;
+  const isRuns = list === 'runs';
+  return (
+    <Page
+      title="Sessions"
+      about={
+        isRuns
+          ? 'Runs that have ended or wait, by session.'
+          : 'All sessions. A new one appears after a moment; the list stays up to date.'
+      }
+      actions={
+        <a class="button" href={href(['sessions'], { list: isRuns ? undefined : 'runs' })}>
+          {isRuns ? 'All sessions' : 'Runs'}
+        </a>
+      }
+    >
+      <TextField label="Paste an id to open its session" placeholder="ses_…" value="" set={openSession} />
+      {/* Another page of the list begins at its top. */}
+      {isRuns ? <Runs key={before} /> : <Directory key={before} />}
+    </Page>
+  );
 }
 
-function Sessions() {
+function Runs() {
   const { query } = route.value;
   const { before } = query;
   const status = STATUSES.find((each) => each === query['status']);
@@ -29,15 +49,7 @@ function Sessions() {
     [status, kind, before],
   );
   return (
-    <Page
-      title="Sessions"
-      about="A session appears here after its first run has ended or waits. Open one that is still running by its id."
-      actions={
-        <button type="button" onClick={load.reload}>
-          Refresh
-        </button>
-      }
-    >
+    <>
       <div class="filters">
         <ChoiceField
           label="Status"
@@ -53,7 +65,6 @@ function Sessions() {
           options={KINDS}
           set={(value) => setQuery({ kind: value || undefined, before: undefined })}
         />
-        <TextField label="Paste an id to open its session" placeholder="ses_…" value="" set={openSession} />
       </div>
       <section aria-label="Sessions">
         <Loaded load={load}>
@@ -89,7 +100,7 @@ function Sessions() {
           )}
         </Loaded>
       </section>
-    </Page>
+    </>
   );
 }
 
