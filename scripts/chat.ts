@@ -5,6 +5,8 @@
  */
 import pc from 'picocolors';
 import { messageOf } from '../src/domain/errors.ts';
+import { Commands } from './chat/commands.ts';
+import type { Done } from './chat/commands.ts';
 import { Follower } from './chat/follow.ts';
 import { HELP, optionsOf, USAGE } from './chat/options.ts';
 import type { ChatOptions } from './chat/options.ts';
@@ -31,16 +33,28 @@ async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
   const follower = new Follower(api, terminal.ask);
   if (joined !== null) await follower.join(joined);
   const attachments = new Attachments();
+  const commands = new Commands(api, session);
   for await (const line of terminal.lines()) {
     const attached = await attachments.command(line);
-    if (attached !== null) console.log(pc.dim(visible(attached)));
+    if (attached !== null) {
+      console.log(pc.dim(visible(attached)));
+      continue;
+    }
+    const done = await commands.command(line).catch((fault: unknown) => refused(fault) ?? {});
+    if (done !== null) await take(done, follower);
     else {
       const message = { content: attachments.take(line), ...(tools.length === 0 ? {} : { tools }) };
-      const answer = await api.call(`/agent/session/${session}/message`, message).catch(refused);
+      const answer = await api.call(`/agent/session/${commands.session}/message`, message).catch(refused);
       if (answer !== null) await follower.follow(answer);
     }
   }
   terminal.close();
+}
+
+async function take({ text, answer, joined }: Done, follower: Follower): Promise<void> {
+  if (text !== undefined) console.log(pc.dim(text));
+  if (answer !== undefined) await follower.follow(answer);
+  if (joined !== undefined) await follower.join(joined).catch(refused);
 }
 
 /** The chat goes on after a message that was refused, for example because of one of its files. */

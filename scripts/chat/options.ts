@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../src/domain/errors.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { COMMANDS } from './commands.ts';
 import { connectionOf } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 
@@ -19,6 +20,7 @@ An approval or the result of a client tool is asked at the prompt. An empty line
   --help           prints this text
 
   /attach <path or URL>   sends a file with the next message
+${COMMANDS}
 
 Examples:
   npm run chat

@@ -164,6 +164,34 @@ test('[J8] asks for approvals, sends a reason with a denial, and shows the run t
   expect(runs.map(({ status }) => status)).toEqual(['completed', 'completed']);
 });
 
+test('C4, C6: answers a message again, changes it, lists and switches branches, forks, and continues a listed session', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'tell me about ink'],
+    ['That is all about it.', '/retry'],
+    ['That is all about it.', '/edit tell me about paper'],
+    ['That is all about it.', '/branches'],
+    ['3. tell me about paper → That is all about it.', '/switch 1'],
+    ['continues on branch 1', 'and about pens'],
+    ['That is all about it.', '/branches'],
+    ['* 3. and about pens', '/fork'],
+    ['with the conversation so far', 'and about wax'],
+    ['That is all about it.', '/retry no'],
+    ['That is all about it.', '/sessions'],
+    ['tell me about ink (sealer, idle', '/open 1'],
+    ['(idle)', '/open nothing'],
+    ['usage: /open', '/unknown is a message'],
+    ['That is all about it.', '/help'],
+    ['/switch <number>', ''],
+  ]);
+  const [first = '', fork = ''] = new Set(output.match(/ses_[0-9a-f]{32}/g));
+  const runsOf = async (session: string): Promise<number[]> => {
+    const { runs } = await ask<{ runs: { parent_run: string | null }[] }>(`/agent/session/${session}/runs`);
+    return runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));
+  };
+  expect(await runsOf(first)).toEqual([0, 0, 0, 1]);
+  expect((await runsOf(fork)).slice(0, 4)).toEqual([0, 1, 2, 2]);
+});
+
 test('[J8] asks when the text before the question is complete, and each answer of piped input ends its line', async () => {
   const output = await chat('sealer', [
     ['Ctrl-D', 'seal and tell'],
