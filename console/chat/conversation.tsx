@@ -25,8 +25,14 @@ export function Conversation({ session, selected, edit }: ConversationProps) {
   const content = useRef<HTMLDivElement>(null);
   const { isAtEnd, toEnd, hold, release } = useFollow(scroller, content);
   const latest = messages.findLast(({ role }) => role === 'user')?.run_id ?? null;
+  const hasFocus = (): boolean => scroller.current?.contains(document.activeElement) === true;
+  const hadFocus = hasFocus();
   useEffect(toEnd, [latest]);
   useLayoutEffect(release, [messages]);
+  // The message of the button that was used may be gone.
+  useLayoutEffect(() => {
+    if (hadFocus && !hasFocus()) scroller.current?.focus({ preventScroll: true });
+  }, [messages]);
 
   return (
     <section class="conversation" aria-label="Conversation" tabIndex={0} ref={scroller}>

@@ -176,6 +176,14 @@ function useMoment(query: string | undefined): [at: number | null, sinceMs: numb
 /** Selects an action in the address. When it is closed, the focus goes back to where it was opened. */
 function useSelection(isOpen: boolean) {
   const panel = useRef<HTMLDivElement>(null);
+  // Another run takes the place of the one whose button was used.
+  useLayoutEffect(
+    () => () => {
+      if (panel.current?.contains(document.activeElement) === true)
+        document.querySelector<HTMLElement>('#main')?.focus();
+    },
+    [],
+  );
   const origin = useRef<HTMLElement | null>(null);
   const select = (key: string | null): void => {
     const element = document.activeElement?.closest<HTMLElement>('.run *') ?? null;

@@ -25,7 +25,7 @@ test('[U1] the page is static, has a strict policy, and answers for no path of t
   expect(policy).toContain("script-src 'self'");
   expect(policy).toContain("frame-ancestors 'none'");
   expect(policy).not.toContain('unsafe');
-  for (const path of ['/nothing', '/agent', '/sessions', '/assets/nothing.js', '/agents/none/prompt']) {
+  for (const path of ['/nothing', '/agent', '/session', '/assets/nothing.js', '/agents/none/prompt']) {
     const response = await fetch(`${system.url}${path}`);
     expect([path, response.status]).toEqual([path, 404]);
     expect(response.headers.get('content-type')).toContain('application/problem+json');
@@ -198,6 +198,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   const PLACES = [
     '',
     '#/sessions',
+    '#/sessions?list=runs',
     '#/approvals',
     '#/agents',
     '#/agents/assistant',
