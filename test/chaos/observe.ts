@@ -54,6 +54,7 @@ export async function observe(
     messageOf,
     replacements,
     sizes: null,
+    listing: null,
     stuck: stuck ?? (session.isDeleted && (await exists(session)) ? 'the deleted session exists' : null),
   };
 }

@@ -83,7 +83,7 @@ describe('C6: GET /sessions', () => {
 
   test('shows that a session is running', async () => {
     const id = await newSession();
-    const run = await start(id, '<action type="sleep" id="a">{"ms": 600000}</action>');
+    const run = await start(id, '<action type="tool" name="echo" id="a">{"delay_ms": 50000}</action>');
     await events(run, ({ type }) => type === 'action_started');
     await expect.poll(() => find(id, '?status=running')).toMatchObject({ status: 'running' });
     await call(`/agent/session/${id}/cancel`, { method: 'POST' });

@@ -171,7 +171,12 @@ export type Fault =
   /** Syncs take this long from now on. */
   | { readonly type: 'slow_disk'; readonly at: number; readonly ms: number }
   | { readonly type: 'full_disk'; readonly at: number; readonly forMs: number }
-  | { readonly type: 'clock'; readonly at: number; readonly byMs: number };
+  | { readonly type: 'clock'; readonly at: number; readonly byMs: number }
+  /**
+   * The index of all sessions does not answer. `works`: it does what it is asked, at once or after this time. Only
+   * histories with such a fault have an index, also if it always answers (`forMs` is 0).
+   */
+  | { readonly type: 'index'; readonly at: number; readonly forMs: number; readonly works: boolean };
 
 /** A message of the history that the session begins with. `call`: a call of the assistant, and its result. */
 export interface SeededScript {

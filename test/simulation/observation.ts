@@ -1,5 +1,6 @@
 /** What a world has seen of one history. The invariants read nothing else. */
 import type { FilePart } from '../../src/domain/content.ts';
+import type { DirectoryEntry } from '../../src/domain/directory.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { History, ViaScript } from './history.ts';
 import type { Reading } from './protocols/client-protocol.ts';
@@ -189,6 +190,20 @@ export interface Replacement {
   readonly after: unknown;
 }
 
+/** An entry of the directory. */
+export interface Listed {
+  readonly incarnation: string;
+  readonly entry: DirectoryEntry;
+}
+
+/** The directory at the end. */
+export interface Listing {
+  /** What the session shows; null if it was deleted. */
+  readonly expected: Listed | null;
+  /** Everything that is listed. */
+  readonly listed: readonly Listed[];
+}
+
 /** What was seen of one session. */
 export interface Observation {
   readonly history: History;
@@ -207,6 +222,8 @@ export interface Observation {
   readonly messageOf: ReadonlyMap<number, number>;
   readonly replacements: readonly Replacement[];
   readonly sizes: Sizes | null;
+  /** Null if there is no index, if the world did not come to rest, or if another session has the id now. */
+  readonly listing: Listing | null;
   /** Why the world ended before everything was over; null if everything was over. */
   readonly stuck: string | null;
 }

@@ -70,6 +70,7 @@ const fault = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('slow_disk'), at: count, ms: count }),
   z.strictObject({ type: z.literal('full_disk'), at: count, forMs: count }),
   z.strictObject({ type: z.literal('clock'), at: count, byMs: z.int() }),
+  z.strictObject({ type: z.literal('index'), at: count, forMs: count, works: z.boolean() }),
 ]);
 
 export const historySchema = z.strictObject({

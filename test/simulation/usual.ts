@@ -63,6 +63,7 @@ const USUAL_OTHERS = {
   sync: 1,
   forMs: 0,
   byMs: 0,
+  works: false,
 };
 
 /** The usual value of a member of a history, by its name; no two parts of a history use a name differently. */

@@ -163,8 +163,13 @@ export class SessionAlarm {
   }
 
   #listSession(): void {
-    const update = this.#ports.directory?.().update() ?? null;
-    if (update !== null) this.#ports.keepAlive(this.#listed(update));
+    try {
+      const update = this.#ports.directory?.().update() ?? null;
+      if (update !== null) this.#ports.keepAlive(this.#listed(update));
+    } catch (fault) {
+      // Readers get their events anyway; the alarm repeats it.
+      this.#ports.log('internal_error', { fault });
+    }
   }
 
   async #listed(update: Promise<void>): Promise<void> {

@@ -6,6 +6,7 @@ import type { Patch } from './patch.ts';
 import { ACTION_PATCHES } from './patches/actions.ts';
 import { CLIENT_PATCHES } from './patches/clients.ts';
 import { CONSOLE_PATCHES } from './patches/console.ts';
+import { DIRECTORY_PATCHES } from './patches/directory.ts';
 import { FILE_PATCHES } from './patches/files.ts';
 import { IMAGE_PATCHES } from './patches/images.ts';
 import { INCARNATION_PATCHES } from './patches/incarnations.ts';
@@ -20,6 +21,7 @@ export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
   ...CLIENT_PATCHES,
   ...CONSOLE_PATCHES,
+  ...DIRECTORY_PATCHES,
   ...FILE_PATCHES,
   ...IMAGE_PATCHES,
   ...INCARNATION_PATCHES,

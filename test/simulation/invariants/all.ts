@@ -9,6 +9,7 @@ import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
 import { historyFirst } from './history-first.ts';
 import type { Invariant, Violation } from './invariant.ts';
+import { listedSessions } from './listed-sessions.ts';
 import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
 import { oneEnd } from './one-end.ts';
@@ -49,6 +50,7 @@ export const INVARIANTS: readonly Invariant[] = [
   noFalseSuccess,
   closedParts,
   drawnRun,
+  listedSessions,
 ];
 
 /** The violations of all invariants. */

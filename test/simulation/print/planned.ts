@@ -68,6 +68,12 @@ function faultTexts(fault: Fault): Planned[] {
           text: `the clock of the hosts jumps ${fault.byMs < 0 ? 'back' : 'forward'} ${Math.abs(fault.byMs)} ms`,
         },
       ];
+    case 'index':
+      if (fault.forMs === 0) return [{ at: 0, text: 'the index of all sessions answers' }];
+      return [
+        { at: fault.at, text: `the index of all sessions ${fault.works ? 'loses its answers' : 'is away'}` },
+        { at: fault.at + fault.forMs, text: 'the index of all sessions answers again' },
+      ];
   }
 }
 

@@ -74,6 +74,9 @@ What happened:
         { type: 'write', life: 2, statement: 200 },
         { type: 'clock', at: 10, byMs: -5_000 },
         { type: 'full_disk', at: 20, forMs: 50 },
+        { type: 'index', at: 30, forMs: 0, works: false },
+        { type: 'index', at: 30, forMs: 60, works: false },
+        { type: 'index', at: 31, forMs: 60, works: true },
       ],
     });
     const sentences = [
@@ -85,6 +88,10 @@ What happened:
       'At 10 ms, the clock of the hosts jumps back 5000 ms.',
       'At 20 ms, the disk is full.',
       'At 70 ms, the disk has space again.',
+      'At 0 ms, the index of all sessions answers.',
+      'At 30 ms, the index of all sessions is away.',
+      'At 31 ms, the index of all sessions loses its answers.',
+      'At 90 ms, the index of all sessions answers again.',
     ];
     for (const sentence of sentences) expect(text).toContain(`  ${sentence}\n`);
   });

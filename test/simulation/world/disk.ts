@@ -12,6 +12,9 @@ import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
 import type { SqlRow, SqlValue } from '../../../src/domain/ports.ts';
 
+/** Key-value storage beside the tables of a session. */
+export const CREATE_NOTES = `CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`;
+
 export class Disk {
   #db = new DatabaseSync(':memory:');
   readonly #statements = new Map<string, StatementSync>();

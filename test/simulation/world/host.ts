@@ -10,6 +10,8 @@ import { incarnationIn } from '../../../src/domain/session.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
+import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
+import { limits } from '../../../src/domain/limits.ts';
 import { redactor } from '../../../src/engine/session/redact.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
@@ -24,6 +26,8 @@ import { feedOf, toolOf } from '../../support/definitions.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
 import { seededOf } from '../seeded.ts';
+import { NoAnswer } from './directory.ts';
+import type { WorldDirectory } from './directory.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
 import { EPOCH_MS, SESSION_ID } from './stage.ts';
@@ -61,6 +65,8 @@ interface Opened {
 interface Surroundings {
   readonly model: ScriptedModel;
   readonly targets: Targets;
+  /** The index of all sessions; null: there is none. */
+  readonly directory: WorldDirectory | null;
   /** Called before the storage of a session is deleted. */
   readonly beforeDeletion: (host: Host) => void;
 }
@@ -75,6 +81,7 @@ export class Host {
   /** Sessions whose end is wanted. */
   readonly #leaving = new Set<object>();
   #opened: Opened;
+  #outbox: DirectoryOutbox | null;
 
   constructor(stage: Stage, number: number, around: Surroundings) {
     this.#stage = stage;
@@ -82,16 +89,21 @@ export class Host {
     const life = new Life(stage, number);
     this.life = life;
     this.#opened = this.#open();
+    this.#outbox = this.#openOutbox();
     this.#deletion = new SessionDeletion({
       current: () => this.session,
       forget: () => this.#pause(FORGET_MS),
       clear: async () => {
         await this.#pause(stage.syncMs);
+        const notes = this.#outbox?.close() ?? [];
         around.beforeDeletion(this);
-        stage.sessionDeleted(this.#leaving.has(this.session));
+        stage.sessionDeleted(this.#leaving.has(this.session), notes, stage.hostNow + limits.watchdogMs);
       },
       reopen: () => {
-        if (!life.isOver) this.#opened = this.#open();
+        if (life.isOver) return;
+        this.#outbox?.close();
+        this.#opened = this.#open();
+        this.#outbox = this.#openOutbox();
       },
     });
     this.#alarm = new SessionAlarm({
@@ -105,6 +117,7 @@ export class Host {
       keepAlive: (work) => this.#keepAlive(work),
       isServed: () => true,
       approvals: () => NO_LIST,
+      directory: () => ({ dueAt: this.#outbox?.dueAt ?? null, update: () => this.#outbox?.update() ?? null }),
       forgetRelics: () => Promise.resolve(),
       destroy: (session) => this.delete(session),
       log: this.#logOf(stage.incarnation),
@@ -143,6 +156,23 @@ export class Host {
   async delete(session: Pick<Session, 'close'>): Promise<void> {
     this.#leaving.add(session);
     await this.#deletion.delete(session);
+    if (!this.life.isOver) this.#alarm.updateLists();
+  }
+
+  #openOutbox(): DirectoryOutbox | null {
+    const { directory } = this.#around;
+    if (directory === null) return null;
+    return new DirectoryOutbox({
+      storage: this.life.notes,
+      current: () => {
+        const entry = this.session.directoryEntry;
+        if (entry === null) return null;
+        const { owner, session_id, incarnation = '' } = this.session.record;
+        return { whose: { owner, session_id, incarnation }, entry };
+      },
+      index: () => directory.of(this.life),
+      clock: this.life.clock,
+    });
   }
 
   async #pause(ms: number): Promise<void> {
@@ -186,6 +216,7 @@ export class Host {
       // What a host sends after its end is lost.
       if (life.isOver) return;
       for (const event of batch ?? []) if (event.seq !== null) this.#seen(event, incarnation);
+      if (this.#around.directory !== null) this.#alarm.published(batch);
     });
     return { incarnation, session, events: eventSource(session, clock), app: null };
   }
@@ -225,6 +256,7 @@ export class Host {
         this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}, history),
         this.#alarm.arm(),
       ]);
+      this.#alarm.updateLists();
     } catch (fault) {
       if (!this.life.isOver) this.#stage.noteStored();
       throw fault;
@@ -244,7 +276,8 @@ export class Host {
 
   /** An error of the engine; none is expected while the disk works. */
   #report(fault: unknown, incarnation: number): void {
-    if (this.life.isOver || this.life.hasFailed || fault instanceof HostGone || fault instanceof DiskFailure) return;
+    if (this.life.isOver || this.life.hasFailed) return;
+    if (fault instanceof HostGone || fault instanceof DiskFailure || fault instanceof NoAnswer) return;
     const message = fault instanceof Error ? (fault.stack ?? '') : String(fault);
     this.#stage.note({ type: 'work_failed', message }, incarnation);
   }

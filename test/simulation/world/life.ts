@@ -8,6 +8,7 @@
  */
 import type { Clock, SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports.ts';
 import type { Fault } from '../history.ts';
+import { CREATE_NOTES } from './disk.ts';
 import type { Stage } from './stage.ts';
 
 /** Thrown by every port of a host that has ended. */
@@ -118,6 +119,45 @@ export class Life {
     },
     sizeBytes: () => (this.#stage.isDiskFull ? Number.MAX_SAFE_INTEGER : 0),
   };
+
+  /** Key-value storage beside the tables (`ctx.storage.kv`). */
+  readonly notes = {
+    get: <T>(key: string): T | undefined => {
+      const [row] = this.#stage.disk.has('notes') ? this.sql.exec(`SELECT value FROM notes WHERE key = ?`, key) : [];
+      return row === undefined ? undefined : (JSON.parse(String(row['value'])) as T);
+    },
+    put: (key: string, value: unknown): void => {
+      if (!this.#stage.disk.has('notes')) this.sql.exec(CREATE_NOTES);
+      this.sql.exec(`INSERT OR REPLACE INTO notes (key, value) VALUES (?, ?)`, key, JSON.stringify(value));
+    },
+    delete: (key: string): void => {
+      if (this.#stage.disk.has('notes')) this.sql.exec(`DELETE FROM notes WHERE key = ?`, key);
+    },
+    list: <T>({ prefix }: { readonly prefix: string }): [string, T][] => {
+      if (!this.#stage.disk.has('notes')) return [];
+      const sql = `SELECT key, value FROM notes WHERE substr(key, 1, ?) = ? ORDER BY key`;
+      return this.sql
+        .exec(sql, prefix.length, prefix)
+        .map(({ key, value }) => [String(key), JSON.parse(String(value)) as T]);
+    },
+  };
+
+  /** The platform sends a request to another object when everything that was written before it is durable. */
+  async gate(): Promise<void> {
+    this.enter();
+    await this.wait(0);
+    await this.wait(this.#stage.syncMs);
+    this.#commit();
+  }
+
+  /** What another object answers, unless the host ends first. */
+  async answered<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } finally {
+      if (this.isOver) await new Promise(() => undefined);
+    }
+  }
 
   /** Resolves after this time, unless the host ends first; then never. */
   async wait(ms: number): Promise<void> {

@@ -78,6 +78,13 @@ export class Rows {
     }));
   }
 
+  /** When the latest run began or ended, on the hosts' clock; null without runs. */
+  get lastActivity(): number | null {
+    const sql = `SELECT COALESCE(ended_at, started_at) AS at FROM runs ORDER BY run DESC LIMIT 1`;
+    const at = this.query('runs', sql)[0]?.['at'];
+    return at === undefined ? null : Number(at);
+  }
+
   /** Parts of long texts whose row is missing. */
   get orphans(): number {
     return this.query('chunks', ORPHANS).length;

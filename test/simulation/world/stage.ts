@@ -3,7 +3,7 @@ import type { Fact } from '../observation.ts';
 import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
-import { Disk } from './disk.ts';
+import { CREATE_NOTES, Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
 
@@ -51,11 +51,14 @@ export class Stage {
   /** Called when a client sees a call. */
   callShown: (call: string, token: string) => void = () => undefined;
 
+  /** Whether there is an index of all sessions. */
+  readonly hasIndex: boolean;
   /** Whether messages have files. */
   readonly hasFiles: boolean;
 
   constructor(history: History) {
     this.history = history;
+    this.hasIndex = history.faults.some(({ type }) => type === 'index');
     this.hasFiles = history.messages.some(({ files }) => files.length > 0);
     this.time = new TimeQueue(history.order);
   }
@@ -73,10 +76,26 @@ export class Stage {
     return { session_id: SESSION_ID, incarnation: this.#incarnations[incarnation] ?? '' };
   }
 
-  /** The session was deleted; the next one may get its id. */
-  sessionDeleted(isAsked: boolean): void {
+  /**
+   * The session was deleted; the next one may get its id.
+   *
+   * @param notes what is kept instead, and the alarm for it, on the hosts' clock
+   */
+  sessionDeleted(
+    isAsked: boolean,
+    notes: readonly (readonly [string, unknown])[] = [],
+    alarm: number | null = null,
+  ): void {
     this.note({ type: 'deleted', isAsked });
     this.disk.clear();
+    if (notes.length > 0) {
+      this.disk.exec(CREATE_NOTES, [], true);
+      for (const [key, value] of notes) {
+        this.disk.exec(`INSERT INTO notes (key, value) VALUES (?, ?)`, [key, JSON.stringify(value)], true);
+      }
+      this.disk.alarm = alarm;
+      this.disk.commit();
+    }
     this.incarnation += 1;
     this.alarmChanged();
   }

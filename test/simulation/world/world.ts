@@ -8,8 +8,9 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
-import type { Observation, Sizes } from '../observation.ts';
+import type { Listed, Listing, Observation, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
+import { WorldDirectory } from './directory.ts';
 import { Examination } from './examination.ts';
 import { Host } from './host.ts';
 import { markedIn, ScriptedModel } from './model.ts';
@@ -26,6 +27,8 @@ const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
+/** After everything else, and after the faults of the index. */
+const LISTED_WITHIN_MS = 2 * 3_600_000;
 
 export async function runHistory(history: History): Promise<Observation> {
   const world = new World(history);
@@ -49,6 +52,7 @@ class World {
   readonly #model: ScriptedModel;
   readonly #targets: Targets;
   readonly #clients: Clients;
+  readonly #directory: WorldDirectory | null;
   readonly #readers: Reader[] = [];
   readonly #deleted: DeletedSession[] = [];
   #host: Host | null = null;
@@ -59,6 +63,8 @@ class World {
   /** Sessions that will be made again. */
   #creations = 0;
   #isClosed = false;
+  /** When everything but the index was over. */
+  #overAt: number | null = null;
   #cancelAlarm = (): void => undefined;
 
   constructor(history: History) {
@@ -67,6 +73,7 @@ class World {
     this.#model = new ScriptedModel(this.#stage);
     this.#targets = new Targets(this.#stage);
     this.#clients = new Clients(this.#stage, () => this.#live());
+    this.#directory = this.#stage.hasIndex ? new WorldDirectory(this.#stage) : null;
     this.#stage.callShown = (call, token) => this.#clients.seeCall(call, token);
     this.#stage.alarmChanged = () => this.#watchAlarm();
   }
@@ -85,7 +92,11 @@ class World {
 
   /** The current host, started if necessary; null if the session was deleted. */
   #live(): Host | null {
-    if (this.#isDeleted) return null;
+    return this.#isDeleted ? null : this.#start();
+  }
+
+  /** The current host, started if necessary: the alarm starts one also if the session was deleted. */
+  #start(): Host | null {
     while (this.#host === null || this.#host.life.isOver) {
       this.#lives += 1;
       if (this.#lives > 1) {
@@ -96,6 +107,7 @@ class World {
         this.#host = new Host(this.#stage, this.#lives, {
           model: this.#model,
           targets: this.#targets,
+          directory: this.#directory,
           beforeDeletion: (host) => this.#beforeDeletion(host),
         });
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
@@ -133,6 +145,10 @@ class World {
             this.#watchAlarm();
           });
           break;
+        case 'index':
+          // The index looks at the time (directory.ts); the world must not end before.
+          time.after(fault.at, () => undefined);
+          break;
         case 'crash':
         case 'write':
         case 'sync':
@@ -165,11 +181,13 @@ class World {
         this.#seeApprovals();
         this.#seeCalls();
         this.#lookParked();
-        if (this.#isOver()) return null;
+        if (this.#isOver() && this.#isListed()) return null;
       }
       // The session's expiry would delete what is left.
-      if (time.now > MOST_MS || (time.next ?? 0) > MOST_MS) return `after ${MOST_MS} ms: ${this.#openWork()}`;
-      if (!time.step()) return `nothing will happen any more: ${this.#openWork()}`;
+      if (time.now > MOST_MS || (time.next ?? 0) > MOST_MS) {
+        return this.#isOver() ? null : `after ${MOST_MS} ms: ${this.#openWork()}`;
+      }
+      if (!time.step()) return this.#isOver() ? null : `nothing will happen any more: ${this.#openWork()}`;
     }
     return `after ${MOST_STEPS} steps: ${this.#openWork()}`;
   }
@@ -187,6 +205,31 @@ class World {
     const host = this.#host;
     const isBusy = host !== null && !host.life.isOver && host.session.busy;
     return this.#rows.openRuns.length === 0 && !isBusy;
+  }
+
+  /** Whether the index has caught up; true if it must have. The invariant decides. */
+  #isListed(): boolean {
+    if (this.#directory === null) return true;
+    const { time, history } = this.#stage;
+    this.#overAt ??= time.now;
+    const faultsEnd = Math.max(...history.faults.map((fault) => (fault.type === 'index' ? fault.at + fault.forMs : 0)));
+    if (time.now > Math.max(this.#overAt, faultsEnd) + LISTED_WITHIN_MS) return true;
+    if (this.#directory.underway > 0) return false;
+    const { listed } = this.#directory;
+    if (this.#isDeleted) return listed.length === 0;
+    const incarnation = this.#stage.identity(this.#stage.incarnation).incarnation ?? '';
+    const [first, ...others] = listed;
+    if (others.length > 0 || first?.incarnation !== incarnation || first.entry.status !== 'idle') return false;
+    return first.entry.updated_at === (this.#rows.lastActivity ?? first.entry.created_at);
+  }
+
+  /** @param listed what the index had at the end */
+  #listing(listed: readonly Listed[] | null): Listing | null {
+    if (listed === null) return null;
+    const session = this.#live()?.session;
+    const entry = session?.directoryEntry ?? null;
+    const expected = entry === null ? null : { incarnation: session?.record.incarnation ?? '', entry };
+    return { expected, listed };
   }
 
   #openWork(): string {
@@ -253,7 +296,7 @@ class World {
   #watchAlarm(): void {
     this.#cancelAlarm();
     const { alarm } = this.#stage.disk;
-    if (alarm === null || this.#isDeleted) return;
+    if (alarm === null || (this.#isDeleted && this.#directory === null)) return;
     const waitMs = this.#stage.untilHostTime(alarm);
     this.#cancelAlarm = this.#stage.time.after(waitMs, () => void this.#fire(alarm));
   }
@@ -261,7 +304,7 @@ class World {
   async #fire(alarm: number): Promise<void> {
     // Only the record is examined now: nothing expires.
     if (this.#stage.isCalm) return;
-    const host = this.#live();
+    const host = this.#start();
     if (host === null) return;
     const alarmsSet = this.#stage.disk.alarmsSet;
     const isHandled = await Promise.race([
@@ -281,16 +324,19 @@ class World {
     const sessions: Observation[] = [];
     for (const { incarnation, events, messageOf } of this.#deleted) {
       const isWhole = stuck === null;
-      const seen = { stuck, events, isWhole, runs: [], sizes: null, messageOf, replacements: [] };
+      const seen = { stuck, events, isWhole, runs: [], sizes: null, listing: null, messageOf, replacements: [] };
       sessions.push(this.#seen(incarnation, [...sessions], seen));
     }
     const { incarnation } = this.#stage;
     const last = sessions.at(-1);
-    if (this.#isDeleted && last !== undefined) return last;
+    const listed = this.#directory?.listed ?? null;
+    if (this.#isDeleted && last !== undefined)
+      return stuck === null ? { ...last, listing: this.#listing(listed) } : last;
     if (stuck !== null) {
       const facts = this.#stage.factsOf(incarnation);
       const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
-      const seen = { stuck, events, isWhole: false, runs: [], sizes: null, messageOf: new Map(), replacements: [] };
+      const nothing = { runs: [], sizes: null, listing: null, messageOf: new Map(), replacements: [] };
+      const seen = { stuck, events, isWhole: false, ...nothing };
       return this.#seen(incarnation, sessions, seen);
     }
     this.#stage.isCalm = true;
@@ -299,18 +345,32 @@ class World {
     this.#host?.life.end('replaced', 1);
     const examined = new Examination(this.#stage, this.#rows, () => this.#live());
     const replacements = [await examined.replace('at the end')];
+    // Of a host that no fault of the history ends.
+    const listing = this.#listing(listed);
     if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
     const messageOf = host === null ? new Map<number, number>() : messagesOf(host);
     const { runs } = this.#rows;
-    return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, runs, sizes, messageOf, replacements });
+    return this.#seen(incarnation, sessions, {
+      stuck,
+      events,
+      isWhole: true,
+      runs,
+      sizes,
+      listing,
+      messageOf,
+      replacements,
+    });
   }
 
   #seen(
     incarnation: number,
     earlier: readonly Observation[],
-    rest: Pick<Observation, 'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf' | 'replacements'>,
+    rest: Pick<
+      Observation,
+      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | 'messageOf' | 'replacements'
+    >,
   ): Observation {
     return {
       history: this.#stage.history,

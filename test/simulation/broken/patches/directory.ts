@@ -1,0 +1,60 @@
+/** Mistakes in the directory of sessions. */
+import type { Patch } from '../patch.ts';
+
+const OUTBOX = 'src/engine/session/directory-outbox.ts';
+const TABLE = 'src/policies/directory-table.ts';
+
+export const DIRECTORY_PATCHES: readonly Patch[] = [
+  {
+    name: 'a write counts as acknowledged when it is sent',
+    file: OUTBOX,
+    find: 'number, entry: known?.entry ?? null }',
+    replace: 'number, entry: JSON.stringify(entry) }',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'a failed write is not repeated by the alarm',
+    file: 'src/engine/session/session-alarm.ts',
+    find: 'const listedAt = this.#ports.directory?.().dueAt ?? null;',
+    replace: 'const listedAt = null;',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'a deleted session leaves no note about its entry',
+    file: OUTBOX,
+    find: 'if (listed !== null) {',
+    replace: 'if (false) {',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the note about a deleted session is removed before the answer',
+    file: OUTBOX,
+    find: `await index(owner, id).forget(id, incarnation);
+      if (!this.#isClosed) storage.delete(key);`,
+    replace: `storage.delete(key);
+      await index(owner, id).forget(id, incarnation);`,
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the index does not compare the numbers of writes',
+    file: TABLE,
+    find: 'WHERE excluded.number > sessions.number AND sessions.deleted_at IS NULL',
+    replace: 'WHERE sessions.deleted_at IS NULL',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the index does not remember what it has forgotten',
+    file: TABLE,
+    find: 'this.#now() - limits.directoryForgottenMs',
+    replace: 'this.#now() + 1',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'a session that comes to rest is not written at once',
+    file: 'src/engine/session/session-alarm.ts',
+    find: `      this.#listSession();
+      await this.arm();`,
+    replace: `      await this.arm();`,
+    invariant: 'parked is free',
+  },
+];
