@@ -117,6 +117,11 @@ export class RunTable {
     return row === undefined ? count : Number(row['run']);
   }
 
+  /** Whether the head was moved between a run and the run before it (C4). */
+  isMovedBefore(run: number): boolean {
+    return this.#db.find(`SELECT 1 FROM head WHERE newest = ?`, run - 1).length > 0;
+  }
+
   /** The next message follows this run. */
   setHead(run: number): void {
     this.#db.exec(`INSERT OR REPLACE INTO head (id, run, newest) VALUES (1, ?, ?)`, run, this.count);

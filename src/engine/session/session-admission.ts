@@ -350,17 +350,20 @@ export class SessionAdmission {
    * Runs one action again, in a run of its own (C4).
    *
    * @param input of `rerunInput`
+   * @param placeNow where its run would be in the tree of runs at this moment
    * @throws EngineError like `message`
    */
   async rerun(
     input: JsonObject,
-    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'> & { readonly place: RunPlace },
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
+    placeNow: () => RunPlace,
   ): Promise<Accepted> {
     await this.#recover();
     this.#requireConversation();
     const manifests = await this.#pin();
-    const earlier = this.#check({ ...request, content: String(input['content']), tokens: false }, 0);
-    return earlier ?? has(await this.#submit({ ...input, manifests }, request));
+    const placed = { ...request, place: placeNow() };
+    const earlier = this.#check({ ...placed, content: String(input['content']), tokens: false }, 0);
+    return earlier ?? has(await this.#submit({ ...input, manifests }, placed));
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
