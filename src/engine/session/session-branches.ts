@@ -5,7 +5,7 @@
  * (session-admission.ts).
  */
 import type { MessageContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunPlace, RunRecord } from '../../domain/session.ts';
@@ -56,9 +56,13 @@ export class SessionBranches {
   /**
    * The next message follows this run. Resolves when that is durable. The variables become those of the branch; if a run is
    * active or waits, when the next one begins: it continues with those that it has.
+   *
+   * @throws EngineError `unknown_session` if the session was closed meanwhile
    */
   async moveHead({ run }: RunRecord): Promise<void> {
     await this.#parts.recover();
+    // Its tables may be gone.
+    if (this.#parts.admission.isClosed) throw unknownSession();
     const { journal } = this.#scope;
     if (journal.runs.head !== run) {
       journal.atomically(() => {
