@@ -518,12 +518,12 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const found = new Journal(db);
       expect(found.record).toEqual(RECORD);
       expect([found.lastSeq, found.runs.list(), found.runs.open(), [...found.feeds()]]).toEqual([0, [], [], []]);
-      expect([found.runs.count, found.runs.get(1), found.runs.byIdempotencyKey('k'), [...found.variables.all()]]).toEqual([
-        0,
-        null,
-        null,
-        [],
-      ]);
+      expect([
+        found.runs.count,
+        found.runs.get(1),
+        found.runs.byIdempotencyKey('k'),
+        [...found.variables.all()],
+      ]).toEqual([0, null, null, []]);
       expect([
         found.history.outcomesWithArtifacts(0, 9).found,
         found.range({ after: 0, limit: 1 }),
