@@ -8,13 +8,14 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
-import type { Observation, Sizes } from '../observation.ts';
+import type { Observation, SeenPlace, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
 import { Examination } from './examination.ts';
 import { Host } from './host.ts';
-import { markedIn, ScriptedModel } from './model.ts';
+import { markedIn } from './marks.ts';
+import { ScriptedModel } from './model.ts';
 import { Reader } from './readers.ts';
-import { Rows } from './rows.ts';
+import { messageOf, Rows } from './rows.ts';
 import { Stage } from './stage.ts';
 import { Targets } from './targets.ts';
 import { turn } from './turn.ts';
@@ -40,7 +41,7 @@ export async function runHistory(history: History): Promise<Observation> {
 interface DeletedSession {
   readonly incarnation: number;
   readonly events: readonly SessionEvent[];
-  readonly messageOf: ReadonlyMap<number, number>;
+  readonly runs: SeenRuns;
 }
 
 class World {
@@ -146,6 +147,8 @@ class World {
         return void this.#clients.cancel();
       case 'delete':
         return void this.#delete(request);
+      case 'head':
+        return void this.#clients.moveHead(request);
       case 'reader': {
         const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
         this.#readers.push(reader);
@@ -246,7 +249,7 @@ class World {
   /** After a client's request, or because the session has expired. */
   #beforeDeletion(host: Host): void {
     const { incarnation } = this.#stage;
-    this.#deleted.push({ incarnation, events: allEvents(host), messageOf: messagesOf(host) });
+    this.#deleted.push({ incarnation, events: allEvents(host), runs: runsOf(host) });
     this.#isDeleted = true;
   }
 
@@ -279,9 +282,9 @@ class World {
 
   async #observe(stuck: string | null): Promise<Observation> {
     const sessions: Observation[] = [];
-    for (const { incarnation, events, messageOf } of this.#deleted) {
+    for (const { incarnation, events, runs } of this.#deleted) {
       const isWhole = stuck === null;
-      const seen = { stuck, events, isWhole, runs: [], sizes: null, messageOf, replacements: [] };
+      const seen = { stuck, events, isWhole, runs: [], sizes: null, ...runs, replacements: [] };
       sessions.push(this.#seen(incarnation, [...sessions], seen));
     }
     const { incarnation } = this.#stage;
@@ -290,7 +293,7 @@ class World {
     if (stuck !== null) {
       const facts = this.#stage.factsOf(incarnation);
       const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
-      const seen = { stuck, events, isWhole: false, runs: [], sizes: null, messageOf: new Map(), replacements: [] };
+      const seen = { stuck, events, isWhole: false, runs: [], sizes: null, ...NO_RUNS, replacements: [] };
       return this.#seen(incarnation, sessions, seen);
     }
     this.#stage.isCalm = true;
@@ -302,15 +305,18 @@ class World {
     if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
-    const messageOf = host === null ? new Map<number, number>() : messagesOf(host);
+    const seen = host === null ? NO_RUNS : runsOf(host);
     const { runs } = this.#rows;
-    return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, runs, sizes, messageOf, replacements });
+    return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, runs, sizes, ...seen, replacements });
   }
 
   #seen(
     incarnation: number,
     earlier: readonly Observation[],
-    rest: Pick<Observation, 'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf' | 'replacements'>,
+    rest: Pick<
+      Observation,
+      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'messageOf' | 'places' | 'replacements'
+    >,
   ): Observation {
     return {
       history: this.#stage.history,
@@ -349,9 +355,22 @@ function allEvents({ session }: Host): SessionEvent[] {
   return events;
 }
 
-/** The message of each run. */
-function messagesOf({ session }: Host): Map<number, number> {
-  return new Map(
-    (session.exists ? session.runs(1_000) : []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
-  );
+type SeenRuns = Pick<Observation, 'messageOf' | 'places'>;
+
+const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map() };
+
+/** The message of each run, and its place in the tree of runs. */
+function runsOf({ session }: Host): SeenRuns {
+  const runs = session.exists ? session.runs(1_000) : [];
+  return {
+    messageOf: new Map(
+      runs.map(({ run, input, idempotencyKey: key }) => [run, messageOf(key, JSON.stringify(input)) ?? -1]),
+    ),
+    places: new Map(
+      runs.map(({ run, parent, retryOf, input }): [number, SeenPlace] => [
+        run,
+        { parent, retryOf, mark: input['type'] === 'message' ? markedIn(JSON.stringify(input)) : null },
+      ]),
+    ),
+  };
 }
