@@ -21,8 +21,11 @@ const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHE
 /** Long parameters are in chunk rows. */
 const CALLS = `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
   FROM events WHERE type = 'client_tool_called' AND seq <= ?`;
-/** Of the run that answers: one run at a time does. */
-const GENERATION = `SELECT run, iteration FROM events WHERE type = 'iteration_started' ORDER BY seq DESC LIMIT 1`;
+/** The generation that is open: one run at a time answers. */
+const GENERATION = `SELECT run, iteration FROM events AS began WHERE type = 'iteration_started'
+  AND run IN (SELECT run FROM runs WHERE status IN ('running', 'waiting'))
+  AND NOT EXISTS (SELECT 1 FROM events WHERE type = 'iteration_completed' AND seq > began.seq AND run = began.run)
+  ORDER BY seq DESC LIMIT 1`;
 /** Long inputs are in chunk rows; the message is at their beginning. */
 const INPUT = `SELECT idempotency_key, CASE WHEN input <> '' THEN input ELSE
   (SELECT text FROM chunks WHERE seq = -runs.run AND field = 'input' AND part = 0) END AS input FROM runs WHERE run = ?`;
@@ -112,7 +115,7 @@ export class Rows {
     return this.query('taken_up', sql, life).length;
   }
 
-  /** The generation that began last, and the message of its run; null if there is none. */
+  /** The generation that is open, and the message of its run; null if there is none. */
   get generation(): { readonly run: number; readonly iteration: number; readonly message: number } | null {
     const [row] = this.query('events', GENERATION);
     if (row === undefined) return null;
