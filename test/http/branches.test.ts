@@ -246,6 +246,21 @@ describe('C4 a branch', () => {
     },
   );
 
+  test('has its own variables, also after a run that was cancelled before it began', async () => {
+    const { kit, say } = await tree({
+      executors: { tool: () => new Promise(() => undefined) },
+      script: [setVariable('s', 'n', 1), answer('1'), echo('x', 1), answer('3')],
+    });
+    await say('a');
+    void say('b');
+    await settle();
+    void say('c', { parent_run: null });
+    await settle();
+    await kit.session.cancel('stop');
+    expect((await say('d')).status).toBe('completed');
+    expect(await variablesOf(kit.session)).toEqual({});
+  });
+
   test('is moved to only after an earlier host has finished its run, which keeps its variables', async () => {
     const script = [setVariable('s', 'n', 1), answer('1'), setVariable('s', 'n', 2) + echo('x', 1)];
     const { kit, say } = await tree({ executors: { tool: () => new Promise(() => undefined) }, script });
