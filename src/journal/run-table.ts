@@ -18,6 +18,9 @@ function branchOf(last: string, limit: string): string {
     ) SELECT run FROM branch`;
 }
 
+/** Runs that may wait at once, and so begin in another order: a bound of what is searched. */
+const MOST_QUEUED = 2 * (limits.queuedMessages + limits.steeredMessages);
+
 export class RunTable {
   readonly #db: JournalDatabase;
   /** What `cost` returns, until a run ends. */
@@ -122,6 +125,21 @@ export class RunTable {
     const { count } = this;
     const [row] = this.#db.find(`SELECT run FROM head WHERE newest = ?`, count);
     return row === undefined ? count : Number(row['run']);
+  }
+
+  /**
+   * The run that began last before this one; 0 if there is none. Runs begin in order, except after failed writes; those that were
+   * cancelled in the queue never began.
+   */
+  begunBefore(run: number): number {
+    const sql = `SELECT run FROM runs WHERE run <> ?1 AND run > ?1 - ${MOST_QUEUED} AND status <> 'queued'
+      AND (SELECT type FROM events WHERE seq = first_seq) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
+    return Number(this.#db.exec(sql, run)[0]?.['run'] ?? 0);
+  }
+
+  /** Whether the head was moved between a run and the run before it (C4). */
+  isMovedBefore(run: number): boolean {
+    return this.#db.find(`SELECT 1 FROM head WHERE newest = ?`, run - 1).length > 0;
   }
 
   /** The next message follows this run. */

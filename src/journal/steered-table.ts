@@ -51,14 +51,26 @@ export class SteeredTable {
 
   /** Those that no generation has shown, if the run has ended. */
   unshown(run: number): SteeredMessage[] {
+    const { all, last } = this.#withLast(run);
+    return all.filter(({ iteration }) => iteration >= last);
+  }
+
+  /** Those that a generation has shown: the others may become messages of other runs. */
+  shown(run: number): SteeredMessage[] {
+    const { all, last } = this.#withLast(run);
+    return all.filter(({ iteration }) => iteration < last);
+  }
+
+  /** With the last iteration that has begun. */
+  #withLast(run: number): { readonly all: SteeredMessage[]; readonly last: number } {
     const all = this.of(run);
-    if (all.length === 0) return all;
+    if (all.length === 0) return { all, last: 0 };
     const [last] = this.#db.find(
       `SELECT MAX(iteration) AS iteration FROM events WHERE run = ?1 AND seq >= (SELECT first_seq FROM runs WHERE run = ?1)
          AND type = 'iteration_started'`,
       run,
     );
-    return all.filter(({ iteration }) => iteration >= Number(last?.['iteration'] ?? 0));
+    return { all, last: Number(last?.['iteration'] ?? 0) };
   }
 
   /** The message that was sent with this `Idempotency-Key`, unless it has become the message of another run (J7). */

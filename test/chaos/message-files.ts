@@ -3,7 +3,7 @@ import type { GivenPart } from '../../src/policies/message-content.ts';
 import type { MessageScript } from '../simulation/history.ts';
 import type { StoredFiles } from '../simulation/observation.ts';
 import { bytesOf, givenPart, hashOf } from '../simulation/world/files.ts';
-import { markOf } from '../simulation/world/model.ts';
+import { markOf } from '../simulation/world/marks.ts';
 import { download } from './client.ts';
 
 /** The content of a message. Its text follows its first file. */

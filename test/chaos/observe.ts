@@ -10,7 +10,7 @@
  */
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { Fact, Observation, Replacement, RunEnd } from '../simulation/observation.ts';
-import { markedIn } from '../simulation/world/model.ts';
+import { markedIn } from '../simulation/world/marks.ts';
 import { LOST, request } from './client.ts';
 import { downloadFiles } from './message-files.ts';
 import type { Play } from './play.ts';
@@ -52,6 +52,7 @@ export async function observe(
     clients: [],
     runs,
     messageOf,
+    places: new Map(),
     replacements,
     sizes: null,
     listing: null,

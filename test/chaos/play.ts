@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptScript, History, MessageScript } from '../simulation/history.ts';
 import type { Fact } from '../simulation/observation.ts';
 import { placeOf, scriptOf, textOf } from '../simulation/script.ts';
-import { markOf } from '../simulation/world/model.ts';
+import { markOf } from '../simulation/world/marks.ts';
 import type { FactWithoutTime } from '../simulation/world/stage.ts';
 import { clientToolOf, PASSED_TOOL } from './call-client.ts';
 import { LOST, request } from './client.ts';

@@ -16,19 +16,23 @@ export function shortened(history: History): History {
   const soon = <T extends { readonly at: number }>(thing: T): T => ({ ...thing, at: shortMoment(thing.at) });
   return {
     ...history,
-    messages: history.messages.map((message, at) => ({
-      ...soon(message),
-      // Those are refused because of their size, which takes time to send.
-      files: message.files.filter(({ form }) => form !== 'large'),
-      generations: message.generations.map((generation, call) => shortGeneration(at, call, generation, byClient)),
-    })),
+    // Messages with a place of their own, those for an active run, and moves of the head are left out.
+    messages: history.messages
+      .filter(({ branch }) => branch === null)
+      .map((message, at) => ({
+        ...soon(message),
+        ifBusy: message.ifBusy === 'steer' ? 'queue' : message.ifBusy,
+        // Those are refused because of their size, which takes time to send.
+        files: message.files.filter(({ form }) => form !== 'large'),
+        generations: message.generations.map((generation, call) => shortGeneration(at, call, generation, byClient)),
+      })),
     decisions: history.decisions.map((decision) => ({
       ...decision,
       afterMs: Math.min(decision.afterMs, MOST_MS.decision),
       // Without a decision, a request expires after days.
       times: Math.max(1, decision.times),
     })),
-    requests: history.requests.map(soon),
+    requests: history.requests.filter(({ type }) => type !== 'head').map(soon),
     faults: history.faults.filter(({ type }) => type === 'crash' || type === 'eviction'),
   };
 }

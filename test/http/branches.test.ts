@@ -209,6 +209,70 @@ describe('C4 a branch', () => {
     expect(await variablesOf(again.session)).toEqual({ k: 'kept', m: 2, n: 2 });
   });
 
+  test('has its own variables, also if it ends with the newest run and the head was moved away', async () => {
+    const script = [setVariable('s', 'n', 1), answer('1'), setVariable('s', 'n', 2), answer('2'), answer('3')];
+    const { kit, say, post } = await tree({ script });
+    await say('a');
+    await say('b');
+    await post('/head', { run_id: RUN(1) });
+    expect(await variablesOf(kit.session)).toEqual({ n: 1 });
+    await say('c', { parent_run: RUN(2) });
+    expect(await variablesOf(kit.session)).toEqual({ n: 2 });
+  });
+
+  test.each(['live', 'after a restart'])(
+    'goes on with its own variables while the head is elsewhere (%s)',
+    async (when) => {
+      const options: KitOptions = {
+        tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'danger', approval: 'always' })],
+        script: [
+          setVariable('s', 'n', 1),
+          answer('1'),
+          setVariable('s', 'n', 2) + action('tool', 'x', { name: 'danger', parameters: { value: 1 } }),
+          answer('it is $n'),
+        ],
+      };
+      const { kit, say, post } = await tree(options);
+      await say('a');
+      expect((await say('b')).status).toBe('waiting');
+      await post('/head', { run_id: RUN(1) });
+      const { session } =
+        when === 'live' ? kit : await sessionKit({ ...options, sql: kit.sql, script: [answer('it is $n')] });
+      await session.recover();
+      await session.resolveApproval(session.openApprovalIds[0] ?? '', true, null);
+      await session.ended(2);
+      const end = session.events(0).find(({ type, run_id: run }) => type === 'agent_completed' && run === RUN(2));
+      expect(end?.data).toMatchObject({ response: 'it is 2' });
+    },
+  );
+
+  test('has its own variables, also after a run that was cancelled before it began', async () => {
+    const { kit, say } = await tree({
+      executors: { tool: () => new Promise(() => undefined) },
+      script: [setVariable('s', 'n', 1), answer('1'), echo('x', 1), answer('3')],
+    });
+    await say('a');
+    void say('b');
+    await settle();
+    void say('c', { parent_run: null });
+    await settle();
+    await kit.session.cancel('stop');
+    expect((await say('d')).status).toBe('completed');
+    expect(await variablesOf(kit.session)).toEqual({});
+  });
+
+  test('is moved to only after an earlier host has finished its run, which keeps its variables', async () => {
+    const script = [setVariable('s', 'n', 1), answer('1'), setVariable('s', 'n', 2) + echo('x', 1)];
+    const { kit, say } = await tree({ executors: { tool: () => new Promise(() => undefined) }, script });
+    await say('a');
+    void say('b');
+    await settle();
+    const next = await sessionKit({ sql: kit.sql, script: [answer('it is $n')] });
+    await next.session.branches.moveHead(next.session.run(RUN(1)));
+    await next.session.ended(2);
+    expect(next.events.find(({ type }) => type === 'agent_completed')?.data).toMatchObject({ response: 'it is 2' });
+  });
+
   test('continues where the head was moved to, until there is a newer run', async () => {
     const { kit, say, retry, post, history, get } = await tree({ script: ['1', '2', '3', '4'].map(answer) });
     await say('a');
@@ -329,6 +393,20 @@ describe('C4 an action that runs again', () => {
     await say('a');
     const [status, { code }] = await post(`/runs/${RUN(1)}/retry`, { action: 'nothing' });
     expect([status, code]).toEqual([404, 'unknown_action']);
+  });
+
+  test('is one run for the same key, also after the head has moved on', async () => {
+    const { say, post } = await tree({ script: [echo('x', 1), answer('1'), answer('2')] });
+    await say('a');
+    const key = { 'idempotency-key': 'k' };
+    const again = async (action = 'x'): Promise<Document> => (await post(`/runs/${RUN(1)}/retry`, { action }, key))[1];
+    const accepted = { run_id: RUN(2), status: 'completed' };
+    expect(await again()).toMatchObject(accepted);
+    expect(await again()).toMatchObject(accepted);
+    await say('b');
+    expect(await again()).toMatchObject(accepted);
+    await say('c', { parent_run: null });
+    expect(await again()).toMatchObject(accepted);
   });
 
   test('follows its run if that is on another branch', async () => {

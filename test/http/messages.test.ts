@@ -60,6 +60,20 @@ describe('[J7] requests with the same Idempotency-Key', () => {
     expect(kit.requests).toHaveLength(1);
   });
 
+  test('are answered only after the first one is durable', async () => {
+    const { kit } = await talk();
+    const disk = Promise.withResolvers<void>();
+    kit.sql.onSync = async () => await disk.promise;
+    let answers = 0;
+    const request = { content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: 'k' } as const;
+    const all = [1, 2].map(() => kit.session.accept(request).finally(() => (answers += 1)));
+    await settle();
+    expect([kit.session.runCount, answers]).toEqual([1, 0]);
+    disk.resolve();
+    await Promise.all(all);
+    expect(answers).toBe(2);
+  });
+
   test('replay the whole run to a late client, from its first event', async () => {
     const { send, speak } = await talk();
     speak();

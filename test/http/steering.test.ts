@@ -197,6 +197,8 @@ describe('C5 a message during a run', () => {
       ['c', 'completed'],
       ['b', 'completed'],
     ]);
+    const asked = kit.requests.map((request) => shown(request).match(/^[abc]$/gm));
+    expect(asked).toEqual([['a'], ['a', 'c'], ['a', 'c', 'b']]);
   });
 
   test('is cancelled with its run by a cancel', async () => {

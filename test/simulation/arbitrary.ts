@@ -1,10 +1,11 @@
 /** Generates histories. Frequent values are harmless, so that most histories get far. */
 import * as fc from 'fast-check';
-import { ATTEMPT_ENDS, PROTOCOLS } from './history.ts';
+import { ATTEMPT_ENDS, BRANCHES, PROTOCOLS } from './history.ts';
 import type {
   ActionScript,
   AgentSettings,
   AttemptScript,
+  BranchScript,
   DecisionScript,
   Fault,
   FileScript,
@@ -98,6 +99,7 @@ const message: fc.Arbitrary<MessageScript> = fc.record({
   type: mostly<MessageScript['type']>('message', 'text'),
   at: moment,
   ifBusy: mostly<MessageScript['ifBusy']>('queue', 'reject'),
+  branch: fc.constant(null),
   repeats: mostly(false, true),
   via: fc.constant(null),
   files: fc.constant([]),
@@ -398,9 +400,96 @@ const withIndex: fc.Arbitrary<History> = fc
   )
   .map(([history, faults]) => (faults.length === 0 ? history : { ...history, faults: [...history.faults, ...faults] }));
 
+const branch: fc.Arbitrary<BranchScript> = fc.record({
+  how: fc.constantFrom(...BRANCHES),
+  back: mostly(0, 0, 1, 2),
+  nth: mostly(0, 1),
+});
+
+/** A generation with actions, so that a further one follows it. */
+const working: fc.Arbitrary<GenerationScript> = fc
+  .record({
+    actions: fc.array(action, { minLength: 1, maxLength: 2 }),
+    recalls: fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 2 }),
+    gapMs: fc.constantFrom(0, 1, 10),
+  })
+  .map(({ actions, recalls, gapMs }) => ({
+    items: [
+      ...actions.map((one) => ({ type: 'action' as const, action: one })),
+      ...recalls.map((of) => ({ type: 'recall' as const, of })),
+    ],
+    finish: 'stop',
+    pieceChars: 1_000,
+    gapMs,
+    reportsUsage: false,
+  }));
+
+/** Often while the first messages are answered, so that there is a run that is active. */
+const later = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 120 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 1_000 }) },
+  { weight: 1, arbitrary: moment },
+);
+
+const further: fc.Arbitrary<MessageScript> = fc.record({
+  type: fc.constant('message' as const),
+  at: later,
+  ifBusy: fc.constantFrom<MessageScript['ifBusy']>('queue', 'steer', 'steer'),
+  branch: fc.option(branch, { freq: 3 }),
+  repeats: mostly(false, true),
+  via: fc.constant(null),
+  files: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(file, { minLength: 1, maxLength: 2 }) },
+  ),
+  generations: fc.array(working, { minLength: 1, maxLength: 2 }),
+});
+
+/**
+ * In a third of the histories, further messages with a place of their own in the tree of runs, messages for active runs, and
+ * moves of the head. What is generated before stays the same for a seed.
+ */
+const withBranches: fc.Arbitrary<History> = fc
+  .tuple(
+    withIndex,
+    fc.oneof(
+      { weight: 2, arbitrary: fc.constant(null) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          messages: fc.array(further, { minLength: 1, maxLength: 4 }),
+          heads: fc.array(
+            fc.record({ type: fc.constant('head' as const), at: later, back: fc.integer({ min: 0, max: 2 }) }),
+            { maxLength: 2 },
+          ),
+          isSteered: fc.boolean(),
+        }),
+      },
+    ),
+  )
+  .map(([history, more]) => {
+    if (more === null) return history;
+    const messages = history.messages.map((sent) =>
+      more.isSteered && sent.type === 'message' && sent.via === null ? { ...sent, ifBusy: 'steer' as const } : sent,
+    );
+    return {
+      ...history,
+      messages: [...messages, ...more.messages.map(placed)],
+      requests: [...history.requests, ...more.heads],
+    };
+  });
+
+/** A message for an active run has no place of its own. Retries and actions that run again have no files. */
+function placed(sent: MessageScript): MessageScript {
+  if (sent.branch === null) return sent;
+  const { how } = sent.branch;
+  const files = how === 'retry' || how === 'rerun' ? [] : sent.files;
+  return { ...sent, files, ifBusy: sent.ifBusy === 'steer' ? 'queue' : sent.ifBusy };
+}
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withIndex, { seed, numRuns: 1 });
+  const [history] = fc.sample(withBranches, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

@@ -73,7 +73,9 @@ export type Item =
   /** `refers`: places of actions, counted from the first of the generation. */
   | { readonly type: 'response'; readonly final: boolean | null; readonly refers: readonly number[] }
   /** An action whose body is invalid JSON. */
-  | { readonly type: 'broken' };
+  | { readonly type: 'broken' }
+  /** A response that refers to the first action of the first generation of a message. */
+  | { readonly type: 'recall'; readonly of: number };
 
 /** One generation of the model. */
 export interface GenerationScript {
@@ -111,11 +113,34 @@ export interface ViaScript {
   readonly pauseMs: number;
 }
 
+/** Where a message is in the tree of runs (C4), or what it repeats. */
+export const BRANCHES = ['follows', 'root', 'retry', 'edit', 'rerun'] as const;
+
+/**
+ * A message that has a place of its own in the tree of runs (C4).
+ *
+ *  - `follows`: it follows a run. `root`: it begins the conversation anew.
+ *  - `retry`: the message of a run is sent again. `edit`: in its place, this one.
+ *  - `rerun`: an action of a run runs again.
+ *
+ * Only `root` is possible before a run was accepted; the others are not sent then.
+ */
+export interface BranchScript {
+  readonly how: (typeof BRANCHES)[number];
+  /** Place of the run among those that were accepted, from the newest. */
+  readonly back: number;
+  /** Place of the action among those of the run. */
+  readonly nth: number;
+}
+
 /** A message, or posted protocol text: then the first generation is the text. */
 export interface MessageScript {
   readonly type: 'message' | 'text';
   readonly at: number;
-  readonly ifBusy: 'queue' | 'reject';
+  /** `steer`: a run that is active shows it to the model (C5). */
+  readonly ifBusy: 'queue' | 'reject' | 'steer';
+  /** Null: it follows the head. Posted text, and messages of other protocols, have none. */
+  readonly branch: BranchScript | null;
   /** The client sends it again, with the same idempotency key, even if it was accepted. With `via`: another client does the same. */
   readonly repeats: boolean;
   /** The client of another protocol that sends it; null: one of our own. Posted text has none. */
@@ -144,6 +169,8 @@ export type Request =
       /** The session is made again under the same id this long after the answer; null: it is not. */
       readonly againMs: number | null;
     }
+  /** The conversation continues after a run: `back` is its place among those that were accepted, from the newest. */
+  | { readonly type: 'head'; readonly at: number; readonly back: number }
   /** An event stream of the session. */
   | {
       readonly type: 'reader';

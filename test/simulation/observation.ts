@@ -29,6 +29,20 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'message_sent'; readonly message: number; readonly files: readonly FilePart[] }
   /** The files on disk at this moment. */
   | ({ readonly type: 'files_stored' } & StoredFiles)
+  /**
+   * A message with a place of its own in the tree of runs is sent. `of`: the run that it names; null: it begins the conversation.
+   * `action`: the one that runs again.
+   */
+  | {
+      readonly type: 'branch_sent';
+      readonly message: number;
+      readonly of: number | null;
+      readonly action: string | null;
+    }
+  /** The conversation shall continue after this run. */
+  | { readonly type: 'head_sent'; readonly run: number }
+  /** `runs`: how many there were when it was moved; null if nothing had to be moved, or it was moved again. */
+  | { readonly type: 'head_answered'; readonly run: number; readonly runs: number | null; readonly code: string }
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }
   /** `isAsked`: a client or the expiry wanted the end of this session. */
   | { readonly type: 'deleted'; readonly isAsked: boolean }
@@ -69,6 +83,8 @@ export type Fact = { readonly at: number } & (
       readonly marks?: readonly string[];
       /** The results of clients that it shows; absent if that is unknown. */
       readonly results?: readonly ShownResult[];
+      /** Its run; absent if that is unknown. */
+      readonly of?: ModelCallPlace;
     }
   /** The files of a model call: the messages and results that it shows, the markers of their files, and what is attached, in order. */
   | {
@@ -107,6 +123,16 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'parked'; readonly timers: number; readonly holds: number }
   | { readonly type: 'work_failed'; readonly message: string }
 );
+
+/** Where a model call is in its session, and what was stored then. */
+export interface ModelCallPlace {
+  readonly run: number;
+  readonly iteration: number;
+  /** The last event that no crash can lose. */
+  readonly durableSeq: number;
+  /** Names of the variables. */
+  readonly variables: readonly string[];
+}
 
 export interface ShownResult {
   /** Id of the action. */
@@ -170,6 +196,15 @@ export interface RunEnd {
   readonly isOpen: boolean;
 }
 
+/** Where a run is in the tree of runs (C4). */
+export interface SeenPlace {
+  /** 0: none. */
+  readonly parent: number;
+  readonly retryOf: number | null;
+  /** The message that its request to the model shows; null: its text was posted, or it repeats an action. */
+  readonly mark: number | null;
+}
+
 /** Sizes at the end. */
 export interface Sizes {
   /** Rows, by table. */
@@ -220,6 +255,8 @@ export interface Observation {
   readonly runs: readonly RunEnd[];
   /** The message of each run, by run number. */
   readonly messageOf: ReadonlyMap<number, number>;
+  /** By run number; empty if that is unknown. */
+  readonly places: ReadonlyMap<number, SeenPlace>;
   readonly replacements: readonly Replacement[];
   readonly sizes: Sizes | null;
   /** Null if there is no index, if the world did not come to rest, or if another session has the id now. */

@@ -67,6 +67,8 @@ function textOfItem(item: Exclude<Item, { type: 'action' }>, idAt: IdAt): string
       const values = item.refers.flatMap((place) => idAt(place) ?? []).map((id) => ` and $${id}`);
       return `<response${final}>The values${values.join('')} are here.</response>`;
     }
+    case 'recall':
+      return `<response final="false">The values and $${tokenOf({ message: item.of, generation: 0, action: 0 })} are here.</response>`;
     case 'broken':
       return '<action type="tool" mode="async" id="broken">{"name": </action>';
   }

@@ -8,6 +8,7 @@ const USUAL_MESSAGE: MessageScript = {
   type: 'message',
   at: 0,
   ifBusy: 'queue',
+  branch: null,
   repeats: false,
   via: null,
   files: [],

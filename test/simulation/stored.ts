@@ -1,7 +1,7 @@
 /** Stored histories: the files of histories/, and those that `npm run test:simulation` writes. */
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { ATTEMPT_ENDS, FILE_FORMS, PROTOCOLS, TARGETS } from './history.ts';
+import { ATTEMPT_ENDS, BRANCHES, FILE_FORMS, PROTOCOLS, TARGETS } from './history.ts';
 import type { History } from './history.ts';
 
 const count = z.int().min(0);
@@ -30,6 +30,7 @@ const item = z.discriminatedUnion('type', [
   z.strictObject({ type: z.enum(['thought', 'bare']), words: count }),
   z.strictObject({ type: z.literal('response'), final: z.boolean().nullable(), refers: places }),
   z.strictObject({ type: z.literal('broken') }),
+  z.strictObject({ type: z.literal('recall'), of: count }),
 ]);
 
 const generation = z.strictObject({
@@ -43,7 +44,8 @@ const generation = z.strictObject({
 const message = z.strictObject({
   type: z.enum(['message', 'text']),
   at: count,
-  ifBusy: z.enum(['queue', 'reject']),
+  ifBusy: z.enum(['queue', 'reject', 'steer']),
+  branch: z.strictObject({ how: z.enum(BRANCHES), back: count, nth: count }).nullable(),
   repeats: z.boolean(),
   via: z.strictObject({ protocol: z.enum(PROTOCOLS), reads: position.nullable(), pauseMs: count }).nullable(),
   files: z.array(z.strictObject({ form: z.enum(FILE_FORMS), body: count })),
@@ -53,6 +55,7 @@ const message = z.strictObject({
 const request = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('cancel'), at: count }),
   z.strictObject({ type: z.literal('delete'), at: count, exportMs: count.nullable(), againMs: count.nullable() }),
+  z.strictObject({ type: z.literal('head'), at: count, back: count }),
   z.strictObject({
     type: z.literal('reader'),
     at: count,

@@ -257,20 +257,21 @@ export class Attempts {
   }
 }
 
-/** The session's variables for internal actions: every change is recorded as an event. */
+/** The session's variables for internal actions: every change is recorded as an event, together with it (C4). */
 function journaledVariables(variables: VariableStore, log: RunLog): VariableStore {
   return {
     get: (key) => variables.get(key),
     entries: () => variables.entries(),
-    set: (key, value) => {
-      variables.set(key, value);
-      log.append('variable_changed', { key, value });
-    },
-    delete: (key) => {
-      const existed = variables.delete(key);
-      if (existed) log.append('variable_changed', { key, deleted: true });
-      return existed;
-    },
+    set: (key, value) =>
+      log.atomically(() => {
+        log.append('variable_changed', { key, value });
+        variables.set(key, value);
+      }),
+    delete: (key) =>
+      log.atomically(() => {
+        if (variables.get(key) !== undefined) log.append('variable_changed', { key, deleted: true });
+        return variables.delete(key);
+      }),
   };
 }
 

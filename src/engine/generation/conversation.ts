@@ -104,13 +104,16 @@ export async function* readTranscript(
   }
 }
 
-/** What the user has said in a run: its message, and those that came during the run (C5). */
+/**
+ * What the user has said in a run: its message, and those that came during the run and that it has shown (C5). A run that waits
+ * and is superseded passes on the others.
+ */
 function messagesOf(
   journal: Journal,
   { content, record }: { readonly content: MessageContent; readonly record: RunRecord },
   blobs: Blobs | null,
 ): Pick<ChatTurn, 'user' | 'files' | 'received'> {
-  const received = journal.steered.of(record.run).map(({ iteration, input }) => ({
+  const received = journal.steered.shown(record.run).map(({ iteration, input }) => ({
     before: iteration,
     ...userTurn(readContent(input['content']) ?? '', blobs),
   }));

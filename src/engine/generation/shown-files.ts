@@ -82,9 +82,10 @@ function groupsOf({ files = [], generations, received = [] }: ChatTurn): (readon
   return [files, ...rest, ...before(generations.length)].filter((group) => group.length > 0);
 }
 
-/** The files of each message of a turn. */
-function messagesOf({ files = [], received = [] }: ChatTurn): (readonly Attachment[])[] {
-  return [files, ...received.map((message) => message.files ?? [])];
+/** The files of each message of a turn. One that came while this generation was being prepared is shown in the next one (C5). */
+function messagesOf({ files = [], received = [], generations }: ChatTurn): (readonly Attachment[])[] {
+  const shown = received.filter(({ before }) => before <= generations.length);
+  return [files, ...shown.map((message) => message.files ?? [])];
 }
 
 /** The beginning of a text file; null if its bytes are lost. */

@@ -163,6 +163,20 @@ export class RunLog {
     return { seq: event.seq ?? 0, data };
   }
 
+  /** Runs `body` atomically: if it throws, its events are neither written nor published. */
+  atomically<T>(body: () => T): T {
+    const before = { outgoing: this.#outgoing.length, unsaved: this.#unsaved };
+    const [chars, since] = [this.#unsavedChars, this.#unsavedSince];
+    try {
+      return this.#journal.atomically(body);
+    } catch (fault) {
+      this.#outgoing.length = before.outgoing;
+      this.#unsaved = before.unsaved;
+      [this.#unsavedChars, this.#unsavedSince] = [chars, since];
+      throw fault;
+    }
+  }
+
   warn(code: string, message: string, action?: ActionLabel): void {
     if (ONCE_PER_RUN.has(code)) {
       if (this.#warned.has(code) || this.#replay?.warned.has(code) === true) return;

@@ -419,6 +419,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   };
   const dispose = (): void => {
     stopSaving?.();
+    // A run that has failed may still be preparing its model call.
+    generations.stop();
     actions.dispose();
   };
 

@@ -166,7 +166,7 @@ export class SessionAdmission {
         manifests = await this.#pin();
         earlier = this.#check(request, this.#files.rowBytes(files));
       }
-      if (earlier !== null) return earlier;
+      if (earlier !== null) return await this.#durable(earlier);
       const run = { type: 'message', content: content as Json, ...passed() };
       const stored = {
         ...(instructions === undefined ? {} : { instructions }),
@@ -202,7 +202,7 @@ export class SessionAdmission {
       const { tools = [] } = request;
       const manifests = tools.length === 0 ? null : await this.#pin();
       const earlier = this.#check({ ...request, content: '', sent }, this.#files.rowBytes(own));
-      if (earlier !== null) return earlier;
+      if (earlier !== null) return await this.#durable(earlier);
       if (tools.length > 0) this.#admitTools(tools, manifests);
       const { content, files } = await fetch(either);
       this.#scope.share.charge(bytesOf(files) * limits.bodyByteSteps);
@@ -238,6 +238,12 @@ export class SessionAdmission {
     }
     this.#runs.requireRoom();
     return null;
+  }
+
+  /** A repeated message is accepted once the first one is durable: its sync may be under way. */
+  async #durable(earlier: Accepted): Promise<Accepted> {
+    await this.#journal.sync();
+    return earlier;
   }
 
   /** The message that was accepted with this key. @throws EngineError `idempotency_mismatch` if it was another one */
@@ -350,17 +356,21 @@ export class SessionAdmission {
    * Runs one action again, in a run of its own (C4).
    *
    * @param input of `rerunInput`
+   * @param placeNow where its run would be in the tree of runs at this moment
    * @throws EngineError like `message`
    */
   async rerun(
     input: JsonObject,
-    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'> & { readonly place: RunPlace },
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
+    placeNow: () => RunPlace,
   ): Promise<Accepted> {
     await this.#recover();
     this.#requireConversation();
     const manifests = await this.#pin();
-    const earlier = this.#check({ ...request, content: String(input['content']), tokens: false }, 0);
-    return earlier ?? has(await this.#submit({ ...input, manifests }, request));
+    const placed = { ...request, place: placeNow() };
+    const earlier = this.#check({ ...placed, content: String(input['content']), tokens: false }, 0);
+    if (earlier !== null) return await this.#durable(earlier);
+    return has(await this.#submit({ ...input, manifests }, placed));
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */

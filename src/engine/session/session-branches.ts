@@ -5,7 +5,7 @@
  * (session-admission.ts).
  */
 import type { MessageContent } from '../../domain/content.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunPlace, RunRecord } from '../../domain/session.ts';
@@ -32,6 +32,8 @@ interface BranchesParts {
   readonly runs: SessionRuns;
   readonly memory: SessionMemory;
   readonly admission: SessionAdmission;
+  /** What an earlier host left unfinished comes first (J3): its runs have the variables of their own branch. */
+  readonly recover: () => Promise<void>;
   /** A run as it is now. */
   readonly current: (record: RunRecord) => RunRecord;
 }
@@ -54,14 +56,19 @@ export class SessionBranches {
 
   /**
    * The next message follows this run. Resolves when that is durable. The variables become those of the branch; if a run is
-   * active, when the next one begins.
+   * active or waits, when the next one begins: it continues with those that it has.
+   *
+   * @throws EngineError `unknown_session` if the session was closed meanwhile
    */
   async moveHead({ run }: RunRecord): Promise<void> {
+    await this.#parts.recover();
+    // Its tables may be gone.
+    if (this.#parts.admission.isClosed) throw unknownSession();
     const { journal } = this.#scope;
     if (journal.runs.head !== run) {
       journal.atomically(() => {
         journal.runs.setHead(run);
-        if (!this.#parts.runs.busy) this.#parts.memory.restoreVariables(run);
+        if (!this.#parts.runs.busy && journal.runs.open().length === 0) this.#parts.memory.restoreVariables(run);
       });
     }
     await journal.sync();
@@ -150,9 +157,14 @@ export class SessionBranches {
     request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
   ): Promise<Accepted> {
     const { journal } = this.#scope;
-    const { head } = journal.runs;
-    const parent = journal.runs.isAncestor(run, head) ? head : run;
-    const input = rerunInput(journal, journal.runs.require(run), action);
-    return await this.#parts.admission.rerun(input, { ...request, place: { parent, retryOf: run } });
+    const { runs } = journal;
+    const input = rerunInput(journal, runs.require(run), action);
+    const place = (): RunPlace => {
+      // The same request again has the place that it had, wherever the head is now.
+      const earlier = request.idempotencyKey === null ? null : runs.byIdempotencyKey(request.idempotencyKey);
+      if (earlier?.retryOf === run) return { parent: earlier.parent, retryOf: run };
+      return { parent: runs.isAncestor(run, runs.head) ? runs.head : run, retryOf: run };
+    };
+    return await this.#parts.admission.rerun(input, request, place);
   }
 }

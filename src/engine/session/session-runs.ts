@@ -204,8 +204,10 @@ export class SessionRuns {
       return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
     }
     const inputQueue = new InputQueue();
-    // The variables are those of the run before it (C4).
-    if (replay === null && stored.parent !== run - 1) this.#memory.restoreVariables(stored.parent);
+    // The variables are those of the run that began last, or that the head was moved to (C4).
+    const { runs } = this.#journal;
+    const isOther = stored.parent !== runs.begunBefore(run) || runs.isMovedBefore(run);
+    if (replay === null && isOther) this.#memory.restoreVariables(stored.parent);
     const { variables, learned, outcomeCache, feeds } = this.#memory;
     const resultShapes = new RunShapes(resolved);
     const live = startRun(

@@ -53,17 +53,18 @@ export class SessionVariables implements VariableStore {
     }
     const growth = bytes - (this.#known.get(key)?.bytes ?? 0);
     if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
+    // First: what cannot be written is not changed.
+    if (!this.#isDetached) this.#journal.variables.set(key, value);
     this.#known.set(key, { value, bytes });
     this.#allBytes += growth;
-    if (!this.#isDetached) this.#journal.variables.set(key, value);
   }
 
   delete(key: string): boolean {
     const known = this.#known.get(key);
     if (known === undefined) return false;
+    if (!this.#isDetached) this.#journal.variables.delete(key);
     this.#known.delete(key);
     this.#allBytes -= known.bytes;
-    if (!this.#isDetached) this.#journal.variables.delete(key);
     return true;
   }
 

@@ -114,6 +114,7 @@ export class Session {
       runs: this.#runs,
       memory: this.#memory,
       admission: this.#admission,
+      recover: () => this.recover(),
       current: (record) => this.#current(record),
     });
   }

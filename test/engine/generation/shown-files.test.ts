@@ -38,6 +38,15 @@ function attachedIn(messages: readonly ChatMessage[]): string[] {
 }
 
 describe('[C2] text files', () => {
+  test('of a message that came while the request was being prepared leave room for the others', async () => {
+    const late = Array.from({ length: limits.attachedTextsPerRequest }, (_, at) => textFile(`late${at}.csv`, 'x'));
+    const current: ChatTurn = { ...turn(textFile('a.csv', 'early')), received: [{ before: 1, ...turn(...late) }] };
+    const { messages } = await shown([current]);
+    expect(messages[1]?.content).toContain('early');
+    const next = await shown([{ ...current, generations: [{ text: 'seen', results: [] }] }]);
+    expect(JSON.stringify(next.messages)).toContain('late0.csv');
+  });
+
   test.each(['text/csv', 'text/markdown', 'application/json', 'application/ld+json', 'application/xml'])(
     '%s is shown as text in the turn of the user, for every model',
     async (mediaType) => {

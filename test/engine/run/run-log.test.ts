@@ -47,6 +47,24 @@ const idle: RecordedInput = { type: 'generation_idle', at: 5_000 };
 const rows = ({ journal }: Made): unknown[] =>
   journal.runs.looseInputs(1).map(({ inputs }) => (Array.isArray(inputs) ? inputs.length : null));
 
+describe('[J1] events that are written together with something else', () => {
+  test('are neither written nor published if it fails, and the inputs before them are kept', async () => {
+    const { log, journal, published } = made();
+    log.record(text(3));
+    const failing = (): void =>
+      log.atomically(() => {
+        log.warn('w1', 'lost');
+        throw new Error('no');
+      });
+    expect(failing).toThrow('no');
+    expect(journal.lastSeq).toBe(0);
+    log.atomically(() => log.warn('w2', 'kept'));
+    await log.commit();
+    expect(published.flat()).toMatchObject([{ seq: 1, data: { code: 'w2' } }]);
+    expect(journal.range({ after: 0, limit: 1 })[0]?.state).toHaveProperty('in');
+  });
+});
+
 describe('[H2] the envelope of an event', () => {
   test('contains the run, the iteration and the time, and the action with its name if there are any', async () => {
     const { log, published } = made();

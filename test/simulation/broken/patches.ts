@@ -4,6 +4,7 @@
  */
 import type { Patch } from './patch.ts';
 import { ACTION_PATCHES } from './patches/actions.ts';
+import { BRANCH_PATCHES } from './patches/branches.ts';
 import { CLIENT_PATCHES } from './patches/clients.ts';
 import { CONSOLE_PATCHES } from './patches/console.ts';
 import { DIRECTORY_PATCHES } from './patches/directory.ts';
@@ -19,6 +20,7 @@ import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
 
 export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
+  ...BRANCH_PATCHES,
   ...CLIENT_PATCHES,
   ...CONSOLE_PATCHES,
   ...DIRECTORY_PATCHES,

@@ -16,6 +16,7 @@ import { oneEnd } from './one-end.ts';
 import { order } from './order.ts';
 import { noFalseSuccess } from './no-false-success.ts';
 import { ownAnswers } from './own-answers.ts';
+import { ownBranch } from './own-branch.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
 import { resultsShown } from './results-shown.ts';
@@ -23,6 +24,7 @@ import { sameEvents } from './same-events.ts';
 import { sameMessage } from './same-message.ts';
 import { sameReplay } from './same-replay.ts';
 import { settledOnce } from './settled-once.ts';
+import { takenOnce } from './taken-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
 import { withinLimits } from './within-limits.ts';
 
@@ -51,6 +53,8 @@ export const INVARIANTS: readonly Invariant[] = [
   closedParts,
   drawnRun,
   listedSessions,
+  ownBranch,
+  takenOnce,
 ];
 
 /** The violations of all invariants. */

@@ -16,7 +16,10 @@ export const bounded: Invariant = {
     const { rows, mostTimers, timersLeft, holdsLeft, staleNotes, orphans } = sizes;
     if (orphans > 0) yield `${orphans} chunk rows belong to no row`;
     if (holdsLeft > 0) yield `the host is kept ${holdsLeft} times at the end`;
-    const actions = history.messages.flatMap(({ generations }) => generations.flatMap(actionsOf)).length;
+    const written = history.messages.flatMap(({ generations }) => generations.flatMap(actionsOf)).length;
+    const actions = written + history.messages.filter(({ branch }) => branch?.how === 'rerun').length;
+    const received = events.filter(({ type }) => type === 'message_received').length;
+    if ((rows['steered'] ?? 0) > received) yield `${rows['steered']} rows of ${received} received messages`;
     // Each action has a timeout or a retry; each run its time budget and its stream; the rest is for readers and feeds.
     const timers = actions * 2 + history.messages.length * 6 + history.requests.length * 3 + 20;
     if (mostTimers > timers) yield `${mostTimers} timers at once (expected: at most ${timers})`;

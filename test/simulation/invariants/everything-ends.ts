@@ -3,6 +3,7 @@ import type { Observation } from '../observation.ts';
 import { refusalsOf } from '../world/files.ts';
 import { factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
+import { receivedIn } from './received.ts';
 
 /** Nothing in a history takes this long. */
 const AN_HOUR_S = 3_600;
@@ -19,8 +20,12 @@ export const everythingEnds: Invariant = {
       if (isOpen || !['completed', 'failed', 'cancelled'].includes(status)) yield `run ${run} is ${status}`;
     }
     const answered = new Map<number, number>();
+    const received = receivedIn(seen.events);
     for (const { message, run } of factsOf(seen, 'message_answered')) {
       if (run === null) continue;
+      const own = received.find((one) => one.run === run && one.message === message);
+      // It has the message, or had it while it waited, when the client asked.
+      if (own?.isTaken === true || own?.hasWaited === true) continue;
       const before = answered.get(message);
       if (before !== undefined && before !== run)
         yield `message ${message} was answered with the runs ${before} and ${run}`;
@@ -51,10 +56,18 @@ function* refusedWithoutReason(seen: Observation): Generator<string> {
     const isReason =
       code === 'accepted' ||
       (code === 'run_in_progress' && messages[message]?.ifBusy === 'reject' && messages.length > 1) ||
+      (code === 'invalid_request' && hasNoMessage(seen, message)) ||
       (code === 'queue_full' && messages.length > limits.queuedMessages) ||
       (code === 'session_full' && faults.some(({ type }) => type === 'full_disk')) ||
       (code === 'unknown_session' && seen.isDeleted) ||
       refusalsOf(messages[message]?.files ?? []).has(code);
     if (!isReason) yield `message ${message} was refused with ${code}`;
   }
+}
+
+/** Whether it shall repeat the message of a run that was started by something else. */
+function hasNoMessage(seen: Observation, message: number): boolean {
+  const how = seen.history.messages[message]?.branch?.how;
+  const of = factsOf(seen, 'branch_sent').find((fact) => fact.message === message)?.of ?? 0;
+  return (how === 'retry' || how === 'edit') && seen.places.get(of)?.mark === null;
 }

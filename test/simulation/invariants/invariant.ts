@@ -23,7 +23,7 @@ export function factsOf<T extends Fact['type']>({ facts }: Observation, type: T)
 }
 
 /** The run's number in its session, 1-based. */
-function runOf({ run_id: id }: Pick<SessionEvent, 'run_id'>): number {
+export function runOf({ run_id: id }: Pick<SessionEvent, 'run_id'>): number {
   return Number(id.slice(id.lastIndexOf('_') + 1));
 }
 
@@ -42,6 +42,21 @@ export function endsAction(event: SessionEvent): boolean {
 /** An action of a run. Its id is unique in the history, unless it is rejected. */
 export function actionOf(event: SessionEvent): string {
   return `run ${runOf(event)}, iteration ${event.iteration}, ${event.action_id ?? ''}`;
+}
+
+/** The run of a target's key; null for a feed. */
+export function runOfKey(key: string): number | null {
+  const [run] = key.split('/').slice(-3);
+  return run === 'feed' ? null : Number(run);
+}
+
+/** Runs that repeat an action of another run: without its condition, its retries and its idempotency key (C4). */
+export function rerunsOf(events: readonly SessionEvent[]): Set<number> {
+  return new Set(
+    events.flatMap((event) =>
+      event.type === 'run_branched' && event.data.action_id !== undefined ? [runOf(event)] : [],
+    ),
+  );
 }
 
 /** The events of each run, in order. */

@@ -1,4 +1,4 @@
-import { byRun, factsOf } from './invariant.ts';
+import { byRun, factsOf, rerunsOf, runOfKey } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 /** Finishes after which only what has started goes on (P15). */
@@ -37,11 +37,16 @@ export const nothingAfterEnd: Invariant = {
 /** A run that was queued or running at an answered cancel calls neither the model nor a target any more. */
 function* worksAfterCancel({ facts, messageOf }: Parameters<Invariant['check']>[0]): Generator<string> {
   const cancelled = new Set<number>();
+  const runOfMessage = new Map(Array.from(messageOf, ([run, message]) => [message, run]));
   for (const fact of facts) {
-    if (fact.type === 'cancel_answered') for (const run of fact.runs) cancelled.add(messageOf.get(run) ?? -1);
-    const message =
-      fact.type === 'model_called' ? fact.message : fact.type === 'effect' ? placeIn(fact.token)?.message : undefined;
-    if (message !== undefined && cancelled.has(message)) yield `after the cancel: ${JSON.stringify(fact)}`;
+    if (fact.type === 'cancel_answered') for (const run of fact.runs) cancelled.add(run);
+    const run =
+      fact.type === 'model_called'
+        ? (fact.of?.run ?? runOfMessage.get(fact.message))
+        : fact.type === 'effect'
+          ? (runOfKey(fact.key) ?? undefined)
+          : undefined;
+    if (run !== undefined && cancelled.has(run)) yield `after the cancel: ${JSON.stringify(fact)}`;
   }
 }
 
@@ -52,6 +57,7 @@ function* startsAfterBadFinish(
   events: Parameters<Invariant['check']>[0]['events'],
 ): Generator<string> {
   const planned = new Set<number>();
+  if (rerunsOf(events).size > 0) return;
   for (const event of events) {
     if (event.type === 'plan_generated') planned.add(event.iteration);
     if (event.type !== 'action_started' || event.data.attempt > 1 || !planned.has(event.iteration)) continue;

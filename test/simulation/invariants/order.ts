@@ -1,7 +1,7 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { ActionScript } from '../history.ts';
 import { placeOf, scriptOf, tokenOf } from '../script.ts';
-import { actionOf, byRun, endsAction } from './invariant.ts';
+import { actionOf, byRun, endsAction, rerunsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 export const order: Invariant = {
@@ -9,7 +9,8 @@ export const order: Invariant = {
   holds:
     'No action starts before what it depends on has succeeded, before an earlier sync action has ended, or against its condition.',
   *check({ events, history }) {
-    for (const ofRun of byRun(events).values()) {
+    const reruns = rerunsOf(events);
+    for (const [run, ofRun] of byRun(events)) {
       const ends = new Map<string, SessionEvent>();
       const queued: Extract<SessionEvent, { type: 'action_queued' }>[] = [];
       for (const event of ofRun) {
@@ -22,7 +23,7 @@ export const order: Invariant = {
           continue;
         }
         const script = scriptOf(history.messages, event.action_id);
-        if (script?.when === false) yield `${actionOf(event)} started, and its condition is false`;
+        if (script?.when === false && !reruns.has(run)) yield `${actionOf(event)} started, and its condition is false`;
         for (const needed of neededBy(event.action_id, script)) {
           const isKnown = queued.slice(0, queued.indexOf(own)).some(({ action_id: id }) => id === needed);
           if (isKnown && !own.data.depends_on.includes(needed)) yield `${actionOf(event)} does not depend on ${needed}`;

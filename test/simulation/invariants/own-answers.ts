@@ -4,6 +4,7 @@ import type { Observation } from '../observation.ts';
 import { placeOf } from '../script.ts';
 import { factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
+import { receivedIn } from './received.ts';
 
 const IDS = /\b(?:run_[0-9a-f]{32}_[0-9a-f]{12}|art_[0-9a-f]{12}|apr_\w+|call_[\w-]{20,})/g;
 
@@ -46,7 +47,7 @@ function idsIn(event: SessionEvent): string[] {
 /** What a session shows and does belongs to its own messages. */
 function* otherMessages(seen: Observation): Generator<string> {
   if (!seen.isWhole) return;
-  const own = new Set(seen.messageOf.values());
+  const own = new Set([...seen.messageOf.values(), ...receivedIn(seen.events).map(({ message }) => message)]);
   for (const { message, call, marks = [] } of factsOf(seen, 'model_called')) {
     const other = marks.find((mark) => mark.startsWith('m') && !own.has(Number(mark.slice(1))));
     if (other !== undefined) yield `call ${call} of message ${message} shows the message ${other}, which was not sent`;

@@ -1,6 +1,6 @@
 import type { Observation } from '../observation.ts';
 import { placeOf, scriptOf, SHARED, sharedToken } from '../script.ts';
-import { factsOf } from './invariant.ts';
+import { factsOf, rerunsOf, runOf, runOfKey } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 const UNSAFE: ReadonlySet<string> = new Set(['unsafe', 'late', 'python']);
@@ -15,8 +15,9 @@ export const unsafeOnce: Invariant = {
     const keys = new Map<string, string>();
     for (const { target, key, attempt, token } of factsOf(seen, 'effect')) {
       // The key of an action is what its target may use to detect repetitions.
-      const first = keys.get(token) ?? key;
-      keys.set(token, first);
+      const ofRun = `${runOfKey(key) ?? 'feed'} ${token}`;
+      const first = keys.get(ofRun) ?? key;
+      keys.set(ofRun, first);
       if (first !== key && placeOf(token) !== null) yield `${token} (${target}) was called as ${first} and as ${key}`;
       const id = UNSAFE.has(target) ? key : target === 'child' ? `${key}/${attempt}` : null;
       if (id === null) continue;
@@ -28,13 +29,19 @@ export const unsafeOnce: Invariant = {
 };
 
 /** Of the unsafe actions with the same key and parameters, none does its work after one of them has completed (P6). */
-function* doneAgain({ facts, history }: Observation): Generator<string> {
+function* doneAgain({ facts, events, history }: Observation): Generator<string> {
   const completed = new Set<string>();
+  const reruns = rerunsOf(events);
   for (const fact of facts) {
-    if (fact.type === 'effect' && UNSAFE.has(fact.target) && completed.has(fact.token)) {
+    if (
+      fact.type === 'effect' &&
+      UNSAFE.has(fact.target) &&
+      completed.has(fact.token) &&
+      !reruns.has(runOfKey(fact.key) ?? 0)
+    ) {
       yield `${fact.key} (${fact.target}) was done after an action with the same idempotency key had completed`;
     }
-    if (fact.type !== 'published' || fact.event.type !== 'action_completed') continue;
+    if (fact.type !== 'published' || fact.event.type !== 'action_completed' || reruns.has(runOf(fact.event))) continue;
     const script = scriptOf(history.messages, fact.event.action_id);
     if (script?.key === SHARED) completed.add(sharedToken(script.target));
   }

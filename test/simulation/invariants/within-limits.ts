@@ -3,7 +3,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { Observation } from '../observation.ts';
 import { scriptOf } from '../script.ts';
-import { byRun, endsAction, factsOf } from './invariant.ts';
+import { byRun, endsAction, factsOf, rerunsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 /** Actions that use no slot (S5). */
@@ -14,6 +14,7 @@ export const withinLimits: Invariant = {
   holds: 'No run has more running actions, attempts, actions, iterations or model calls than it may.',
   *check(seen) {
     const { agent, messages } = seen.history;
+    const reruns = rerunsOf(seen.events);
     for (const [run, events] of byRun(seen.events)) {
       const running = new Map<string, string>();
       const types = new Map<string, string>();
@@ -31,7 +32,7 @@ export const withinLimits: Invariant = {
         // The client executes it (C3).
         if (event.action_name === 'client') continue;
         running.set(id, event.action_name ?? '');
-        const most = mostAttempts(messages, id);
+        const most = reruns.has(run) ? limits.retryAttempts : mostAttempts(messages, id);
         if (event.data.attempt > most) yield `run ${run}: attempt ${event.data.attempt} of ${id} (allowed: ${most})`;
         const slots = [...running.keys()].filter((other) => !WITHOUT_SLOT.has(types.get(other) ?? '')).length;
         if (slots > agent.maxParallelActions)

@@ -1,5 +1,5 @@
 /** What clients, people and faults do in a history, as sentences. */
-import type { DecisionScript, Fault, History, Request } from '../history.ts';
+import type { DecisionScript, Fault, History, MessageScript, Request } from '../history.ts';
 
 /** Something that the history plans. */
 export interface Planned {
@@ -10,13 +10,30 @@ export interface Planned {
 
 export function plannedOf({ messages, requests, faults }: History): Planned[] {
   return [
-    ...messages.map(({ at, type }, index) => ({
-      at,
-      text: type === 'message' ? `a client sends message ${index}` : `a client posts the text of message ${index}`,
-    })),
+    ...messages.map((script, index) => ({ at: script.at, text: `a client ${sendingText(script, index)}` })),
     ...requests.map((request, index) => ({ at: request.at, text: requestText(request, index) })),
     ...faults.flatMap(faultTexts),
   ];
+}
+
+/** What a client does to send a message. */
+export function sendingText({ type, branch }: MessageScript, index: number): string {
+  if (type === 'text') return `posts the text of message ${index}`;
+  if (branch === null) return `sends message ${index}`;
+  const { how, back, nth } = branch;
+  const of = `the accepted run ${fromNewest(back)}`;
+  switch (how) {
+    case 'follows':
+      return `sends message ${index}, which follows ${of}`;
+    case 'root':
+      return `sends message ${index}, which begins the conversation anew`;
+    case 'retry':
+      return `sends the message of ${of} again, as message ${index}`;
+    case 'edit':
+      return `sends message ${index} in place of that of ${of}`;
+    case 'rerun':
+      return `runs action ${nth} of ${of} again, as message ${index}`;
+  }
 }
 
 function requestText(request: Request, index: number): string {
@@ -25,6 +42,8 @@ function requestText(request: Request, index: number): string {
       return 'a client cancels the open runs';
     case 'delete':
       return deletionText(request);
+    case 'head':
+      return `a client continues after the accepted run ${fromNewest(request.back)}`;
     case 'reader': {
       const { fromEnd, pauseMs, reads } = request;
       const pause = pauseMs === 0 ? '' : `, pauses ${pauseMs} ms after each read`;
@@ -32,6 +51,11 @@ function requestText(request: Request, index: number): string {
       return `reader ${index} connects ${fromEnd ? 'at the newest event' : 'at the first event'}${pause}${end}`;
     }
   }
+}
+
+/** `2 before the newest` */
+function fromNewest(back: number): string {
+  return back === 0 ? 'that is the newest' : `${back} before the newest`;
 }
 
 function deletionText({ exportMs, againMs }: Extract<Request, { type: 'delete' }>): string {

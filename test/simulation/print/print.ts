@@ -14,7 +14,7 @@ import type { Violation } from '../invariants/invariant.ts';
 import type { Observation } from '../observation.ts';
 import { actionsOf, textOf, tokenOf } from '../script.ts';
 import { USUAL_AGENT, USUAL_GENERATION } from '../usual.ts';
-import { counted, decisionText, plannedOf } from './planned.ts';
+import { counted, decisionText, plannedOf, sendingText } from './planned.ts';
 import { timelineText } from './timeline.ts';
 
 const MOST_WHAT_CHARS = 2_000;
@@ -76,10 +76,11 @@ function seededLines(seeded: History['seeded']): string[] {
 
 function messageLines(script: MessageScript, message: number): string[] {
   const { type, at, ifBusy, repeats, via, files, generations } = script;
-  const what = type === 'message' ? `sends message ${message}` : `posts the text of message ${message}`;
+  const what = sendingText(script, message);
   const client = via === null ? 'a client' : clientText(via, repeats);
   const details = [
     ...(ifBusy === 'reject' && type === 'message' ? ['to be rejected if the session is busy'] : []),
+    ...(ifBusy === 'steer' && type === 'message' ? ['for the run that is active, if there is one'] : []),
     ...(files.length > 0 && type === 'message' ? [`with ${files.map(fileText).join(', ')}`] : []),
     ...(repeats && type === 'message' && via === null ? ['twice with the same idempotency key'] : []),
   ];

@@ -62,6 +62,14 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `host ${fact.life} ends: ${fact.why}`;
     case 'message_answered':
       return `message ${fact.message} is answered: ${fact.run === null ? fact.code : `run ${fact.run}`}`;
+    case 'branch_sent': {
+      const what = fact.action === null ? '' : ` and its action ${fact.action}`;
+      return `message ${fact.message} names ${fact.of === null ? 'the beginning' : `run ${fact.of}`}${what}`;
+    }
+    case 'head_sent':
+      return `a client moves the head to run ${fact.run}`;
+    case 'head_answered':
+      return `the move of the head to run ${fact.run} is answered: ${fact.code}`;
     case 'cancel_answered':
       return `the cancel is answered; open were ${fact.runs.length === 0 ? 'no runs' : `runs ${fact.runs.join(', ')}`}`;
     case 'deleted':

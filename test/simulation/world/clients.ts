@@ -1,10 +1,12 @@
 /** Clients of the session: messages, cancels, decisions and the deletion. A request without an answer is repeated. */
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { DecisionScript, MessageScript, ViaScript } from '../history.ts';
+import type { BranchScript, DecisionScript, MessageScript, Request, ViaScript } from '../history.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import type { RunRecord } from '../../../src/domain/session.ts';
+import type { MessageRequest } from '../../../src/engine/session/session-admission.ts';
 import type { CallResult } from '../../../src/engine/session/session-calls.ts';
 import { mistaken, postsOf } from '../call-posts.ts';
-import { runNumberOf } from '../../../src/journal/run-id.ts';
+import { runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import type { ClientProtocol } from '../protocols/client-protocol.ts';
 import { CLIENT_PROTOCOLS } from '../protocols/protocols.ts';
 import { placeOf, textOf } from '../script.ts';
@@ -15,10 +17,10 @@ import { filesOfContent } from '../../../src/domain/content.ts';
 import { admitContent } from '../../../src/policies/message-content.ts';
 import type { AdmittedContent, GivenPart } from '../../../src/policies/message-content.ts';
 import { givenPart } from './files.ts';
-import { markOf } from './model.ts';
+import { markOf } from './marks.ts';
 import { ProtocolClient } from './protocol-client.ts';
 import type { ProtocolAnswer } from './protocol-client.ts';
-import { Rows } from './rows.ts';
+import { keyOf, Rows } from './rows.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
@@ -39,6 +41,12 @@ interface Answered<T> {
   readonly incarnation: number;
 }
 
+/** What a message with a place of its own names. `run`: null: nothing. */
+interface Named {
+  readonly run: number | null;
+  readonly action: string | null;
+}
+
 type LateAnswer = Extract<Fact, { readonly type: 'late_answer' }>;
 
 export class Clients {
@@ -54,6 +62,8 @@ export class Clients {
   readonly #parts = new Map<string, readonly GivenPart[]>();
   /** Messages and texts that are not on their way, with the number of the last session that may have got them. */
   readonly #posted = new Map<number, number>();
+  /** What messages with a place of their own name: the same when they are sent again. */
+  readonly #named = new Map<string, Named>();
   /** Requests without an answer. */
   open = 0;
 
@@ -104,6 +114,7 @@ export class Clients {
       const run = answer.run === null ? null : runNumberOf(answer.run);
       const isCurrent = run !== null && incarnation === this.#stage.incarnation;
       const queued = isCurrent ? { queued: this.#rows.queuedUpTo(run) } : {};
+      if (run !== null) this.#stage.seenOf(incarnation).accepted.add(run);
       return this.#stage.note({ type: 'message_answered', message: index, run, code, ...queued }, incarnation);
     }
     const { results, decisions } = answer.answers;
@@ -133,27 +144,103 @@ export class Clients {
     const { type, ifBusy, files, generations } = script;
     const { answer, incarnation } = await this.#request(async (host) => {
       const { session } = host;
-      if (type === 'message') {
-        return await session.message({
-          ...(await this.#admit(host, index, script)),
-          ifBusy,
-          tokens: false,
-          idempotencyKey: `key-${index}`,
-        });
-      }
+      if (type === 'message') return await this.#send(host, index, script);
       const [first] = generations;
       const text = `<thought>${markOf(index)}</thought>\n${first === undefined ? '' : textOf(index, 0, first)}`;
       return await session.execute(pieces(text, first?.pieceChars ?? 1_000), text);
     }, type === 'message');
-    if (answer === LOST) return;
+    // There was nothing that it could name.
+    if (answer === LOST || answer === null) return;
     const isError = answer instanceof EngineError;
+    if (!isError) this.#stage.seenOf(incarnation).accepted.add(answer.run);
+    // What a run has received waits in no queue.
     const queued =
-      isError || incarnation !== this.#stage.incarnation ? {} : { queued: this.#rows.queuedUpTo(answer.run) };
+      isError || ifBusy === 'steer' || incarnation !== this.#stage.incarnation
+        ? {}
+        : { queued: this.#rows.queuedUpTo(answer.run) };
     const run = isError ? null : answer.run;
     const code = isError ? answer.code : 'accepted';
     this.#stage.note({ type: 'message_answered', message: index, run, code, ...queued }, incarnation);
     if (files.length > 0) this.#stage.noteFiles();
     if (!isError) await this.#askForEarlier(incarnation);
+  }
+
+  /** As the routes do. @returns null if there is nothing that the message could name */
+  async #send(host: Host, index: number, script: MessageScript): Promise<RunRecord | null> {
+    const { session } = host;
+    const request = { ifBusy: script.ifBusy, tokens: false, idempotencyKey: keyOf(index) };
+    const { branch } = script;
+    if (branch === null) return await session.message({ ...(await this.#admit(host, index, script)), ...request });
+    const named = this.#name(host.incarnation, index, branch);
+    if (named === null) return null;
+    const { branches } = session;
+    const of = named.run === null ? null : this.#runOf(host, named.run);
+    if (of !== null && named.action !== null) return await (await branches.rerun(of, named.action, request)).run;
+    const message: Omit<MessageRequest, keyof typeof request> =
+      of !== null && branch.how === 'retry'
+        ? branches.messageOf(of)
+        : {
+            ...(of !== null && branch.how === 'edit' ? branches.messageOf(of) : { place: branches.after(of) }),
+            ...(await this.#admit(host, index, script)),
+          };
+    return await session.message({ ...message, ...request });
+  }
+
+  #runOf({ session, incarnation }: Host, run: number): RunRecord {
+    return session.run(runIdOf(this.#stage.identity(incarnation), run));
+  }
+
+  /** What the message names: always the same in a session. Null if there is nothing yet. */
+  #name(incarnation: number, index: number, { how, back, nth }: BranchScript): Named | null {
+    const key = `${incarnation}/${index}`;
+    const known = this.#named.get(key);
+    if (known !== undefined) return known;
+    const run = how === 'root' ? null : this.#accepted(incarnation, back);
+    if (run === null && how !== 'root') return null;
+    const named = how === 'rerun' ? this.#actionOf(incarnation, run ?? 0, nth) : { run, action: null };
+    if (named === null) return null;
+    this.#named.set(key, named);
+    this.#stage.note({ type: 'branch_sent', message: index, of: named.run, action: named.action }, incarnation);
+    return named;
+  }
+
+  /** @param back place from the newest */
+  #accepted(incarnation: number, back: number): number | null {
+    const runs = [...this.#stage.seenOf(incarnation).accepted];
+    return runs.at(-1 - (back % Math.max(1, runs.length))) ?? null;
+  }
+
+  /** An action of this run; of the newest with actions, if it has none. */
+  #actionOf(incarnation: number, run: number, nth: number): Named | null {
+    const queued = this.#stage
+      .factsOf(incarnation)
+      .flatMap((fact) => (fact.type === 'published' && fact.event.type === 'action_queued' ? [fact.event] : []));
+    const ofRun = (number: number): typeof queued => queued.filter(({ run_id: id }) => runNumberOf(id) === number);
+    const newest = queued.at(-1);
+    const chosen = ofRun(run).length > 0 || newest === undefined ? run : runNumberOf(newest.run_id);
+    const actions = ofRun(chosen);
+    const action = actions[nth % Math.max(1, actions.length)]?.action_id;
+    return action === undefined ? null : { run: chosen, action };
+  }
+
+  /** The conversation continues after a run that was accepted. */
+  async moveHead({ back }: Extract<Request, { type: 'head' }>): Promise<void> {
+    let moved: { readonly run: number; readonly incarnation: number } | null = null;
+    const { answer, incarnation } = await this.#request(async (host) => {
+      if (moved?.incarnation !== host.incarnation) {
+        const run = this.#accepted(host.incarnation, back);
+        if (run === null) return;
+        moved = { run, incarnation: host.incarnation };
+        this.#stage.note({ type: 'head_sent', run }, host.incarnation);
+      }
+      await host.session.branches.moveHead(this.#runOf(host, moved.run));
+    }, true);
+    const { run = null } = (moved as { readonly run: number } | null) ?? {};
+    if (answer === LOST || run === null || incarnation !== this.#stage.incarnation) return;
+    this.#stage.note(
+      { type: 'head_answered', run, runs: this.#rows.runsAtMove(run), code: codeOf(answer) },
+      incarnation,
+    );
   }
 
   /** As the route does. Its text follows its first file. */

@@ -75,10 +75,13 @@ const REFUSALS: Readonly<Partial<Record<FileScript['form'], string>>> = {
 const INPUTS = `SELECT run, CASE WHEN input <> '' THEN input ELSE (SELECT GROUP_CONCAT(text, '') FROM
   (SELECT text FROM chunks WHERE seq = -runs.run AND field = 'input' ORDER BY part)) END AS input FROM runs`;
 
+const RECEIVED = `SELECT CASE WHEN input <> '' THEN input ELSE (SELECT GROUP_CONCAT(text, '') FROM
+  (SELECT text FROM chunks WHERE seq = -steered.run AND field = 'steered ' || number ORDER BY part)) END AS input FROM steered`;
+
 /** The files that stored messages refer to, and those that are stored. */
 export function storedFiles(disk: Disk): StoredFiles {
   if (!disk.has('blobs')) return { references: [], files: [] };
-  const inputs = disk.exec(INPUTS, [], false).map(({ input }) => String(input));
+  const inputs = [INPUTS, RECEIVED].flatMap((sql) => disk.exec(sql, [], false)).map(({ input }) => String(input));
   const references = inputs.flatMap((text) =>
     Array.from(text.matchAll(/"sha256":"([0-9a-f]{64})"/g), ([, hash = '']) => hash),
   );

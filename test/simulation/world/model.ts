@@ -9,6 +9,8 @@ import { marksIn } from '../seeded.ts';
 import { bytesOf, hashOf } from './files.ts';
 import { HostGone } from './life.ts';
 import type { Life } from './life.ts';
+import { markedIn } from './marks.ts';
+import { Rows } from './rows.ts';
 import type { FactWithoutTime, Stage } from './stage.ts';
 
 export const LAST: GenerationScript = {
@@ -18,15 +20,6 @@ export const LAST: GenerationScript = {
   gapMs: 0,
   reportsUsage: false,
 };
-
-/** How a message names itself, so that the model knows which one it answers. */
-export const markOf = (message: number): string => `#m${message}#`;
-
-/** The last message that is named in a text; null if none is. */
-export function markedIn(text: string): number | null {
-  const last = [...text.matchAll(/#m(\d+)#/g)].at(-1)?.[1];
-  return last === undefined ? null : Number(last);
-}
 
 const MARKER = /\[(image|file) "([^"]*)", ([\w/]+), (\d+) bytes(?:, artifact (\w+))?\]/g;
 const CLIENT_RESULT = /<action_result id="(\w+)" name="client" status="(\w+)"[^>]*>\n([^<]*)\n<\/action_result>/g;
@@ -43,11 +36,13 @@ export function clientResultsIn(text: string): ShownResult[] {
 
 export class ScriptedModel {
   readonly #stage: Stage;
+  readonly #rows: Rows;
   /** Calls so far, by session and message. */
   readonly #calls = new Map<string, number>();
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    this.#rows = new Rows(stage.disk);
   }
 
   /** @param incarnation number of the session that uses it */
@@ -59,15 +54,19 @@ export class ScriptedModel {
     life.enter();
     // As fetch does: a call that was aborted before it began reaches no provider.
     signal.throwIfAborted();
-    const message = markedIn(messages.map(({ content }) => content).join('\n')) ?? 0;
+    const shown = messages.map(({ content }) => content).join('\n');
+    // The run of a retry shows the mark of another message, and a run that has received a message shows two.
+    const generation = this.#rows.generation;
+    const message = generation?.message ?? markedIn(shown) ?? 0;
     const key = `${incarnation}/${message}`;
     const call = this.#calls.get(key) ?? 0;
     this.#calls.set(key, call + 1);
-    const shown = messages.map(({ content }) => content).join('\n');
     const marks = marksIn(shown);
     const results = clientResultsIn(shown);
     const note = (fact: FactWithoutTime): void => this.#stage.note(fact, incarnation);
-    note({ type: 'model_called', message, call, marks, results });
+    const { durableSeq } = this.#stage.disk;
+    const of = generation === null ? {} : { of: { ...generation, durableSeq, variables: this.#rows.variables } };
+    note({ type: 'model_called', message, call, marks, results, ...of });
     const files = await this.#filesOf(messages);
     if (files !== null) note({ type: 'files_shown', message, call, ...files });
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;

@@ -16,7 +16,7 @@ import type { ClientLog, ClientStream } from '../observation.ts';
 import type { Asked, Asking, ClientAnswers, ClientProtocol, Reading } from '../protocols/client-protocol.ts';
 import { CLIENT_PROTOCOLS } from '../protocols/protocols.ts';
 import type { Host } from './host.ts';
-import { markOf } from './model.ts';
+import { markOf } from './marks.ts';
 import { SESSION_ID } from './stage.ts';
 import type { Stage } from './stage.ts';
 

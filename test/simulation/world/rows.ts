@@ -1,29 +1,48 @@
 /** What the world reads from the disk of a session, without its host. */
 import type { RunEnd } from '../observation.ts';
+import { markedIn } from './marks.ts';
 import type { Disk } from './disk.ts';
 
 const ORPHANS = `SELECT seq, field FROM chunks WHERE
   (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
   (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
   (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
-  (field = 'input' AND -seq NOT IN (SELECT run FROM runs))`;
+  (field = 'input' AND -seq NOT IN (SELECT run FROM runs)) OR
+  (field LIKE 'steered %' AND NOT EXISTS (SELECT 1 FROM steered WHERE steered.run = -chunks.seq AND chunks.field = 'steered ' || steered.number))`;
 /** Open runs that wait, or that have ended and whose background actions have not. */
 const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
 /** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
 const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status IN ('queued', 'running') OR status = 'waiting' AND 'agent_waiting' IS NOT
   (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
-    'action_retrying', 'action_started', 'context_feed_updated') ORDER BY seq DESC LIMIT 1))`;
+    'action_retrying', 'action_started', 'context_feed_updated', 'message_received') ORDER BY seq DESC LIMIT 1))`;
 /** Actions that have started, or will be repeated, and have not ended; not those that wait for a client. */
 const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
   GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
 /** Long parameters are in chunk rows. */
 const CALLS = `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
   FROM events WHERE type = 'client_tool_called' AND seq <= ?`;
+/** The generation that is open: one run at a time answers. */
+const GENERATION = `SELECT run, iteration FROM events AS began WHERE type = 'iteration_started'
+  AND run IN (SELECT run FROM runs WHERE status IN ('running', 'waiting'))
+  AND NOT EXISTS (SELECT 1 FROM events WHERE type = 'iteration_completed' AND seq > began.seq AND run = began.run)
+  ORDER BY seq DESC LIMIT 1`;
+/** Long inputs are in chunk rows; the message is at their beginning. */
+const INPUT = `SELECT idempotency_key, CASE WHEN input <> '' THEN input ELSE
+  (SELECT text FROM chunks WHERE seq = -runs.run AND field = 'input' AND part = 0) END AS input FROM runs WHERE run = ?`;
 /** A run that never began has no record. */
 const ENDED = `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
   AND json_extract(data, '$.usage') IS NOT NULL
   AND ? > (SELECT COUNT(*) FROM events AS warnings WHERE warnings.run = events.run
     AND type = 'warning' AND data ->> '$.code' = 'run_recovered')`;
+
+/** The idempotency key of a message. */
+export const keyOf = (message: number): string => `key-${message}`;
+
+/** The message of a run: by its key, or by what its input names. */
+export function messageOf(key: unknown, input: string): number | null {
+  const number = /^key-(\d+)$/.exec(String(key))?.[1];
+  return number === undefined ? markedIn(input) : Number(number);
+}
 
 export class Rows {
   readonly #disk: Disk;
@@ -97,9 +116,30 @@ export class Rows {
 
   /** Notes of a host about recoveries of runs that have ended. */
   staleNotes(life: number): number {
+    if (!this.#disk.has('runs')) return 0;
     const sql = `SELECT 1 FROM taken_up JOIN runs ON work = 'run ' || run
       WHERE open = 0 AND aside = 0 AND lives ->> '$[#-1]' = ?`;
     return this.query('taken_up', sql, life).length;
+  }
+
+  /** The generation that is open, and the message of its run; null if there is none. */
+  get generation(): { readonly run: number; readonly iteration: number; readonly message: number } | null {
+    const [row] = this.query('events', GENERATION);
+    if (row === undefined) return null;
+    const [stored] = this.query('runs', INPUT, Number(row['run']));
+    const message = messageOf(stored?.['idempotency_key'], String(stored?.['input']));
+    return message === null ? null : { run: Number(row['run']), iteration: Number(row['iteration']), message };
+  }
+
+  /** Names of the variables. */
+  get variables(): string[] {
+    return this.query('variables', `SELECT key FROM variables ORDER BY key`).map(({ key }) => String(key));
+  }
+
+  /** How many runs there were when the head was moved to this run; null if it was moved again, or nothing had to be moved. */
+  runsAtMove(run: number): number | null {
+    const [row] = this.query('head', `SELECT newest FROM head WHERE run = ?`, run);
+    return row === undefined ? null : Number(row['newest']);
   }
 
   /** Up to this run. */

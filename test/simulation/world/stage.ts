@@ -17,6 +17,8 @@ interface SeenIds {
   readonly approvals: Set<string>;
   readonly artifacts: Set<string>;
   readonly calls: Set<string>;
+  /** Numbers of the runs of accepted messages, in the order of their answers. */
+  readonly accepted: Set<number>;
 }
 
 /** Epoch milliseconds at the beginning. */
@@ -125,6 +127,7 @@ export class Stage {
       approvals: new Set(),
       artifacts: new Set(),
       calls: new Set(),
+      accepted: new Set(),
     });
   }
 

@@ -8,14 +8,15 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
-import type { Listed, Listing, Observation, Sizes } from '../observation.ts';
+import type { Listed, Listing, Observation, SeenPlace, Sizes } from '../observation.ts';
 import { Clients } from './clients.ts';
 import { WorldDirectory } from './directory.ts';
 import { Examination } from './examination.ts';
 import { Host } from './host.ts';
-import { markedIn, ScriptedModel } from './model.ts';
+import { markedIn } from './marks.ts';
+import { ScriptedModel } from './model.ts';
 import { Reader } from './readers.ts';
-import { Rows } from './rows.ts';
+import { messageOf, Rows } from './rows.ts';
 import { Stage } from './stage.ts';
 import { Targets } from './targets.ts';
 import { turn } from './turn.ts';
@@ -43,7 +44,7 @@ export async function runHistory(history: History): Promise<Observation> {
 interface DeletedSession {
   readonly incarnation: number;
   readonly events: readonly SessionEvent[];
-  readonly messageOf: ReadonlyMap<number, number>;
+  readonly runs: SeenRuns;
 }
 
 class World {
@@ -162,6 +163,8 @@ class World {
         return void this.#clients.cancel();
       case 'delete':
         return void this.#delete(request);
+      case 'head':
+        return void this.#clients.moveHead(request);
       case 'reader': {
         const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
         this.#readers.push(reader);
@@ -289,7 +292,7 @@ class World {
   /** After a client's request, or because the session has expired. */
   #beforeDeletion(host: Host): void {
     const { incarnation } = this.#stage;
-    this.#deleted.push({ incarnation, events: allEvents(host), messageOf: messagesOf(host) });
+    this.#deleted.push({ incarnation, events: allEvents(host), runs: runsOf(host) });
     this.#isDeleted = true;
   }
 
@@ -322,9 +325,9 @@ class World {
 
   async #observe(stuck: string | null): Promise<Observation> {
     const sessions: Observation[] = [];
-    for (const { incarnation, events, messageOf } of this.#deleted) {
+    for (const { incarnation, events, runs } of this.#deleted) {
       const isWhole = stuck === null;
-      const seen = { stuck, events, isWhole, runs: [], sizes: null, listing: null, messageOf, replacements: [] };
+      const seen = { stuck, events, isWhole, runs: [], sizes: null, listing: null, ...runs, replacements: [] };
       sessions.push(this.#seen(incarnation, [...sessions], seen));
     }
     const { incarnation } = this.#stage;
@@ -335,7 +338,7 @@ class World {
     if (stuck !== null) {
       const facts = this.#stage.factsOf(incarnation);
       const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
-      const nothing = { runs: [], sizes: null, listing: null, messageOf: new Map(), replacements: [] };
+      const nothing = { runs: [], sizes: null, listing: null, ...NO_RUNS, replacements: [] };
       const seen = { stuck, events, isWhole: false, ...nothing };
       return this.#seen(incarnation, sessions, seen);
     }
@@ -350,18 +353,10 @@ class World {
     if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
-    const messageOf = host === null ? new Map<number, number>() : messagesOf(host);
+    const seen = host === null ? NO_RUNS : runsOf(host);
     const { runs } = this.#rows;
-    return this.#seen(incarnation, sessions, {
-      stuck,
-      events,
-      isWhole: true,
-      runs,
-      sizes,
-      listing,
-      messageOf,
-      replacements,
-    });
+    const rest = { runs, sizes, listing, ...seen, replacements };
+    return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, ...rest });
   }
 
   #seen(
@@ -369,7 +364,7 @@ class World {
     earlier: readonly Observation[],
     rest: Pick<
       Observation,
-      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | 'messageOf' | 'replacements'
+      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | 'messageOf' | 'places' | 'replacements'
     >,
   ): Observation {
     return {
@@ -409,9 +404,22 @@ function allEvents({ session }: Host): SessionEvent[] {
   return events;
 }
 
-/** The message of each run. */
-function messagesOf({ session }: Host): Map<number, number> {
-  return new Map(
-    (session.exists ? session.runs(1_000) : []).map(({ run, input }) => [run, markedIn(JSON.stringify(input)) ?? -1]),
-  );
+type SeenRuns = Pick<Observation, 'messageOf' | 'places'>;
+
+const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map() };
+
+/** The message of each run, and its place in the tree of runs. */
+function runsOf({ session }: Host): SeenRuns {
+  const runs = session.exists ? session.runs(1_000) : [];
+  return {
+    messageOf: new Map(
+      runs.map(({ run, input, idempotencyKey: key }) => [run, messageOf(key, JSON.stringify(input)) ?? -1]),
+    ),
+    places: new Map(
+      runs.map(({ run, parent, retryOf, input }): [number, SeenPlace] => [
+        run,
+        { parent, retryOf, mark: input['type'] === 'message' ? markedIn(JSON.stringify(input)) : null },
+      ]),
+    ),
+  };
 }

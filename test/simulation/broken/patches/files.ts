@@ -42,8 +42,8 @@ export const FILE_PATCHES: readonly Patch[] = [
   {
     name: 'the text files of earlier messages are not shown',
     file: 'src/engine/generation/shown-files.ts',
-    find: `const ofMessages = all.map(`,
-    replace: `const ofMessages = [current].map(`,
+    find: `const ofMessages = all.flatMap(messagesOf).map(`,
+    replace: `const ofMessages = messagesOf(current).map(`,
     invariant: 'images shown',
   },
 ];

@@ -21,15 +21,15 @@ export const IMAGE_PATCHES: readonly Patch[] = [
   {
     name: 'only the images of the last generation of a turn are attached',
     file: 'src/engine/generation/shown-files.ts',
-    find: `return [files, ...ofResults].filter(`,
-    replace: `return [files, ...ofResults.slice(-1)].filter(`,
+    find: `return [files, ...rest, ...before(`,
+    replace: `return [files, ...rest.slice(-1), ...before(`,
     invariant: 'images shown',
   },
   {
     name: 'earlier messages have no images',
     file: 'src/engine/session/run-setup.ts',
-    find: `readConversation(ports.journal, run, ports.blobs)`,
-    replace: `readConversation(ports.journal, run)`,
+    find: `readConversation(ports.journal, parent, ports.blobs)`,
+    replace: `readConversation(ports.journal, parent)`,
     invariant: 'images shown',
   },
   {

@@ -25,8 +25,8 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'the idempotency key is ignored',
     file: 'src/engine/session/session-admission.ts',
-    find: `if (earlier !== null) {`,
-    replace: `if (earlier !== null && earlier.input['content'] !== request.content) {`,
+    find: `if (record === null) return null;`,
+    replace: `if (record === null || record.input['content'] === request.content) return null;`,
     invariant: 'everything ends',
   },
   {
@@ -95,8 +95,8 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'a run that waits for a person never rests',
     file: 'src/engine/session/session-runs.ts',
-    find: `if (active?.end == null) return;\n    active.release();`,
-    replace: `if (active?.end == null || active.isHeld) return;\n    active.release();`,
+    find: `if (active?.end == null) return;\n    if (active.end`,
+    replace: `if (active?.end == null || active.isHeld) return;\n    if (active.end`,
     invariant: 'parked is free',
   },
   {
