@@ -151,6 +151,8 @@ function* wrongResults(seen: Observation, tree: Tree): Generator<string> {
     const run = runOf(event);
     const branch = tree.branch(run);
     for (const [, token = ''] of event.data.content.matchAll(VALUE)) {
+      // A client may have posted it as the result of another call.
+      if (scriptOf(seen.history.messages, token)?.target === 'client') continue;
       const isOwn = completed.get(token)?.some((end) => isBefore(end, branch, event.seq ?? 0));
       if (isOwn !== true) yield `run ${run} has the result of ${token} of another branch`;
     }
