@@ -68,7 +68,8 @@ class Tree {
     return this.branch(run).flatMap((one) => {
       const mark = this.#seen.places.get(one)?.mark ?? null;
       if (mark === null) return [];
-      const taken = one === run ? [] : this.receivedBy(one).filter(({ isTaken }) => isTaken);
+      // After a failed write, a run may begin before the run that it follows.
+      const taken = one === run ? [] : this.receivedBy(one).filter(({ shownAt }) => shownAt < this.startOf(run));
       return [mark, ...taken.map(({ message }) => message)];
     });
   }
