@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
+import { Journal } from '../../src/journal/journal.ts';
 import { toolOf } from '../support/definitions.ts';
 import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
@@ -273,6 +274,24 @@ describe('C5 a message that a run has received', () => {
     await next.session.ended(1);
     expect(shown(next.requests[0] as ModelRequest).match(/another message/g)).toHaveLength(1);
     expect(next.faults).toEqual([]);
+  });
+
+  test('becomes the next message if its run waits, and the host was lost before a further message cancelled it', async () => {
+    const { kit, say, steer } = await talk({ script: [action('danger')] });
+    await say('a');
+    await steer('b');
+    const further = { type: 'message', content: 'c', tokens: false, manifests: null };
+    new Journal(kit.sql).runs.create(further, 1, 'queued');
+    const next = await sessionKit({ sql: kit.sql, tools: TOOLS, script: [answer('c'), answer('b')] });
+    await next.session.recover();
+    await next.session.ended(2);
+    await settle();
+    await next.session.ended(3);
+    expect(next.session.runs().map(({ status, input }) => [input['content'], status])).toEqual([
+      ['a', 'cancelled'],
+      ['c', 'completed'],
+      ['b', 'completed'],
+    ]);
   });
 
   test('becomes the next message if its run cannot be recovered', async () => {

@@ -446,14 +446,14 @@ const further: fc.Arbitrary<MessageScript> = fc.record({
 });
 
 /**
- * In a third of the histories, further messages with a place of their own in the tree of runs, messages for active runs, and
+ * In a quarter of the histories, further messages with a place of their own in the tree of runs, messages for active runs, and
  * moves of the head. What is generated before stays the same for a seed.
  */
 const withBranches: fc.Arbitrary<History> = fc
   .tuple(
     withIndex,
     fc.oneof(
-      { weight: 2, arbitrary: fc.constant(null) },
+      { weight: 3, arbitrary: fc.constant(null) },
       {
         weight: 1,
         arbitrary: fc.record({

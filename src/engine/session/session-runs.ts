@@ -308,6 +308,8 @@ export class SessionRuns {
     const next = this.#queue.shift();
     if (next === undefined) return;
     if (next.isRecovered) {
+      // It was accepted before the host was lost, perhaps together with the cancel of what waits.
+      this.supersede();
       const done = this.#beginRecovered(next);
       this.#starting = { run: next.run, done };
       this.#scope.hold(done);

@@ -12,7 +12,8 @@ export const order: Invariant = {
     const reruns = rerunsOf(events);
     for (const [run, ofRun] of byRun(events)) {
       const ends = new Map<string, SessionEvent>();
-      const queued: Extract<SessionEvent, { type: 'action_queued' }>[] = [];
+      const queued: Queued[] = [];
+      const all = ofRun.filter((event) => event.type === 'action_queued');
       for (const event of ofRun) {
         if (event.type === 'action_queued') queued.push(event);
         if (endsAction(event) && event.action_id !== undefined) ends.set(event.action_id, event);
@@ -36,7 +37,7 @@ export const order: Invariant = {
           }
         }
         if (script?.dependsOn !== null) continue;
-        for (const barrier of barriersOf(queued, own)) {
+        for (const barrier of barriersOf(queued, own, all)) {
           if (!ends.has(barrier.action_id))
             yield `${actionOf(event)} started before the barrier ${barrier.action_id} ended`;
         }
@@ -62,11 +63,14 @@ function neededBy(token: string, script: ActionScript | null): string[] {
 type Queued = Extract<SessionEvent, { type: 'action_queued' }>;
 
 /** The sync actions before it. None in a generation where a sync action needs a later one: then some do not hold (S4). */
-function barriersOf(queued: readonly Queued[], own: Queued): Queued[] {
-  const all = queued.filter(({ iteration }) => iteration === own.iteration);
+function barriersOf(queued: readonly Queued[], own: Queued, ofRun: readonly Queued[]): Queued[] {
+  const before = queued.filter(({ iteration }) => iteration === own.iteration);
   // Their order in the text: an action that needs a later one is queued after it.
   const numberOf = (id: string): number => placeOf(id)?.action ?? 0;
-  const isForward = all.some(({ action_id: id, data }) => data.depends_on.some((on) => numberOf(on) > numberOf(id)));
+  const isForward = ofRun.some(
+    ({ iteration, action_id: id, data }) =>
+      iteration === own.iteration && data.depends_on.some((on) => numberOf(on) > numberOf(id)),
+  );
   if (isForward) return [];
-  return all.slice(0, all.indexOf(own)).filter(({ data }) => data.mode === 'sync');
+  return before.slice(0, before.indexOf(own)).filter(({ data }) => data.mode === 'sync');
 }

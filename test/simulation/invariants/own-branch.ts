@@ -68,7 +68,8 @@ class Tree {
     return this.branch(run).flatMap((one) => {
       const mark = this.#seen.places.get(one)?.mark ?? null;
       if (mark === null) return [];
-      const taken = one === run ? [] : this.receivedBy(one).filter(({ isTaken }) => isTaken);
+      // After a failed write, a run may begin before the run that it follows.
+      const taken = one === run ? [] : this.receivedBy(one).filter(({ shownAt }) => shownAt < this.startOf(run));
       return [mark, ...taken.map(({ message }) => message)];
     });
   }
@@ -151,6 +152,8 @@ function* wrongResults(seen: Observation, tree: Tree): Generator<string> {
     const run = runOf(event);
     const branch = tree.branch(run);
     for (const [, token = ''] of event.data.content.matchAll(VALUE)) {
+      // A client may have posted it as the result of another call.
+      if (scriptOf(seen.history.messages, token)?.target === 'client') continue;
       const isOwn = completed.get(token)?.some((end) => isBefore(end, branch, event.seq ?? 0));
       if (isOwn !== true) yield `run ${run} has the result of ${token} of another branch`;
     }

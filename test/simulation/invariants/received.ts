@@ -9,6 +9,8 @@ export interface ReceivedMessage {
   readonly seq: number;
   /** A generation of the run began after it, and shows it. Otherwise it becomes the message of another run. */
   readonly isTaken: boolean;
+  /** The beginning of that generation, as a seq; Infinity if there is none. */
+  readonly shownAt: number;
   /** The run waited for people or clients after it. */
   readonly hasWaited: boolean;
 }
@@ -22,8 +24,9 @@ export function receivedIn(events: readonly SessionEvent[]): ReceivedMessage[] {
         .slice(0, at)
         .findLast(({ type }) => type === 'agent_waiting' || type === 'iteration_started');
       const hasWaited = after.has('agent_waiting') || waited?.type === 'agent_waiting';
-      const isTaken = after.has('iteration_started');
-      return [{ run, message: markedIn(event.data.content) ?? -1, seq: event.seq ?? 0, isTaken, hasWaited }];
+      const shownAt = ofRun.slice(at).find(({ type }) => type === 'iteration_started')?.seq ?? Infinity;
+      const isTaken = shownAt < Infinity;
+      return [{ run, message: markedIn(event.data.content) ?? -1, seq: event.seq ?? 0, isTaken, shownAt, hasWaited }];
     }),
   );
 }
