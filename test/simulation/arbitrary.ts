@@ -487,9 +487,28 @@ function placed(sent: MessageScript): MessageScript {
   return { ...sent, files, ifBusy: sent.ifBusy === 'steer' ? 'queue' : sent.ifBusy };
 }
 
+/** In some histories, forks of the session. What is generated before stays the same for a seed. */
+const withForks: fc.Arbitrary<History> = fc
+  .tuple(
+    withBranches,
+    fc.oneof(
+      { weight: 5, arbitrary: fc.constant([]) },
+      {
+        weight: 1,
+        arbitrary: fc.array(
+          fc.record({ type: fc.constant('fork' as const), at: moment, back: fc.integer({ min: 0, max: 2 }) }),
+          { minLength: 1, maxLength: 2 },
+        ),
+      },
+    ),
+  )
+  .map(([history, forks]) =>
+    forks.length === 0 ? history : { ...history, requests: [...history.requests, ...forks] },
+  );
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withBranches, { seed, numRuns: 1 });
+  const [history] = fc.sample(withForks, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

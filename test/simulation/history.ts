@@ -171,6 +171,8 @@ export type Request =
     }
   /** The conversation continues after a run: `back` is its place among those that were accepted, from the newest. */
   | { readonly type: 'head'; readonly at: number; readonly back: number }
+  /** A session is made of the conversation up to a run; `back` as above. */
+  | { readonly type: 'fork'; readonly at: number; readonly back: number }
   /** An event stream of the session. */
   | {
       readonly type: 'reader';

@@ -41,6 +41,15 @@ export type Fact = { readonly at: number } & (
     }
   /** The conversation shall continue after this run. */
   | { readonly type: 'head_sent'; readonly run: number }
+  /** A fork was made at the end of a run. `events`: those of the fork. `open`: its runs that have not ended. */
+  | {
+      readonly type: 'forked';
+      readonly run: number;
+      readonly events: readonly SessionEvent[];
+      readonly open: readonly number[];
+    }
+  /** A fork was not completed. `exists`: there is a session nevertheless. */
+  | { readonly type: 'fork_lost'; readonly exists: boolean }
   /** `runs`: how many there were when it was moved; null if nothing had to be moved, or it was moved again. */
   | { readonly type: 'head_answered'; readonly run: number; readonly runs: number | null; readonly code: string }
   | { readonly type: 'cancel_answered'; readonly runs: readonly number[] }

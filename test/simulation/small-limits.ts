@@ -6,6 +6,7 @@ Object.assign(limits, {
   attachedTextsPerRequest: 3,
   attachmentsPerRequest: 6,
   clientToolMs: 30_000,
+  forkPageBytes: 2_000,
   inlineBytes: 400,
   messageFileBytes: 4_000,
   messagePartBytes: 2_000,

@@ -56,6 +56,7 @@ const request = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('cancel'), at: count }),
   z.strictObject({ type: z.literal('delete'), at: count, exportMs: count.nullable(), againMs: count.nullable() }),
   z.strictObject({ type: z.literal('head'), at: count, back: count }),
+  z.strictObject({ type: z.literal('fork'), at: count, back: count }),
   z.strictObject({
     type: z.literal('reader'),
     at: count,

@@ -46,10 +46,16 @@ interface ForkSource {
   readonly files: BlobStore;
   /** Called with the number of characters that were read; yields to other work. */
   readonly took: (chars: number) => Promise<void>;
+  /** @throws EngineError `unknown_session` once the session is being deleted: then nothing more is read */
+  readonly requireOpen: () => void;
 }
 
 /** The pages of a fork, in order. @param last 0: the session has no runs */
-export async function* forkPages({ journal, files, took }: ForkSource, last: number): AsyncGenerator<ForkPage> {
+export async function* forkPages(
+  { journal, files, took, requireOpen }: ForkSource,
+  last: number,
+): AsyncGenerator<ForkPage> {
+  requireOpen();
   const hashes = new Set<string>();
   let page: ForkRow[] = [];
   let bytes = 0;
@@ -58,15 +64,18 @@ export async function* forkPages({ journal, files, took }: ForkSource, last: num
     if (row.kind === 'run' || row.kind === 'seeded' || row.kind === 'steered') noteFiles(row.text, hashes);
     if (page.length > 0 && bytes + size > limits.forkPageBytes) {
       yield page;
+      requireOpen();
       page = [];
       bytes = 0;
     }
     page.push(row);
     bytes += size;
     await took(size);
+    requireOpen();
   }
   if (page.length > 0) yield page;
   for (const sha256 of hashes) {
+    requireOpen();
     const file = journal.blobs.file(sha256);
     const content = file === null ? null : await files.get(sha256);
     if (file === null || content === null) continue;

@@ -19,7 +19,7 @@
  *  2. A reader who disconnects changes nothing (J5).
  */
 import type { DirectoryEntry, SessionStatus } from '../../domain/directory.ts';
-import { EngineError } from '../../domain/errors.ts';
+import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -487,7 +487,10 @@ export class Session {
       slices.count(chars);
       if (slices.full) await slices.pause();
     };
-    return forkPages({ journal: this.#journal, files: this.#files, took }, run?.run ?? 0);
+    const requireOpen = (): void => {
+      if (this.#admission.isClosed) throw unknownSession();
+    };
+    return forkPages({ journal: this.#journal, files: this.#files, took, requireOpen }, run?.run ?? 0);
   }
 
   /** Everything of the session that is durable, as JSON Lines. */

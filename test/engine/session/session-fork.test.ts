@@ -194,6 +194,15 @@ describe('C4 a fork', () => {
     expect(() => kit.session.branches.requireForkable(two)).toThrow('is not complete');
   });
 
+  test('of a session that is deleted meanwhile ends with an error, and reads nothing more', async () => {
+    const kit = await sessionKit();
+    await say(kit, 'a');
+    const pages = kit.session.forkPages(kit.session.runs()[0] ?? null)[Symbol.asyncIterator]();
+    await kit.session.close('deleted');
+    kit.sql.exec(`DROP TABLE events`);
+    await expect(pages.next()).rejects.toMatchObject({ code: 'unknown_session' });
+  });
+
   test('that fails has no session', async () => {
     const kit = await sessionKit();
     await say(kit, 'a');

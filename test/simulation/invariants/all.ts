@@ -26,6 +26,7 @@ import { sameReplay } from './same-replay.ts';
 import { settledOnce } from './settled-once.ts';
 import { takenOnce } from './taken-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
+import { wholeFork } from './whole-fork.ts';
 import { withinLimits } from './within-limits.ts';
 
 export const INVARIANTS: readonly Invariant[] = [
@@ -55,6 +56,7 @@ export const INVARIANTS: readonly Invariant[] = [
   listedSessions,
   ownBranch,
   takenOnce,
+  wholeFork,
 ];
 
 /** The violations of all invariants. */

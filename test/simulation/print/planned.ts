@@ -44,6 +44,8 @@ function requestText(request: Request, index: number): string {
       return deletionText(request);
     case 'head':
       return `a client continues after the accepted run ${fromNewest(request.back)}`;
+    case 'fork':
+      return `a client forks the session at the accepted run ${fromNewest(request.back)}`;
     case 'reader': {
       const { fromEnd, pauseMs, reads } = request;
       const pause = pauseMs === 0 ? '' : `, pauses ${pauseMs} ms after each read`;

@@ -70,6 +70,10 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `a client moves the head to run ${fact.run}`;
     case 'head_answered':
       return `the move of the head to run ${fact.run} is answered: ${fact.code}`;
+    case 'forked':
+      return `a fork at run ${fact.run} is complete, with ${counted(fact.events.length, 'event')}`;
+    case 'fork_lost':
+      return 'a fork is not completed';
     case 'cancel_answered':
       return `the cancel is answered; open were ${fact.runs.length === 0 ? 'no runs' : `runs ${fact.runs.join(', ')}`}`;
     case 'deleted':

@@ -4,7 +4,11 @@ import type { BranchScript, DecisionScript, MessageScript, Request, ViaScript } 
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
 import type { MessageRequest } from '../../../src/engine/session/session-admission.ts';
+import type { SessionRecord } from '../../../src/domain/session.ts';
 import type { CallResult } from '../../../src/engine/session/session-calls.ts';
+import { ForkTarget } from '../../../src/engine/session/session-fork.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { openNodeSql } from '../../support/node-sql.ts';
 import { mistaken, postsOf } from '../call-posts.ts';
 import { runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import type { ClientProtocol } from '../protocols/client-protocol.ts';
@@ -24,6 +28,16 @@ import { keyOf, Rows } from './rows.ts';
 import type { Stage } from './stage.ts';
 
 const REPEAT_MS = 25;
+const FORK_PAGE_MS = 1;
+const FORK: SessionRecord = {
+  session_id: `ses_${'f'.repeat(32)}`,
+  agent: 'assistant',
+  user_id: null,
+  owner: null,
+  kind: 'chat',
+  metadata: {},
+  created_at: 0,
+};
 /** A client that gets no answer this often gives up. */
 const MOST_REPEATS = 20;
 /** A client whose answers are lost posts its result again. */
@@ -241,6 +255,34 @@ export class Clients {
       { type: 'head_answered', run, runs: this.#rows.runsAtMove(run), code: codeOf(answer) },
       incarnation,
     );
+  }
+
+  /** Makes a fork at the end of a run that was accepted. Its own storage does not fail. */
+  async fork({ back }: Extract<Request, { type: 'fork' }>): Promise<void> {
+    await this.#request(async (host) => {
+      const { session, incarnation } = host;
+      await session.recover();
+      const number = this.#accepted(incarnation, back);
+      if (number === null) return;
+      const run = this.#runOf(host, number);
+      session.branches.requireForkable(run);
+      const journal = new Journal(openNodeSql());
+      const target = new ForkTarget(journal, FORK, null);
+      try {
+        for await (const page of session.forkPages(run)) {
+          // The next page is another request to the host.
+          await host.life.wait(FORK_PAGE_MS);
+          await target.take(structuredClone(page));
+        }
+        await target.finish();
+      } catch (fault) {
+        this.#stage.note({ type: 'fork_lost', exists: journal.record !== null }, incarnation);
+        throw fault;
+      }
+      const events = journal.between(0, journal.lastSeq + 1);
+      const open = journal.runs.open().map((one) => one.run);
+      this.#stage.note({ type: 'forked', run: number, events, open }, incarnation);
+    }, true);
   }
 
   /** As the route does. Its text follows its first file. */

@@ -165,6 +165,8 @@ class World {
         return void this.#delete(request);
       case 'head':
         return void this.#clients.moveHead(request);
+      case 'fork':
+        return void this.#clients.fork(request);
       case 'reader': {
         const reader = new Reader(this.#stage, `reader ${index}`, request, () => this.#live());
         this.#readers.push(reader);

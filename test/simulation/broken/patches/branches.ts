@@ -40,4 +40,18 @@ export const BRANCH_PATCHES: readonly Patch[] = [
     replace: `this.#turn.received.push({ before: iteration + 1,`,
     invariant: 'taken once',
   },
+  {
+    name: 'a fork refers to the blocks of the other session',
+    file: 'src/journal/fork-rows.ts',
+    find: `const moved = ['segment', 'completes'].flatMap(`,
+    replace: `const moved = ['completes'].flatMap(`,
+    invariant: 'whole fork',
+  },
+  {
+    name: 'a session is forked at a run that has not ended',
+    file: 'src/engine/session/session-fork.ts',
+    find: `run === null ? undefined : runs.open()`,
+    replace: `run === null ? undefined : runs.open().slice(0, 0)`,
+    invariant: 'whole fork',
+  },
 ];
