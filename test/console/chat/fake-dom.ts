@@ -99,6 +99,11 @@ export function shown(content: ComponentChild, into = new FakeElement('main')): 
   return into;
 }
 
+/** Without it, other files of the same worker would take it for a browser. */
+export function removeDocument(): void {
+  Reflect.deleteProperty(globalThis, 'document');
+}
+
 /** Lets Preact render what a click has changed. */
 export async function rendered(): Promise<void> {
   await new Promise((resolve) => {

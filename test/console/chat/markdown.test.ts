@@ -1,9 +1,11 @@
 import { h } from 'preact';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { Markdown } from '../../../console/chat/markdown.tsx';
 import * as limits from '../../../console/parts/limits.ts';
 import { PAYLOADS } from '../payloads.ts';
-import { FakeElement, rendered, shown } from './fake-dom.ts';
+import { FakeElement, removeDocument, rendered, shown } from './fake-dom.ts';
+
+afterAll(removeDocument);
 
 const ELEMENTS: ReadonlySet<string> = new Set(
   'main div p h3 h4 h5 h6 ul ol li blockquote pre code strong em del br hr a span table thead tbody tr th td button'.split(

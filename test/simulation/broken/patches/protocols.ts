@@ -110,7 +110,7 @@ export const PROTOCOL_PATCHES: readonly Patch[] = [
   {
     name: 'a repeated request is another message',
     file: 'src/surfaces/ag-ui/request.ts',
-    find: 'key: `agui:${input.runId}`,',
+    find: `key: keyOf(input.runId),`,
     replace: 'key: null,',
     invariant: 'everything ends',
   },
