@@ -20,7 +20,7 @@ export async function acceptedResponse(
   if (accepted.isSteered && stream && !accepts(c, 'application/json')) {
     const events = accepted.run.then((run) => streamOfRun(c, run, after));
     const headers = { ...SSE_HEADERS, 'x-session-id': session.record.session_id };
-    return new Response(waitingStream(events, heartbeat), { headers });
+    return new Response(waitingStream(events, heartbeat, expiryOf(c)), { headers });
   }
   if (accepted.isSteered) {
     const taken = accepted.run.then(() => undefined);

@@ -331,12 +331,14 @@ function streamOf<Chunk>(
   );
 }
 
-/** A stream that is not known yet: comments until it is (C5). */
+/** A stream that is not known yet: comments until it is (C5). It ends if the token expires before that. */
 export function waitingStream(
   stream: Promise<ReadableStream<Uint8Array>>,
   heartbeat: Heartbeat,
+  expiry: StreamExpiry | null,
 ): ReadableStream<Uint8Array> {
   let stop = (): void => undefined;
+  const expired = Promise.withResolvers<null>();
   let reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
   let isLeft = false;
   return new ReadableStream<Uint8Array>({
@@ -345,10 +347,26 @@ export function waitingStream(
       // Nothing is kept for a reader that does not read.
       stop = heartbeat.add(() => (controller.desiredSize ?? 0) > 0 && controller.enqueue(HEARTBEAT));
       stream.catch(() => undefined);
+      if (expiry === null) return;
+      const { clock, at } = expiry;
+      const cancel = clock.schedule(Math.max(0, at - clock.now()), () => expired.resolve(null));
+      const stopBeats = stop;
+      stop = () => {
+        stopBeats();
+        cancel();
+      };
     },
     async pull(controller) {
-      reader ??= (await stream).getReader();
-      stop();
+      if (reader === null) {
+        const known = await Promise.race([stream, expired.promise]);
+        stop();
+        if (known === null) {
+          if (isLeft) return;
+          controller.enqueue(EXPIRED);
+          return controller.close();
+        }
+        reader = known.getReader();
+      }
       if (isLeft) return await reader.cancel();
       const { done, value } = await reader.read();
       if (done) controller.close();

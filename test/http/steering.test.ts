@@ -3,7 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
 import { Journal } from '../../src/journal/journal.ts';
+import { createSessionApp } from '../../src/http/session-app.ts';
+import { EXPIRY_HEADER, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -257,6 +260,32 @@ describe('C5 a message during a run', () => {
     expect(types[0]).toBe('message_received');
     expect(types.at(-1)).toBe('agent_completed');
   });
+});
+
+test('C5: the stream of a message that waits for its run ends when the token expires', async () => {
+  const kit = await sessionKit({
+    executors: { tool: () => new Promise(() => undefined) },
+    tools: TOOLS,
+    script: [action('slow')],
+  });
+  const clock = new FakeClock();
+  const app = createSessionApp({ session: kit.session, clock, destroy: async () => undefined, log: () => undefined });
+  const send = async (query: string, headers: Record<string, string> = {}): Promise<Response> =>
+    await app.fetch(
+      new Request(`http://session/message${query}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ content: 'x' }),
+      }),
+    );
+  await send('');
+  await settle();
+  const token = { [SCOPES_HEADER]: 'message', [EXPIRY_HEADER]: String(clock.now() + 60_000) };
+  const response = await send('?if_busy=steer', token);
+  const text = response.text();
+  await settle();
+  clock.advance(60_000);
+  expect(await text).toMatch(/^: heartbeat\n\n[^]*: the token has expired; the run continues\n\n$/);
 });
 
 describe('C5 a message that a run has received', () => {
