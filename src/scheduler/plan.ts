@@ -74,11 +74,7 @@ export interface PlanReport {
   readonly edges: readonly { readonly from: string; readonly to: string }[];
 }
 
-/**
- * Counts, waves and estimates of any set of actions.
- *
- * @throws RangeError for a dependency cycle, which the scheduler never accepts
- */
+/** Counts, waves and estimates of any set of actions in document order, also of one with cycles: see `inOrder`. */
 export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
   const nodes = actions.map((action): PlanNode => ({
     action,
@@ -89,7 +85,6 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
     before: null,
   }));
   const byId = new Map(nodes.map((node) => [node.action.id, node]));
-  const edges: { from: string; to: string }[] = [];
   for (const node of nodes) {
     const { dependsOn, dependsOnRejected, heldBy } = node.action;
     const rejected = new Set(dependsOnRejected);
@@ -99,7 +94,6 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
       dependsOn.filter((id) => !rejected.has(id)),
     );
     node.barriers = known(byId, node, heldBy ?? []);
-    for (const dependency of node.dependencies) edges.push({ from: dependency.action.id, to: node.action.id });
   }
   for (const node of inOrder(nodes)) {
     for (const earlier of predecessors(node)) {
@@ -132,7 +126,9 @@ export function buildPlan(actions: readonly PlannedAction[]): PlanReport {
     },
     criticalPath: pathTo(last),
     startsMs: nodes.map(({ startMs }) => startMs),
-    edges,
+    edges: nodes.flatMap(({ action: { id }, dependencies }) =>
+      dependencies.map((dependency) => ({ from: dependency.action.id, to: id })),
+    ),
   };
 }
 
@@ -159,7 +155,11 @@ function known(byId: ReadonlyMap<string, PlanNode>, node: PlanNode, ids: readonl
   return [...found];
 }
 
-/** Topological order. Where a barrier and dependencies form a cycle, the barrier is dropped. */
+/**
+ * Topological order. Where there are cycles, their edges are cut until none is left: first barriers, then dependencies
+ * on actions that are declared later. The scheduler accepts such a dependency only for an action that had settled
+ * before it could wait (S3), so nothing waits along the edges that are cut.
+ */
 function inOrder(nodes: readonly PlanNode[]): PlanNode[] {
   const first = sorted(nodes);
   if (first.length === nodes.length) return first;
@@ -169,8 +169,12 @@ function inOrder(nodes: readonly PlanNode[]): PlanNode[] {
   }
   const second = sorted(nodes);
   if (second.length === nodes.length) return second;
-  const ids = nodes.filter((node) => !second.includes(node)).map(({ action }) => action.id);
-  throw new RangeError(`A plan cannot contain a dependency cycle: ${ids.join(', ')}`);
+  const before = new Set(second);
+  for (const node of nodes) {
+    if (!before.has(node)) node.dependencies = node.dependencies.filter((other) => before.has(other));
+    before.add(node);
+  }
+  return sorted(nodes);
 }
 
 /** As many as can be ordered: those on a cycle, and those behind it, are missing. */
