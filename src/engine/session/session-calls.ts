@@ -65,7 +65,7 @@ export class SessionCalls {
         throw callSettled(id, runIdOf(record, place.run), 'answered', 'another result was posted');
       }
       await settling.counts;
-      return this.#settled(id, place, digest);
+      return await this.#settled(id, place, digest);
     }
     const key: ActionKey = `${place.iteration}/${place.ordinal}`;
     const active = this.#runs.get(place.run);
@@ -79,7 +79,7 @@ export class SessionCalls {
         this.#settling.delete(id);
       }
     }
-    return this.#settled(id, place, digest);
+    return await this.#settled(id, place, digest);
   }
 
   #requireNoOther(run: number): void {
@@ -104,8 +104,9 @@ export class SessionCalls {
     });
   }
 
-  /** What the journal says about the call. */
-  #settled(id: string, place: CallPlace, digest: string): SettledCall {
+  /** What the journal says about the call, once that is durable: the run may have ended because it could not write. */
+  async #settled(id: string, place: CallPlace, digest: string): Promise<SettledCall> {
+    await this.#scope.journal.sync();
     const found = this.#scope.journal.history.clientCall(place.run, place.iteration, id);
     if (found === null) throw unknownCall(id);
     const { called, settled } = found;

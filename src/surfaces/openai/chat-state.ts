@@ -116,7 +116,8 @@ export class ChatState {
         this.#note(event);
         return [];
       case 'client_tool_called':
-        return this.#asked();
+        // Not the earlier ones: the request may have answered them.
+        return this.#asked([event.data.call_id]);
       case 'usage': {
         const { prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached } = event.data;
         const { usage } = this;
@@ -157,9 +158,9 @@ export class ChatState {
     }
   }
 
-  /** The open calls that are not in the message yet. */
-  #asked(): Piece[] {
-    const calls = [...this.#open.values()].filter(({ id }) => !this.#called.has(id));
+  /** Those of the calls that are open, and not in the message yet. */
+  #asked(ids: Iterable<string>): Piece[] {
+    const calls = [...ids].flatMap((id) => (this.#called.has(id) ? [] : (this.#open.get(id) ?? [])));
     for (const { id } of calls) this.#called.add(id);
     return calls;
   }
@@ -172,7 +173,7 @@ export class ChatState {
     }
     this.#outcome = { type: 'calls' };
     // Also those that the client has left unanswered.
-    return this.#asked();
+    return this.#asked(this.#open.keys());
   }
 
   #take(event: SessionEvent): void {

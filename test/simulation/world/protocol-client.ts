@@ -123,7 +123,7 @@ export class ProtocolClient implements ClientLog {
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('application/problem+json')) {
       const { code } = (await response.json()) as { readonly code: string };
-      return await this.#refused(sent, code, host.incarnation);
+      return await this.#refused(sent, code, this.incarnation);
     }
     if (sent.asked === 'conversation') {
       const text = await Promise.race([response.text().catch(() => null), host.life.gone.promise.then(() => null)]);
@@ -139,7 +139,8 @@ export class ProtocolClient implements ClientLog {
       return (await this.#later(LOOK_MS, sent)) ?? this.#conversing();
     }
     this.runId = run;
-    const { incarnation } = host;
+    // The session may have been made again since it was asked.
+    const { incarnation } = this;
     if (sent.asked === 'ask') this.#options.onAnswered({ asked: 'ask', run, code: 'accepted', incarnation });
     if (sent.asked === 'answer' && sent.answers !== undefined) {
       const { answers } = sent;

@@ -7,8 +7,10 @@ import type { Host } from './host.ts';
 import { DiskFailure, HostGone } from './life.ts';
 import type { Stage } from './stage.ts';
 
-/** Pause before a new connection; doubled while reads are empty. */
+/** Pause before a new connection; doubled while no event of the journal arrives. */
 const RECONNECT_MS = 15;
+/** The longest pause after live events: shorter than what the world takes for its end. */
+const RECONNECT_LIVE_MS = 400;
 const RECONNECT_MOST_MS = 10_000;
 
 export class Reader implements ReaderLog {
@@ -35,7 +37,7 @@ export class Reader implements ReaderLog {
   /** Reads until the session is deleted. */
   async follow(): Promise<void> {
     for (let waitMs = RECONNECT_MS; ; waitMs = Math.min(waitMs * 2, RECONNECT_MOST_MS)) {
-      const had = this.frames.length;
+      const had = { cursor: this.#cursor, frames: this.frames.length };
       const host = this.#connect();
       if (host === null || host.incarnation !== this.incarnation) return;
       // The server may answer with an error, because its disk has failed.
@@ -43,7 +45,8 @@ export class Reader implements ReaderLog {
         if (!(fault instanceof DiskFailure || fault instanceof HostGone)) throw fault;
       });
       await Promise.race([read, host.life.gone.promise]);
-      if (this.frames.length > had) waitMs = RECONNECT_MS;
+      if (this.#cursor > had.cursor) waitMs = RECONNECT_MS;
+      else if (this.frames.length > had.frames) waitMs = Math.min(waitMs, RECONNECT_LIVE_MS);
       await this.#pause(waitMs);
     }
   }
