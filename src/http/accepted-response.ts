@@ -2,13 +2,13 @@
  * The response to a message: its run, as events or as one document (H1).
  *
  * For a message that a run has received (C5), it is the run that takes it, from the message on. Which one that is may not be
- * certain for a while, so its stream begins with comments, and has no header with the run's id.
+ * certain for a while, so its stream begins with comments, and its header names the run that has received it.
  */
 import type { Context } from 'hono';
 import { accepts } from './openapi/describe.ts';
 import { withChunks } from './original/chunks.ts';
 import type { PostedMessage } from './post-message.ts';
-import { beforeExpiry, expiryOf, runResponse, streamOfRun } from './run-response.ts';
+import { beforeExpiry, expiryOf, namesOf, runResponse, streamOfRun } from './run-response.ts';
 import type { SessionEnv } from './session-env.ts';
 import { SSE_HEADERS, waitingStream } from './sse.ts';
 
@@ -16,13 +16,14 @@ export async function acceptedResponse(
   c: Context<SessionEnv>,
   { accepted, after, stream }: PostedMessage,
 ): Promise<Response> {
-  const { session, heartbeat } = c.env;
-  if (accepted.isSteered && stream && !accepts(c, 'application/json')) {
+  const { heartbeat } = c.env;
+  const { receiver } = accepted;
+  if (receiver !== null && stream && !accepts(c, 'application/json')) {
     const events = accepted.run.then((run) => streamOfRun(c, run, after));
-    const headers = { ...SSE_HEADERS, 'x-session-id': session.record.session_id };
+    const headers = { ...SSE_HEADERS, ...namesOf(c, receiver) };
     return new Response(waitingStream(events, heartbeat, expiryOf(c)), { headers });
   }
-  if (accepted.isSteered) {
+  if (receiver !== null) {
     const taken = accepted.run.then(() => undefined);
     await beforeExpiry(taken, expiryOf(c), null);
   }

@@ -74,7 +74,7 @@ export const webhookSignature: RequestHeader = {
 /** Headers of the response that a run gives. */
 export const runHeaders: readonly ResponseHeader[] = [
   { name: 'X-Session-Id', description: 'Id of the session' },
-  { name: 'X-Run-Id', description: 'Id of the run' },
+  { name: 'X-Run-Id', description: 'Id of the run. With `if_busy=steer`: of the run that has received the message' },
 ];
 
 export const eventsHeaders: readonly ResponseHeader[] = [

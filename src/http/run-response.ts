@@ -70,13 +70,18 @@ export async function runResponse(
 ): Promise<Response> {
   const { session } = c.env;
   const json = !stream || accepts(c, 'application/json');
-  const headers = { 'x-session-id': session.record.session_id, 'x-run-id': run.runId };
+  const headers = namesOf(c, run);
   if (!json) return new Response(streamOfRun(c, run, after), { headers: { ...SSE_HEADERS, ...headers } });
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
   const ended = session.run(run.runId);
   const failure = session.read().failure(ended);
   const status = failure === null ? 200 : runErrorStatus(failure.code);
   return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status, write);
+}
+
+/** The headers that name a run and its session. */
+export function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<string, string> {
+  return { 'x-session-id': c.env.session.record.session_id, 'x-run-id': runId };
 }
 
 /** The events of a run after this one, until it ends or waits. */

@@ -252,7 +252,7 @@ describe('C5 a message during a run', () => {
     void say('a');
     await settle();
     const response = await fetch('/message?if_busy=steer', { content: 'b' });
-    expect(response.headers.get('x-run-id')).toBeNull();
+    expect(response.headers.get('x-run-id')).toBe(RUN(1));
     finish();
     const text = await response.text();
     expect(text).toMatch(/^: heartbeat/);

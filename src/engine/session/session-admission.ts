@@ -66,11 +66,11 @@ export interface MessageRequest {
 export interface Accepted {
   /** Its run. */
   readonly run: Promise<RunRecord>;
-  /** A run has received it, and shows it or passes it on. */
-  readonly isSteered: boolean;
+  /** The run that has received it, and shows it or passes it on; null: the run is certain. */
+  readonly receiver: RunRecord | null;
 }
 
-const has = (run: RunRecord): Accepted => ({ run: Promise.resolve(run), isSteered: false });
+const has = (run: RunRecord): Accepted => ({ run: Promise.resolve(run), receiver: null });
 
 /** A message without its content, which is being fetched. */
 export type UnfetchedMessage = Omit<MessageRequest, 'content' | 'files' | 'sent'>;
@@ -270,7 +270,7 @@ export class SessionAdmission {
     const isOpen = this.#runs.get(run)?.end === null && steered.unshown(run).some((one) => one.number === number);
     if (!isOpen) return has(runs.require(run));
     const taken = new Promise<number>((resolve) => this.#runs.steering.wait({ run, number, iteration }, resolve));
-    return { run: taken.then((taker) => runs.require(taker)), isSteered: true };
+    return { run: taken.then((taker) => runs.require(taker)), receiver: runs.require(run) };
   }
 
   /**
@@ -313,7 +313,8 @@ export class SessionAdmission {
     });
     if (idempotencyKey !== null) this.#steering.set(idempotencyKey, received);
     const isReceived = await received.finally(() => this.#steering.delete(idempotencyKey));
-    return isReceived ? { run: taken.promise.then((taker) => runs.require(taker)), isSteered: true } : null;
+    if (!isReceived) return null;
+    return { run: taken.promise.then((taker) => runs.require(taker)), receiver: runs.require(run) };
   }
 
   /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */

@@ -18,7 +18,7 @@ import type { FoldedRun, SurfaceCommand, SurfaceMessage, SurfaceName } from '../
 import { readJson } from '../body.ts';
 import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
-import { beforeExpiry, closedBy, expiryOf, viewFor } from '../run-response.ts';
+import { beforeExpiry, closedBy, expiryOf, namesOf, viewFor } from '../run-response.ts';
 import { hasScope, requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
@@ -374,8 +374,4 @@ function foldedRun(c: Context<SessionEnv>, { command }: SurfaceCall, { run, afte
   const { session_id: sessionId, agent } = session.record;
   const clientTools = session.clientTools(run);
   return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options };
-}
-
-function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<string, string> {
-  return { 'x-session-id': c.env.session.record.session_id, 'x-run-id': runId };
 }
