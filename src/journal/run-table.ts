@@ -128,18 +128,14 @@ export class RunTable {
   }
 
   /**
-   * The run that began last before this one; 0 if there is none. Runs begin in order, except after failed writes; those that were
-   * cancelled in the queue never began.
+   * The run that began last, this one left out, and its first event; 0 if there is none. Runs begin in order, except after
+   * failed writes; those that were cancelled in the queue never began.
    */
-  begunBefore(run: number): number {
-    const sql = `SELECT run FROM runs WHERE run <> ?1 AND run > ?1 - ${MOST_QUEUED} AND status <> 'queued'
+  lastBegun(without: number): { readonly run: number; readonly seq: number } {
+    const sql = `SELECT run, first_seq FROM runs WHERE run <> ?1 AND run > ?2 - ${MOST_QUEUED} AND status <> 'queued'
       AND (SELECT type FROM events WHERE seq = first_seq) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
-    return Number(this.#db.exec(sql, run)[0]?.['run'] ?? 0);
-  }
-
-  /** Whether the head was moved between a run and the run before it (C4). */
-  isMovedBefore(run: number): boolean {
-    return this.#db.find(`SELECT 1 FROM head WHERE newest = ?`, run - 1).length > 0;
+    const [row] = this.#db.find(sql, without, this.count);
+    return { run: Number(row?.['run'] ?? 0), seq: Number(row?.['first_seq'] ?? 0) };
   }
 
   /** The next message follows this run. */
@@ -164,6 +160,12 @@ export class RunTable {
   isAncestor(run: number, last: number): boolean {
     const sql = `SELECT 1 FROM (${branchOf('?2', '')}) WHERE run = ?1`;
     return run <= last && (this.#isStraight(last) ? run > 0 : this.#db.find(sql, run, last).length > 0);
+  }
+
+  /** What a new run follows that continues this one: the head, or this run if the head is on another branch. */
+  lastAfter(run: number): number {
+    const { head } = this;
+    return this.isAncestor(run, head) ? head : run;
   }
 
   /** Whether every run up to this one follows the run before it. */

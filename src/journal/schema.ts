@@ -128,6 +128,8 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE first_variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`,
     `INSERT INTO first_variables (key, value) SELECT key, value FROM variables`,
     `CREATE INDEX variable_changes ON events (run) WHERE type = 'variable_changed'`,
+    // The run whose variables were restored last, and the last event before that.
+    `CREATE TABLE restored (id INTEGER PRIMARY KEY CHECK (id = 1), run INTEGER NOT NULL, seq INTEGER NOT NULL)`,
     // Messages that came during a run, for its next generation (C5).
     `CREATE TABLE steered (
        run INTEGER NOT NULL,

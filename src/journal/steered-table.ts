@@ -49,6 +49,11 @@ export class SteeredTable {
     return this.#db.find(`SELECT * FROM steered WHERE run = ? ORDER BY number`, run).map((row) => this.#read(row));
   }
 
+  /** Number of those messages. */
+  count(run: number): number {
+    return Number(this.#db.find(`SELECT COUNT(*) AS count FROM steered WHERE run = ?`, run)[0]?.['count'] ?? 0);
+  }
+
   /** Those that no generation has shown, if the run has ended. */
   unshown(run: number): SteeredMessage[] {
     const { all, last } = this.#withLast(run);

@@ -8,6 +8,12 @@ import type { Json } from '../domain/json.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import type { RunTable } from './run-table.ts';
 
+/** Each variable's value as JSON, and its size with its name in bytes. */
+export type Stored = Map<string, { readonly json: string; readonly bytes: number }>;
+
+const encoder = new TextEncoder();
+const utf8Length = (text: string): number => encoder.encode(text).length;
+
 export class VariableTable {
   readonly #db: JournalDatabase;
   readonly #runs: RunTable;
@@ -17,8 +23,7 @@ export class VariableTable {
     this.#runs = runs;
   }
 
-  /** Each variable's value as JSON, and its size with its name in bytes. */
-  all(): Map<string, { readonly json: string; readonly bytes: number }> {
+  all(): Stored {
     const rows = this.#db.find(
       `SELECT key, value, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables ORDER BY key`,
     );
@@ -42,23 +47,49 @@ export class VariableTable {
     this.#db.changed();
   }
 
-  /** Replaces all variables by those at the end of a run: the first ones, with the changes of its branch. */
+  /**
+   * The run whose branch the current variables are of: the one that began last, or was restored since; 0: none.
+   *
+   * @param without this run, which begins now
+   */
+  tip(without = 0): number {
+    const begun = this.#runs.lastBegun(without);
+    const [restored] = this.#db.find(`SELECT run FROM restored WHERE seq >= ?`, begun.seq);
+    return restored === undefined ? begun.run : Number(restored['run']);
+  }
+
+  /** Those at the end of a run: the first ones, with the changes of its branch. */
+  at(last: number): Stored {
+    const found: Stored = new Map();
+    const set = (key: string, json: string): void =>
+      void found.set(key, { json, bytes: utf8Length(key) + utf8Length(json) });
+    for (const row of this.#db.find(`SELECT key, value FROM first_variables ORDER BY key`)) {
+      set(String(row['key']), String(row['value']));
+    }
+    const changes = this.#db.find(
+      `SELECT MAX(seq) AS seq FROM events WHERE type = 'variable_changed' AND ${this.#runs.onBranch(last)}
+       GROUP BY data ->> '$.key'`,
+    );
+    for (const { seq } of changes) {
+      const [row] = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, Number(seq));
+      const event = row === undefined ? null : this.#db.readEvent(row).event;
+      if (event?.type !== 'variable_changed') continue;
+      const { key, value, deleted } = event.data;
+      if (deleted === true) found.delete(key);
+      else set(key, JSON.stringify(value ?? null));
+    }
+    return found;
+  }
+
+  /** Replaces all variables by those at the end of a run. */
   restore(last: number): void {
     this.#db.atomically(() => {
+      const variables = this.at(last);
       this.#db.exec(`DELETE FROM variables`);
-      this.#db.exec(`INSERT INTO variables (key, value) SELECT key, value FROM first_variables`);
-      const changes = this.#db.exec(
-        `SELECT MAX(seq) AS seq FROM events WHERE type = 'variable_changed' AND ${this.#runs.onBranch(last)}
-         GROUP BY data ->> '$.key'`,
-      );
-      for (const { seq } of changes) {
-        const [row] = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, Number(seq));
-        const event = row === undefined ? null : this.#db.readEvent(row).event;
-        if (event?.type !== 'variable_changed') continue;
-        const { key, value, deleted } = event.data;
-        if (deleted === true) this.delete(key);
-        else this.set(key, value ?? null);
+      for (const [key, { json }] of variables) {
+        this.#db.exec(`INSERT INTO variables (key, value) VALUES (?, ?)`, key, json);
       }
+      this.#db.exec(`INSERT OR REPLACE INTO restored (id, run, seq) VALUES (1, ?, ?)`, last, this.#db.lastSeq);
     });
     this.#db.changed();
   }

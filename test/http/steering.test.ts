@@ -247,6 +247,52 @@ describe('C5 a message during a run', () => {
     expect((await steer('c', { parent_run: RUN(1) })).code).toBe('invalid_request');
   });
 
+  test('is bounded also if all come at once', async () => {
+    const { say, steer } = await talk({ script: [action('slow')] });
+    void say('a');
+    await settle();
+    const codes: (string | undefined)[] = [];
+    for (let n = 0; n < limits.steeredMessages + 5; n += 1) void steer(`b${n}`).then(({ code }) => codes.push(code));
+    await settle();
+    await settle();
+    expect(codes).toEqual(Array(5).fill('queue_full'));
+  });
+
+  test.each([
+    ['while nothing is running', false],
+    ['while a run ends', true],
+  ])('twice with the same key is one message, also %s', async (_, ends) => {
+    const { kit, finish, say, steer } = await talk({
+      script: [action('slow') + answer('1'), answer('2'), answer('3')],
+    });
+    if (ends) {
+      void say('a');
+      await settle();
+    }
+    finish();
+    const both = await Promise.all([steer('b', {}, 'k'), steer('b', {}, 'k')]);
+    expect(new Set(both.map(({ run_id }) => run_id)).size).toBe(1);
+    expect(kit.session.runs()).toHaveLength(ends ? 2 : 1);
+  });
+
+  test('that its run does not take follows this run, also if the head is on another branch', async () => {
+    const { kit, finish, say, steer } = await talk({
+      script: [answer('1'), action('slow') + answer('2'), answer('3'), answer('4')],
+    });
+    await say('a');
+    void say('b');
+    await settle();
+    const [first] = kit.session.runs(1, 2);
+    if (first === undefined) throw new Error('there is a first run');
+    const message = kit.session.branches.messageOf(first);
+    void kit.session.message({ ...message, ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    const about = steer('about b');
+    await settle();
+    finish();
+    expect(await about).toMatchObject({ run_id: RUN(4), status: 'completed' });
+    expect(kit.session.run(RUN(4)).parent).toBe(2);
+  });
+
   test('can be streamed: comments until a run has taken it, then the events of that run', async () => {
     const { finish, say, fetch } = await talk({ script: [action('slow'), answer('x')] });
     void say('a');

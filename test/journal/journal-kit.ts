@@ -43,6 +43,7 @@ const ADDED: readonly (readonly [version: number, ...statements: string[]])[] = 
     `DROP TABLE head`,
     `DROP INDEX variable_changes`,
     `DROP TABLE first_variables`,
+    `DROP TABLE restored`,
     `DROP INDEX branched_runs`,
     `ALTER TABLE runs DROP COLUMN retry_of`,
     `ALTER TABLE runs DROP COLUMN parent`,

@@ -96,8 +96,10 @@ export class SessionAdmission {
   readonly #recovery: AdmissionParts['recovery'];
   readonly #recover: AdmissionParts['recover'];
   readonly #pending = new PendingMessages();
-  /** Messages that are being given to a run, by their keys; resolve when they are durable. */
-  readonly #steering = new Map<string | null, Promise<boolean>>();
+  /** Messages that are being given to a run, by their keys; resolve when they are durable, there or in a run of their own. */
+  readonly #steering = new Map<string | null, Promise<void>>();
+  /** Number of messages that were given to a run and are not stored yet, by the run. */
+  readonly #giving = new Map<number, number>();
   #isClosed = false;
 
   constructor({ scope, runs, files, recovery, recover }: AdmissionParts) {
@@ -154,7 +156,7 @@ export class SessionAdmission {
     const passed = (): { tools?: Json } => (tools.length === 0 ? {} : { tools: this.#admitTools(tools, manifests) });
     let manifests = await this.#pin();
     if (request.ifBusy === 'steer') requireSteerable(request);
-    // The same message is being given to a run.
+    // The message is accepted, or given to a run, in the turn in which it was checked.
     while (this.#steering.has(idempotencyKey)) await this.#steering.get(idempotencyKey);
     let earlier = this.#check(request, this.#files.rowBytes(files));
     let staged = NOTHING_STAGED;
@@ -164,6 +166,7 @@ export class SessionAdmission {
         staged = await this.#files.stage(files, content);
         // Much may have happened meanwhile; manifests are kept only for runs that exist.
         manifests = await this.#pin();
+        while (this.#steering.has(idempotencyKey)) await this.#steering.get(idempotencyKey);
         earlier = this.#check(request, this.#files.rowBytes(files));
       }
       if (earlier !== null) return await this.#durable(earlier);
@@ -175,9 +178,12 @@ export class SessionAdmission {
       };
       const input = { ...run, ...stored, tokens, manifests };
       const store = (): void => this.#files.commit(files, [content], staged);
-      const steered = request.ifBusy === 'steer' ? await this.#steer({ input, content, idempotencyKey, store }) : null;
-      if (steered !== null) return steered;
-      return has(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
+      const submit = async (): Promise<Accepted> =>
+        has(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
+      const { receiving } = this.#runs;
+      if (request.ifBusy !== 'steer' || receiving === null) return await submit();
+      const steering = { input, content, idempotencyKey, store };
+      return await this.#alone(idempotencyKey, async () => (await this.#steer(receiving, steering)) ?? (await submit()));
     } finally {
       staged.release();
     }
@@ -240,6 +246,18 @@ export class SessionAdmission {
     return null;
   }
 
+  /** Nothing else with this key is accepted until `work` has ended. */
+  async #alone<T>(key: string | null, work: () => Promise<T>): Promise<T> {
+    const working = work();
+    if (key === null) return await working;
+    const ended = working.then(
+      () => void this.#steering.delete(key),
+      () => void this.#steering.delete(key),
+    );
+    this.#steering.set(key, ended);
+    return await working;
+  }
+
   /** A repeated message is accepted once the first one is durable: its sync may be under way. */
   async #durable(earlier: Accepted): Promise<Accepted> {
     await this.#journal.sync();
@@ -276,14 +294,15 @@ export class SessionAdmission {
   /**
    * Gives a message to the run that is active or waits (C5). Resolves when it is durable there.
    *
-   * @returns null if there is no such run, or it ends first: then the message has a run of its own
+   * @returns null if the run ends first: then the message has a run of its own
    */
-  async #steer({ input, content, idempotencyKey, store }: Steering): Promise<Accepted | null> {
-    const receiving = this.#runs.receiving;
-    if (receiving === null) return null;
-    const { run, active } = receiving;
+  async #steer(
+    { run, active }: NonNullable<SessionRuns['receiving']>,
+    { input, content, idempotencyKey, store }: Steering,
+  ): Promise<Accepted | null> {
     const { runs, steered } = this.#journal;
-    if (steered.of(run).length >= limits.steeredMessages) {
+    const given = this.#giving.get(run) ?? 0;
+    if (steered.count(run) + given >= limits.steeredMessages) {
       throw new EngineError(
         'queue_full',
         `Run ${runIdOf(this.#record, run)} has received ${limits.steeredMessages} messages`,
@@ -291,6 +310,7 @@ export class SessionAdmission {
     }
     this.#requireOpen();
     this.#recovery.forgiveFeeds();
+    this.#giving.set(run, given + 1);
     const taken = Promise.withResolvers<number>();
     let isStored = false;
     const received = new Promise<boolean>((resolve) => {
@@ -311,8 +331,10 @@ export class SessionAdmission {
       // A run that is lost does not call back.
       active.live.drained.catch(() => undefined).finally(() => resolve(isStored));
     });
-    if (idempotencyKey !== null) this.#steering.set(idempotencyKey, received);
-    const isReceived = await received.finally(() => this.#steering.delete(idempotencyKey));
+    const isReceived = await received;
+    const left = (this.#giving.get(run) ?? 1) - 1;
+    if (left === 0) this.#giving.delete(run);
+    else this.#giving.set(run, left);
     if (!isReceived) return null;
     return { run: taken.promise.then((taker) => runs.require(taker)), receiver: runs.require(run) };
   }
@@ -368,6 +390,7 @@ export class SessionAdmission {
     await this.#recover();
     this.#requireConversation();
     const manifests = await this.#pin();
+    while (this.#steering.has(request.idempotencyKey)) await this.#steering.get(request.idempotencyKey);
     const placed = { ...request, place: placeNow() };
     const earlier = this.#check({ ...placed, content: String(input['content']), tokens: false }, 0);
     if (earlier !== null) return await this.#durable(earlier);

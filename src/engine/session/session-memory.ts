@@ -1,17 +1,24 @@
-/** State shared by the runs of one session. Variables and durations are read from the journal on first use. */
+/**
+ * State shared by the runs of one session. Variables and durations are read from the journal on first use.
+ *
+ * Invariant: the runs of the current branch share the current variables, also those that began before the session came back
+ * to this branch. Runs of other branches have the variables of their branch (C4).
+ */
 import { limits } from '../../domain/limits.ts';
 import { LearnedDurations } from '../actions/learned-durations.ts';
 import { OutcomeCache } from '../actions/outcome-cache.ts';
 import { Feeds } from '../feeds/feeds.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { SessionPorts } from './session-ports.ts';
-import { SessionVariables } from './session-variables.ts';
+import { RunVariables, SessionVariables } from './session-variables.ts';
 
-export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' | 'outcomeCache' | 'feeds'> {
+export class SessionMemory implements Pick<RunContext, 'learned' | 'outcomeCache' | 'feeds'> {
   readonly outcomeCache: OutcomeCache;
   readonly feeds: Feeds;
   readonly #journal: SessionPorts['journal'];
   #variables: SessionVariables | null = null;
+  /** Of the runs in memory. */
+  readonly #ofRuns = new Map<number, RunVariables>();
   #learned: LearnedDurations | null = null;
 
   /** @param changed called when the displayed value of a feed changes */
@@ -32,13 +39,34 @@ export class SessionMemory implements Pick<RunContext, 'variables' | 'learned' |
   }
 
   /**
+   * The variables of a run, until `forgetRun`.
+   *
+   * @param begins the run begins now; otherwise it was interrupted, and the session may have continued another branch since
+   */
+  variablesOf(run: number, begins: boolean): RunVariables {
+    const { runs, variables } = this.#journal;
+    const isCurrent = begins || runs.isAncestor(run, variables.tip());
+    const found = new RunVariables(
+      isCurrent ? this.variables : new SessionVariables(this.#journal, variables.at(run)),
+    );
+    this.#ofRuns.set(run, found);
+    return found;
+  }
+
+  forgetRun(run: number): void {
+    this.#ofRuns.delete(run);
+  }
+
+  /**
    * The variables become those at the end of a run (C4). What an action of another branch still changes is journaled, and
    * counts when that branch continues.
    */
   restoreVariables(last: number): void {
+    const { runs, variables } = this.#journal;
+    variables.restore(last);
     this.#variables?.detach();
     this.#variables = null;
-    this.#journal.variables.restore(last);
+    for (const [run, own] of this.#ofRuns) if (runs.isAncestor(run, last)) own.store = this.variables;
   }
 
   get learned(): LearnedDurations {

@@ -75,7 +75,11 @@ export class SessionRuns {
     this.#recover = recover;
     this.#orphaned = orphaned;
     this.#steering = new SteeredMessages(scope, {
-      create: (input, key) => this.#journal.runs.create(input, scope.clock.now(), 'queued', key),
+      create: (after, input, key) => {
+        const { runs } = this.#journal;
+        const place = { parent: runs.lastAfter(after), retryOf: null };
+        return runs.create(input, scope.clock.now(), 'queued', key, place);
+      },
       add: (run, cancelReason) => this.#addQueued(run, cancelReason),
     });
   }
@@ -204,11 +208,11 @@ export class SessionRuns {
       return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
     }
     const inputQueue = new InputQueue();
-    // The variables are those of the run that began last, or that the head was moved to (C4).
-    const { runs } = this.#journal;
-    const isOther = stored.parent !== runs.begunBefore(run) || runs.isMovedBefore(run);
-    if (replay === null && isOther) this.#memory.restoreVariables(stored.parent);
-    const { variables, learned, outcomeCache, feeds } = this.#memory;
+    const begins = replay === null;
+    // It continues another branch than the run before it (C4).
+    if (begins && this.#journal.variables.tip(run) !== stored.parent) this.#memory.restoreVariables(stored.parent);
+    const variables = this.#memory.variablesOf(run, begins);
+    const { learned, outcomeCache, feeds } = this.#memory;
     const resultShapes = new RunShapes(resolved);
     const live = startRun(
       {
@@ -414,6 +418,7 @@ export class SessionRuns {
       }
     }
     this.#active.delete(run);
+    this.#memory.forgetRun(run);
     this.#scope.recoveryQueue.end(workOf(run));
     active.release();
     active.returnRest();

@@ -1,5 +1,6 @@
 /**
- * Session variables over the journal: cached in memory, written through.
+ * Session variables over the journal: cached in memory, written through. Those of other branches are in memory only: their
+ * changes are events (C4).
  *
  * Past `limits.variablesBytes` nothing may grow; a session that was larger before the limit existed keeps its
  * variables.
@@ -9,6 +10,7 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { VariableStore } from '../../domain/ports.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { Stored } from '../../journal/variable-table.ts';
 
 const encoder = new TextEncoder();
 
@@ -21,9 +23,11 @@ export class SessionVariables implements VariableStore {
   #allBytes = 0;
   #isDetached = false;
 
-  constructor(journal: Journal) {
+  /** @param known of another branch; default: the current ones */
+  constructor(journal: Journal, known: Stored | null = null) {
     this.#journal = journal;
-    this.#known = journal.variables.all();
+    this.#known = known ?? journal.variables.all();
+    this.#isDetached = known !== null;
     for (const { bytes } of this.#known.values()) this.#allBytes += bytes;
   }
 
@@ -78,6 +82,32 @@ export class SessionVariables implements VariableStore {
       key,
       () => ('json' in known ? known.json : JSON.stringify(known.value)),
     ]);
+  }
+}
+
+/** The variables of a run's branch: the current ones, as long as the session continues this branch. */
+export class RunVariables implements VariableStore {
+  /** Replaced when the session continues another branch, or this one again. */
+  store: SessionVariables;
+
+  constructor(store: SessionVariables) {
+    this.store = store;
+  }
+
+  get(key: string): Json | undefined {
+    return this.store.get(key);
+  }
+
+  set(key: string, value: Json): void {
+    this.store.set(key, value);
+  }
+
+  delete(key: string): boolean {
+    return this.store.delete(key);
+  }
+
+  entries(): readonly (readonly [string, Json])[] {
+    return this.store.entries();
   }
 }
 
