@@ -21,7 +21,7 @@ import type { ReadMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
 import { messageQuery, readQuery, retryQuery } from './query.ts';
 import { messageBody, retryBody, validate } from './schemas.ts';
-import { requireKey, requireScope, SCOPES_HEADER } from './session-env.ts';
+import { hasScope, requireKey, requireScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 
 /** Applies the rate limit to requests that start work, once the session's owner is known. */
@@ -101,7 +101,7 @@ export async function acceptMessage(
   if (body.instructions !== undefined) requireKey(c, 'Instructions');
   const replaced = of === undefined ? null : session.branches.messageOf(of);
   const { tools = replaced?.tools ?? [], instructions = replaced?.instructions, metadata = replaced?.metadata } = body;
-  const place = replaced?.place ?? at ?? (parent === undefined ? undefined : placeAfter(c, parent));
+  const place = replaced?.place ?? at ?? (parent === undefined ? undefined : placeAfter(c, parent, key));
   await admitted(c.env);
   const content =
     typeof written === 'string'
@@ -116,6 +116,7 @@ export async function acceptMessage(
     tools,
     ...(instructions === undefined ? {} : { instructions }),
     ...(place === undefined ? {} : { place }),
+    ...(parent === undefined || hasScope(c, 'branch') ? {} : { mayBranch: false as const }),
     metadata,
     tokens: body.llm_tokens,
     ifBusy,
@@ -137,10 +138,13 @@ export async function acceptMessage(
  *
  * @throws EngineError `unknown_run`; `forbidden` for a token without `branch`, unless the run is the head
  */
-function placeAfter(c: Context<SessionEnv>, runId: string | null): RunPlace {
-  const { branches } = c.env.session;
-  const parent = runId === null ? null : c.env.session.run(runId);
-  if (parent?.run !== branches.head?.run) requireScope(c, 'branch');
+function placeAfter(c: Context<SessionEnv>, runId: string | null, key: string | null): RunPlace {
+  const { session } = c.env;
+  const { branches } = session;
+  const parent = runId === null ? null : session.run(runId);
+  // The same request again has its run already.
+  const isRepeated = key !== null && session.runOf(key) !== null;
+  if (!isRepeated && parent?.run !== branches.head?.run) requireScope(c, 'branch');
   return branches.after(parent);
 }
 

@@ -7,12 +7,12 @@
  *
  * Invariants:
  *  1. Reading holds a page of rows or one long value, and a number for each run. Writing holds the numbers of the blocks of
- *     runs that have not ended.
+ *     runs that have not ended, and of the actions that others may refer to.
  *  2. Nothing of the other session exists before its record is written: that is the last step.
  */
 import type { JournaledEventType } from '../domain/event.ts';
 import { isJsonObject } from '../domain/json.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
 import type { RunStatus } from '../domain/session.ts';
@@ -64,7 +64,7 @@ export type ForkRow =
 /** Events about the place of a run in a tree: the other session has none. */
 const LEFT_OUT = 'run_branched';
 /** What of a state only recovery reads. */
-const RECOVERY: readonly string[] = ['in', 'names'];
+const RECOVERY: readonly string[] = ['in'];
 const OPENS: ReadonlySet<string> = new Set(['thought_started', 'text_started', 'response_started']);
 const ENDS: ReadonlySet<string> = new Set(['agent_completed', 'agent_failed', 'agent_cancelled']);
 
@@ -206,6 +206,8 @@ interface OpenRun {
 export class ForkWriter {
   readonly #db: JournalDatabase;
   readonly #open = new Map<number, OpenRun>();
+  /** Of results, and of starts that recorded names: seq here by seq there. */
+  readonly #referred = new Map<number, number>();
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -254,12 +256,13 @@ export class ForkWriter {
     const text = run === undefined ? row.text : withBlocks(row.text, run.blocks);
     if (OPENS.has(row.type)) run?.blocks.set(row.seq, seq);
     const data = this.#db.store(seq, 'data', text);
-    const state = row.state === null ? null : this.#db.store(seq, 'state', row.state);
+    if (row.type === 'action_completed' || row.state?.includes('"names":') === true) this.#referred.set(row.seq, seq);
+    const state = row.state === null ? null : this.#db.store(seq, 'state', withNames(row.state, this.#referred));
     this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state]);
     if (run === undefined || !ENDS.has(row.type)) return;
     this.#open.delete(row.run);
     const { status, startedAt, endedAt, text: input, retryOf } = run.row;
-    this.#db.storeWith(-row.run, 'input', input, (column) => {
+    this.#db.storeWith(-row.run, 'input', withNames(input, this.#referred), (column) => {
       this.#db.exec(
         `INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent, retry_of)
          VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
@@ -275,6 +278,28 @@ export class ForkWriter {
       );
     });
   }
+}
+
+/**
+ * The numbers by which a state, and the input of an action that ran again, refer to the values of names. A name of an event
+ * that this session does not have is left out.
+ */
+function withNames(text: string, referred: ReadonlyMap<number, number>): string {
+  if (!text.includes('"names":')) return text;
+  const value = JSON.parse(text) as JsonObject;
+  const { names, at } = value;
+  if (!isJsonObject(names)) return text;
+  const moved = (seq: Json | undefined): number | undefined =>
+    typeof seq === 'number' ? referred.get(seq) : undefined;
+  const named = Object.entries(names).flatMap(([name, meaning]): [string, Json][] => {
+    const member = isJsonObject(meaning) ? ['seq', 'at'].find((one) => Object.hasOwn(meaning, one)) : undefined;
+    const seq = moved(isJsonObject(meaning) ? meaning[member ?? ''] : meaning);
+    if (typeof meaning === 'number') return seq === undefined ? [] : [[name, seq]];
+    if (!isJsonObject(meaning) || member === undefined) return [[name, meaning]];
+    return seq === undefined ? [] : [[name, { ...meaning, [member]: seq }]];
+  });
+  const start = value['type'] === 'rerun' ? { at: moved(at) } : {};
+  return JSON.stringify({ ...value, ...start, names: Object.fromEntries(named) });
 }
 
 function withoutMembers(text: string, names: readonly string[]): string {

@@ -134,6 +134,13 @@ export class History {
     return event?.type === 'action_queued' ? event : null;
   }
 
+  /** The event that started the first attempt of an action; null if it did not start. */
+  startOf(run: number, { seq, action_id: id = '' }: EventOf<'action_queued'>): number | null {
+    const sql = `SELECT seq FROM events WHERE run = ? AND seq > ? AND type = 'action_started' AND action_id = ? ORDER BY seq LIMIT 1`;
+    const [row] = this.#db.find(sql, run, seq, id);
+    return row === undefined ? null : Number(row['seq']);
+  }
+
   /** The completed actions of a run, by the names of their results: with a name of several results, the last one. */
   resultsOf(run: number): Map<string, number> {
     const sql = `SELECT seq, action_id, state ->> '$.output_key' AS output_key FROM events

@@ -330,6 +330,19 @@ describe('C4 a branch', () => {
     expect([status, refused.code]).toEqual([403, 'forbidden']);
     expect((await post('/message', { content: 'd', parent_run: RUN(9) }, token))[1].code).toBe('unknown_run');
   });
+
+  test('follows the head without the scope "branch" once: again with its key, and not twice at once', async () => {
+    const { kit, say, post } = await tree();
+    await say('a');
+    const token = { [SCOPES_HEADER]: 'read message' };
+    const behind = async (content: string, headers: Record<string, string>): Promise<number> =>
+      (await post('/message', { content, parent_run: RUN(1) }, headers))[0];
+    expect(await behind('b', { ...token, 'idempotency-key': 'k' })).toBe(200);
+    expect(await behind('b', { ...token, 'idempotency-key': 'k' })).toBe(200);
+    await kit.session.branches.moveHead(kit.session.run(RUN(1)));
+    expect((await Promise.all([behind('c', token), behind('d', token)])).toSorted()).toEqual([200, 403]);
+    expect(kit.session.runs()).toHaveLength(3);
+  });
 });
 
 describe('C4 an action that runs again', () => {
@@ -370,6 +383,20 @@ describe('C4 an action that runs again', () => {
     await say('two');
     await retry(1, { action: 'b' });
     expect(given.at(-1)).toEqual({ of: 'the $secret </action>' });
+  });
+
+  test('can be a call of a client tool that came with the message', async () => {
+    const tools = [{ name: 'dial', description: '', parameters: { type: 'object', properties: {} } }];
+    const { kit, say, retry } = await tree({
+      script: [action('tool', 'x', { name: 'dial', parameters: {} }), answer('done')],
+    });
+    const first = say('a', { tools });
+    await settle();
+    const [call] = kit.events.flatMap((event) => (event.type === 'client_tool_called' ? [event.data.call_id] : []));
+    await kit.session.settleCall(call ?? '', { output: 1 });
+    await first;
+    await kit.session.ended(1);
+    expect(await retry(1, { action: 'x' })).toMatchObject({ run_id: RUN(2), status: 'waiting' });
   });
 
   test('is asked about again, also if it was approved before', async () => {

@@ -46,7 +46,11 @@ export type RunSource =
       readonly type: 'text';
       readonly chunks: AsyncIterable<string>;
       readonly text: string | null;
-      readonly rerun?: { readonly action: string; readonly names: ReadonlyMap<string, number> };
+      readonly rerun?: {
+        readonly action: string;
+        readonly names: ReadonlyMap<string, number>;
+        readonly at: number | null;
+      };
     }
   /** The text is written while the steps run (M6). */
   | {

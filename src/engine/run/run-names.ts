@@ -113,6 +113,7 @@ export class RunNames {
 
   /** Whether a name without a producer in the run is a variable or the result of an earlier run. */
   isBound(name: string): boolean {
+    if (this.#given(name) != null) return true;
     return this.#context.variables.get(name) !== undefined || this.#earlierOutcome(name) !== null;
   }
 
@@ -202,9 +203,8 @@ export class RunNames {
   }
 
   #outside(name: string): Outside {
-    const { source } = this.#context;
-    const given = source.type === 'text' ? source.rerun?.names.get(name) : undefined;
-    if (given !== undefined) return { seq: given };
+    const given = this.#given(name);
+    if (given !== undefined) return given;
     const variable = this.#context.variables.get(name);
     if (variable !== undefined) return { value: variable };
     const earlier = this.#earlierOutcome(name);
@@ -212,6 +212,16 @@ export class RunNames {
     const feed = this.#context.feeds.value(this.#context.resolved, name);
     if (feed === NO_VALUE) return FAILED;
     return feed === undefined ? this.#contextVariable(name) : { value: feed };
+  }
+
+  /** What the name meant when this action ran first, if the run repeats an action; undefined if it had no such name. */
+  #given(name: string): Outside | undefined {
+    const { source } = this.#context;
+    if (source.type !== 'text' || source.rerun === undefined) return undefined;
+    const { names, at } = source.rerun;
+    const seq = names.get(name);
+    if (seq !== undefined) return { seq };
+    return at === null ? undefined : this.#recordedName(at, name);
   }
 
   #contextVariable(name: string): Outside {

@@ -1,8 +1,9 @@
 /**
  * One action of an earlier run again, as a run of its own (C4): a program with this action alone.
  *
- * What the action referred to in its run keeps its value: the input has the events with these results, never the values
- * themselves, so that no data becomes a reference. Conditions and dependencies are left out, because a person has decided.
+ * What the action referred to in its run keeps its value: the input has the events with these results, and the event that
+ * recorded what came from outside of the run. It never has the values themselves, so that no data becomes a reference.
+ * Conditions and dependencies are left out, because a person has decided.
  */
 import { actionSpec } from '../../domain/action-types.ts';
 import { EngineError } from '../../domain/errors.ts';
@@ -28,6 +29,8 @@ export function rerunInput(journal: Journal, run: RunRecord, id: string): JsonOb
     throw new EngineError('unknown_action', message, { run_id: run.runId });
   }
   const results = journal.history.resultsOf(run.run);
+  const started = journal.history.startOf(run.run, queued);
+  const { tools } = run.input;
   const parameters = withDependencies(queued.data, results);
   const names = parameterReferences(queued.data.type, parameters).flatMap((name): [string, Json][] => {
     const seq = results.get(name);
@@ -40,18 +43,28 @@ export function rerunInput(journal: Journal, run: RunRecord, id: string): JsonOb
     action: id,
     text: textOf(queued, parameters),
     names: Object.fromEntries(names),
+    // With what the run itself was given, if it repeats an action too.
+    ...(started === null ? {} : { at: started }),
+    // Client tools belong to the run of their message.
+    ...(tools === undefined ? {} : { tools }),
   };
 }
 
-/** The text of such an input, and the events of its names; null for any other input. */
-export function rerunOf({ type, action, text, names }: JsonObject): {
+/** The text of such an input, the events of its names, and the start of the action; null for any other input. */
+export function rerunOf({ type, action, text, names, at }: JsonObject): {
   readonly action: string;
   readonly text: string;
   readonly names: ReadonlyMap<string, number>;
+  readonly at: number | null;
 } | null {
   if (type !== TYPE) return null;
   const events = Object.entries(isJsonObject(names) ? names : {}).map(([name, seq]) => [name, Number(seq)] as const);
-  return { action: String(action), text: String(text), names: new Map(events) };
+  return {
+    action: String(action),
+    text: String(text),
+    names: new Map(events),
+    at: typeof at === 'number' ? at : null,
+  };
 }
 
 /** Code gets the results of its dependencies as inputs; here they are named, because there are no dependencies. */

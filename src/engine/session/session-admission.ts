@@ -60,6 +60,8 @@ export interface MessageRequest {
   readonly idempotencyKey: string | null;
   /** Where its run is in the tree of runs. Default: it follows the head (C4). */
   readonly place?: RunPlace;
+  /** The place must be behind the head when the message is accepted: the sender may not branch. */
+  readonly mayBranch?: false;
 }
 
 /** A message that is durable. */
@@ -183,7 +185,10 @@ export class SessionAdmission {
       const { receiving } = this.#runs;
       if (request.ifBusy !== 'steer' || receiving === null) return await submit();
       const steering = { input, content, idempotencyKey, store };
-      return await this.#alone(idempotencyKey, async () => (await this.#steer(receiving, steering)) ?? (await submit()));
+      return await this.#alone(
+        idempotencyKey,
+        async () => (await this.#steer(receiving, steering)) ?? (await submit()),
+      );
     } finally {
       staged.release();
     }
@@ -235,6 +240,12 @@ export class SessionAdmission {
     if (earlier !== null) return earlier;
     if (!this.#journal.hasRoomFor(size)) {
       throw new EngineError('session_full', sessionFull('accepts no further messages'));
+    }
+    if (request.mayBranch === false && request.place?.parent !== this.#journal.runs.head) {
+      throw new EngineError(
+        'forbidden',
+        'Another message has arrived, and only the scope "branch" may go back behind it',
+      );
     }
     const current = this.#runs.answering;
     if (request.ifBusy === 'reject') {

@@ -46,9 +46,7 @@ export class SessionMemory implements Pick<RunContext, 'learned' | 'outcomeCache
   variablesOf(run: number, begins: boolean): RunVariables {
     const { runs, variables } = this.#journal;
     const isCurrent = begins || runs.isAncestor(run, variables.tip());
-    const found = new RunVariables(
-      isCurrent ? this.variables : new SessionVariables(this.#journal, variables.at(run)),
-    );
+    const found = new RunVariables(isCurrent ? this.variables : new SessionVariables(this.#journal, variables.at(run)));
     this.#ofRuns.set(run, found);
     return found;
   }

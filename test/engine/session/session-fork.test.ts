@@ -6,35 +6,20 @@ import type { ForkPage } from '../../../src/engine/session/session-fork.ts';
 import type { Session } from '../../../src/engine/session/session.ts';
 import type { ObjectStore } from '../../../src/domain/ports.ts';
 import { Journal } from '../../../src/journal/journal.ts';
-import { newJournal, SESSION_RECORD } from '../../journal/journal-kit.ts';
+import { newJournal } from '../../journal/journal-kit.ts';
+import { FORK_RECORD, forked, pagesOf } from '../../support/forked.ts';
 import { fillSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
-const OTHER = { ...SESSION_RECORD, session_id: `ses_${'b'.repeat(32)}`, incarnation: 'b'.repeat(12) };
 const answer = (text: string): string => `<response final="true">${text}</response>`;
 const action = (type: string, id: string, body: object): string =>
   `<action type="${type}" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
 const echo = (id: string, value: unknown): string => action('tool', id, { name: 'echo', parameters: { value } });
 const setVariable = (key: string, value: unknown): string =>
   action('internal', `set_${key}`, { name: 'set_variable', parameters: { key, value } });
-
-async function pagesOf(session: Session, run: number | null): Promise<ForkPage[]> {
-  const pages: ForkPage[] = [];
-  const last = run === null ? null : (session.runs(1, run + 1)[0] ?? null);
-  for await (const page of session.forkPages(last)) pages.push(page);
-  return pages;
-}
-
-async function forked(session: Session, run: number | null, objects: ObjectStore | null = null): Promise<NodeSql> {
-  const sql = openNodeSql();
-  const target = new ForkTarget(new Journal(sql), OTHER, objects);
-  for (const page of await pagesOf(session, run)) await target.take(structuredClone(page));
-  await target.finish();
-  return sql;
-}
 
 const opened = async (sql: NodeSql, options: KitOptions = {}): Promise<SessionKit> =>
   await sessionKit({ ...options, sql });
@@ -72,7 +57,7 @@ describe('C4 a fork', () => {
     ]);
     const events = session.events(0);
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
-    expect(new Set(events.map(({ session_id: id }) => id))).toEqual(new Set([OTHER.session_id]));
+    expect(new Set(events.map(({ session_id: id }) => id))).toEqual(new Set([FORK_RECORD.session_id]));
     const segments = events.flatMap((event) => ('segment' in event.data ? [event.data.segment] : []));
     const opening = new Set(
       events.flatMap(({ type, seq }) => (/^(thought|response|text)_started$/.test(type) ? [seq] : [])),
@@ -177,7 +162,7 @@ describe('C4 a fork', () => {
       deleteSome: async () => true,
     };
     const other = await opened(await forked(kit.session, 1, objects), { objects });
-    expect([...stored.keys()]).toEqual([`sessions/${OTHER.session_id}/${OTHER.incarnation}/${sha256}`]);
+    expect([...stored.keys()]).toEqual([`sessions/${FORK_RECORD.session_id}/${FORK_RECORD.incarnation}/${sha256}`]);
     expect((await other.session.read().content(sha256)).bytes).toEqual(bytes);
   });
 
@@ -207,7 +192,7 @@ describe('C4 a fork', () => {
     const kit = await sessionKit();
     await say(kit, 'a');
     const sql = openNodeSql();
-    const target = new ForkTarget(new Journal(sql), OTHER, null);
+    const target = new ForkTarget(new Journal(sql), FORK_RECORD, null);
     for (const page of await pagesOf(kit.session, 1)) await target.take(page);
     expect(new Journal(sql).record).toBeNull();
   });
@@ -220,7 +205,7 @@ describe('C4 a fork', () => {
       fillSession(sql, { runs: 10_000, actions: 4, output: JSON.stringify('x'.repeat(1_000)) });
       if (!isStraight) sql.exec(`UPDATE runs SET parent = run - 2 WHERE run % 2 = 1 AND run > 2`);
       const { session } = await sessionKit({ sql });
-      const target = new ForkTarget(new Journal(openNodeSql()), OTHER, null);
+      const target = new ForkTarget(new Journal(openNodeSql()), FORK_RECORD, null);
       const last = session.runs(1)[0] ?? null;
       let most = 0;
       let pages = 0;
