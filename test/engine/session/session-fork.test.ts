@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { ForkTarget } from '../../../src/engine/session/session-fork.ts';
-import type { ForkPage } from '../../../src/engine/session/session-fork.ts';
 import type { Session } from '../../../src/engine/session/session.ts';
 import type { ObjectStore } from '../../../src/domain/ports.ts';
 import { Journal } from '../../../src/journal/journal.ts';

@@ -1,3 +1,4 @@
+import { RUN_END_EVENTS } from '../../../src/domain/event.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Observation } from '../observation.ts';
 import { byRun, factsOf } from './invariant.ts';
@@ -47,13 +48,19 @@ function* otherEvents(
   const branch = branchOf(seen, run);
   if (own.size !== branch.length) yield `${where} has ${own.size} runs (expected: ${branch.length})`;
   for (const [index, number] of branch.entries()) {
-    const copied = (own.get(index + 1) ?? []).map(said);
-    const original = (there.get(number) ?? []).map(said);
+    const copied = withoutLateFeeds(own.get(index + 1) ?? []).map(said);
+    const original = withoutLateFeeds(there.get(number) ?? []).map(said);
     const other = original.findIndex((text, at) => copied[at] !== text);
     if (other !== -1 || copied.length !== original.length) {
       yield `${where} differs from run ${number} at its event ${other === -1 ? original.length : other}`;
     }
   }
+}
+
+/** Periodic feeds of an idle session belong to its newest run, and may change after the fork. */
+function withoutLateFeeds(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const end = events.findIndex(({ type }) => RUN_END_EVENTS.has(type));
+  return events.filter(({ type }, at) => end === -1 || at <= end || type !== 'context_feed_updated');
 }
 
 /** A run and its ancestors, oldest first. */
