@@ -114,10 +114,12 @@ export class SessionBranches {
     return this.#scope.journal.runs.get(parent);
   }
 
-  /** The runs that follow the same run as this one, oldest first, itself included: at most `limits.pageRows`. */
+  /** The runs that follow the same run as this one, oldest first: the newest ones and itself, at most `limits.pageRows`. */
   versionsOf(record: RunRecord): readonly RunRecord[] {
     const { runs } = this.#scope.journal;
-    return runs.versions(record).map((run) => runs.require(run));
+    const newest = runs.versions(record);
+    const all = newest.includes(record.run) ? newest : [record.run, ...newest.slice(1)];
+    return all.map((run) => runs.require(run));
   }
 
   /** The place of a message that follows this run; null: it begins the conversation. */
