@@ -81,6 +81,8 @@ export interface SurfaceMessage {
   /** Idempotency key; null: every request is another message. */
   readonly key: string | null;
   readonly metadata: JsonObject | null;
+  /** The client has the message from the list of messages: it is that of this run, if the session has such a run. */
+  readonly runId?: string;
   /**
    * The client means a message that it has sent before: to change it, or to have it answered again (C4). The message may
    * never have arrived. `of`: the run whose answer the client wants another one for; null: it does not say.
