@@ -181,3 +181,38 @@ describe('[E1] C4: another answer is for the version that the client has', () =>
     expect(kit.session.runs().map(({ retryOf }) => retryOf)).toEqual([null, 1, 1]);
   });
 });
+
+describe('[E1] C4: a page that is loaded again resumes the branch that it shows', () => {
+  const resumed = async (kit: SessionKit): Promise<string> =>
+    await ask(kit, 'ai-sdk', readStream(input(null)), kit.clock);
+
+  test('and not a newer run of another branch that has just ended', async () => {
+    const kit = await sessionKit({ script: ['one', 'two'].map(answer) });
+    await say(kit, 'hello');
+    await retry(kit, 1);
+    expect(await resumed(kit)).toContain('"delta":"two"');
+    await kit.session.branches.moveHead(kit.session.run(RUN(1)));
+    const text = await resumed(kit);
+    expect([text.includes('"delta":"one"'), text.includes('two')]).toEqual([true, false]);
+    kit.clock.advance(limits.repeatedAnswerMs);
+    expect(await resumed(kit)).toBe('');
+  });
+
+  test('and not an active run of another branch', async () => {
+    const gate = Promise.withResolvers<void>();
+    const call = '<action type="tool" mode="async" id="x">{"name":"echo","parameters":{"value":1}}</action>';
+    const kit = await sessionKit({
+      executors: { tool: async () => await gate.promise.then(() => ({ ok: true, output: 1 })) },
+      script: [answer('one'), call, answer('two')],
+    });
+    await say(kit, 'hello');
+    const busy = say(kit, 'more');
+    await settle();
+    await kit.session.branches.moveHead(kit.session.run(RUN(1)));
+    const stream = resumed(kit);
+    await settle();
+    gate.resolve();
+    expect(await stream).toContain('"delta":"one"');
+    await busy;
+  });
+});

@@ -63,7 +63,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       return await documented(c, call, { run: session.run(runId), after: command.after });
     }
     case 'follow': {
-      const run = command.runId === null ? (session.openRun() ?? (await recentRun(c))) : session.run(command.runId);
+      const run = command.runId === null ? await currentRun(c) : session.run(command.runId);
       if (run === null) return c.body(null, 204);
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
@@ -80,12 +80,17 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
 });
 
 /**
- * The last run, if it has just ended: a client that lost its connection before the end could not know that its message is
- * not the whole one. Not if it has called the client, which would execute the calls again.
+ * The run of the head's branch that is open, or has just ended: a client that lost its connection before the end could not
+ * know that its message is not the whole one. Not one that has called the client, which would execute the calls again.
  */
-async function recentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
-  const [last] = c.env.session.runs(1);
-  return last !== undefined && mayLack(c, last) && !(await hasAsked(c, last)) ? last : null;
+async function currentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
+  const { branches } = c.env.session;
+  const open = c.env.session.openRun();
+  // The list of messages is that of the branch.
+  if (open !== null && branches.isOnBranch(open)) return open;
+  const { head } = branches;
+  if (head === null || isOpen(head)) return head;
+  return mayLack(c, head) && !(await hasAsked(c, head)) ? head : null;
 }
 
 /** Whether a run has asked a client or a person for anything. */
