@@ -5,8 +5,11 @@ import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { ModelRequest } from '../../src/domain/ports.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { SURFACE_PATH } from '../../src/http/surfaces/session-surface.ts';
+import { readRun } from '../../src/surfaces/ag-ui/index.ts';
 import { readChat, readMessages, readStream } from '../../src/surfaces/ai-sdk/index.ts';
 import type { SurfaceInput, SurfaceName, SurfaceRequest } from '../../src/surfaces/surface.ts';
+import { agUiChat } from '../support/ag-ui.ts';
+import { callsOf } from '../support/client-calls.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { say, sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -214,5 +217,48 @@ describe('[E1] C4: a page that is loaded again resumes the branch that it shows'
     gate.resolve();
     expect(await stream).toContain('"delta":"one"');
     await busy;
+  });
+});
+
+describe('[E3] C4: `parentRunId`', () => {
+  const TOOLS = [{ name: 'dial', description: '', parameters: { type: 'object', properties: {} } }];
+  const CALL = '<action type="tool" mode="async" id="x">{"name":"dial","parameters":{}}</action>';
+
+  /**
+   * A message (r1) whose run calls the client, the request with its result (r2), and a second message (r3). Then a third
+   * message follows `parent`. The client is the real one; only `parentRunId`, which it does not have, is added.
+   */
+  async function branched(parent: string, keepsMessages = true): Promise<SessionKit> {
+    const kit = await sessionKit({ script: [CALL, ...['one', 'two', 'three'].map(answer)] });
+    kit.sql.onSync = settle;
+    let more = {};
+    const chat = agUiChat({ url: 'http://session/', threadId: 't' }, async (body) => {
+      const read = readRun(input({ ...body, ...more } as unknown as Json));
+      return new Response(await ask(kit, 'ag-ui', read), { headers: { 'content-type': 'text/event-stream' } });
+    });
+    chat.agent.addMessage({ id: 'u1', role: 'user', content: 'first' });
+    expect(await chat.run({ tools: TOOLS, runId: 'r1' })).toBe('success pending');
+    chat.agent.addMessage({ id: 't1', role: 'tool', toolCallId: callsOf(kit)[0] ?? '', content: '1' });
+    expect(await chat.run({ tools: TOOLS, runId: 'r2' })).toBe('success');
+    const messages = structuredClone(chat.agent.messages);
+    expect(await chat.say('second', 'r3')).toBe('success');
+    chat.agent.setMessages(keepsMessages ? messages : []);
+    more = { parentRunId: parent };
+    expect(await chat.say('third', 'r4')).toBe('success');
+    return kit;
+  }
+
+  test.each([
+    ['is that of a message', 'r1', false],
+    ['is that of a request that brought only a result', 'r2', true],
+    ['is the id of a run', RUN(1), false],
+  ])('names a run, if it %s', async (_, parent, keepsMessages) => {
+    const kit = await branched(parent, keepsMessages);
+    expect(parentsIn(kit)).toEqual([0, 1, 1]);
+    expect(asked(kit.requests.at(-1) as ModelRequest)).toEqual(['first', '<results>', 'third']);
+  });
+
+  test('has no meaning if it is not known, and the conversation has no answer', async () => {
+    expect(parentsIn(await branched('of another agent', false))).toEqual([0, 1, 2]);
   });
 });

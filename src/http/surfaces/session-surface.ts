@@ -291,12 +291,22 @@ function placeAfter(c: Context<SessionEnv>, follows: RunCommand['follows'], key:
   // The same request again has its run already.
   if (key !== null && session.runOf(key) !== null) return undefined;
   const isByKey = 'key' in follows;
-  const run = isByKey ? session.runOf(follows.key) : session.run(follows.runId);
+  const run = isByKey ? followedBy(c, follows) : session.run(follows.runId);
   const between = isByKey ? 0 : Math.min(follows.unanswered, limits.pageRows);
   const near = branches.upTo(branches.head, 1 + between);
   if (run === null || near.some((one) => one.run === run.run)) return undefined;
   requireScope(c, 'branch');
   return branches.after(run);
+}
+
+/** Null: the session has none of these runs. */
+function followedBy(
+  c: Context<SessionEnv>,
+  { key, runId, shown }: Extract<RunCommand['follows'], { readonly key: string }>,
+): RunRecord | null {
+  const { session } = c.env;
+  const own = shown === null ? null : `${session.record.session_id.replace(/^ses_/, 'run_')}_${shown}`;
+  return session.runOf(key) ?? runNamed(c, runId) ?? runNamed(c, own);
 }
 
 /** Settles calls and approvals together: the run does not wait in between. */
