@@ -81,6 +81,8 @@ export interface SurfaceMessage {
   /** Idempotency key; null: every request is another message. */
   readonly key: string | null;
   readonly metadata: JsonObject | null;
+  /** The client has the message from the list of messages: it is that of this run, if the session has such a run. */
+  readonly runId?: string;
   /**
    * The client means a message that it has sent before: to change it, or to have it answered again (C4). The message may
    * never have arrived. `of`: the run whose answer the client wants another one for; null: it does not say.
@@ -105,9 +107,13 @@ export type SurfaceCommand =
       readonly since: number | null;
       /**
        * The run that the message follows (C4); null: the head. `unanswered`: there may be this number of runs between, whose
-       * answers the client did not want. `key`: the idempotency key of its message; without such a run, the head.
+       * answers the client did not want. `key`: the idempotency key of its message. Without such a run, the one with the id
+       * `runId`, then the one whose id ends with `shown` after the session's; without any, the head.
        */
-      readonly follows: { readonly runId: string; readonly unanswered: number } | { readonly key: string } | null;
+      readonly follows:
+        | { readonly runId: string; readonly unanswered: number }
+        | { readonly key: string; readonly runId: string; readonly shown: string | null }
+        | null;
       /** Answers and decisions that come too late have no effect, and the run says what happened. Default: they are errors. */
       readonly ignoresLate?: boolean;
       readonly stream: boolean;

@@ -1,5 +1,6 @@
 /** Branches of a session (C4), through the session API. */
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import type { ModelRequest } from '../../src/domain/ports.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
@@ -100,6 +101,18 @@ describe('C4 a retry', () => {
       { run_id: RUN(2), data: { parent_run: null, retry_of: RUN(1) } },
       { run_id: RUN(3), data: { parent_run: null, retry_of: RUN(2) } },
     ]);
+  });
+
+  test('of which there are many: the message lists the newest versions and itself', async () => {
+    const { say, retry, get } = await tree();
+    await say('a');
+    for (let count = 0; count <= limits.pageRows; count += 1) await retry(1);
+    const versionsOf = async (run: number): Promise<string[]> =>
+      (await get<{ messages: { branches: string[] }[] }>(`/history?run=${RUN(run)}`)).messages[0]?.branches ?? [];
+    const last = limits.pageRows + 2;
+    const newest = Array.from({ length: limits.pageRows }, (_, index) => RUN(index + 3));
+    expect(await versionsOf(last)).toEqual(newest);
+    expect(await versionsOf(1)).toEqual([RUN(1), ...newest.slice(1)]);
   });
 
   test('has the metadata, instructions and tools of the message', async () => {

@@ -275,6 +275,36 @@ test('[E1] C4: the chat regenerates an answer and edits a message; a page that i
   expect(parents).toEqual([0, 1, 1, 0, 4]);
 });
 
+test('[E1] C4: a page that is loaded again regenerates and edits, also in a fork', async () => {
+  /** A page that is loaded now: it has the messages that the system gives it. */
+  const load = async (id: string): Promise<PlainChat> => {
+    const messages = await (await call(`/ai/assistant/chat/${id}/messages`)).json<UIMessage[]>();
+    return chatOf(id, { messages }).chat;
+  };
+  const treeOf = async (session: string): Promise<number[]> => {
+    const document = await call(`/agent/session/${session}/runs`);
+    const { runs } = await document.json<{ runs: { parent_run: string | null }[] }>();
+    return runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));
+  };
+  const { chat, seen } = chatOf('again after a reload');
+  await chat.sendMessage({ text: 'remember my city is Oslo' });
+  await chat.sendMessage({ text: 'what is my city' });
+  await chat.regenerate();
+  for (const one of [await load(chat.id), await load(chat.id)]) await one.regenerate();
+  const last = await load(chat.id);
+  await last.regenerate({ messageId: last.lastMessage?.id ?? '' });
+  expect([last.status, last.error, last.messages.length]).toEqual(['ready', undefined, 4]);
+  const { session } = first(seen);
+  expect(await treeOf(session)).toEqual([0, 1, 1, 1, 1, 1]);
+  const forked = await post(`/agent/session/${session}/fork`, {});
+  const { session_id: fork } = await forked.json<{ session_id: string }>();
+  const page = await load(fork);
+  await page.sendMessage({ text: 'remember my city is Bergen', messageId: page.messages[0]?.id ?? '' });
+  await page.sendMessage({ text: 'what is my city' });
+  expect(textOf(page.lastMessage)).toContain('Bergen');
+  expect(await treeOf(fork)).toEqual([0, 1, 0, 3]);
+});
+
 test('[E1] a page that is loaded again resumes a run that waits, also after the loss of its object', async () => {
   const { chat, seen } = chatOf('reload', { body: { tools: [TOOL] } });
   await chat.sendMessage({ text: 'use pick_color' });

@@ -114,10 +114,65 @@ export class SessionBranches {
     return this.#scope.journal.runs.get(parent);
   }
 
-  /** The runs that follow the same run as this one, oldest first, itself included: at most `limits.pageRows`. */
+  /** The runs that follow the same run as this one, oldest first: the newest ones and itself, at most `limits.pageRows`. */
   versionsOf(record: RunRecord): readonly RunRecord[] {
     const { runs } = this.#scope.journal;
-    return runs.versions(record).map((run) => runs.require(run));
+    const newest = runs.versions(record);
+    const all = newest.includes(record.run) ? newest : [record.run, ...newest.slice(1)];
+    return all.map((run) => runs.require(run));
+  }
+
+  /** The newest run that sends the message of a run again, changed or not; the run itself, if there is none. */
+  newestVersion(first: RunRecord): RunRecord {
+    const { runs } = this.#scope.journal;
+    const isVersion = this.#versionsFrom(first);
+    const near = runs.versions(first);
+    const found = near.findLast(isVersion);
+    if (found !== undefined) return this.#parts.current(runs.require(found));
+    // A page of newer messages follows the same run.
+    for (let page = runs.list(limits.pageRows, near[0]); page.length > 0;) {
+      const version = page.findLast(({ run, parent }) => parent === first.parent && isVersion(run));
+      if (version !== undefined) return this.#parts.current(version);
+      page = runs.list(limits.pageRows, page[0]?.run);
+    }
+    return first;
+  }
+
+  /** The same on the branch of the head: the version that its readers see; null if there is none. */
+  versionOnBranch(first: RunRecord): RunRecord | null {
+    const { runs } = this.#scope.journal;
+    const branch = [0, ...runs.branchNumbers(runs.head)];
+    const run = branch[branch.indexOf(first.parent) + 1];
+    const isOn = branch.includes(first.parent) && run !== undefined && this.#versionsFrom(first)(run);
+    return isOn ? this.#parts.current(runs.require(run)) : null;
+  }
+
+  /** Whether a run sends the message of another one again, or is that run. */
+  isVersion({ run }: RunRecord, first: RunRecord): boolean {
+    return this.#versionsFrom(first)(run);
+  }
+
+  /** The same for the numbers of several runs: each row is read once. A retry has a higher number than what it repeats. */
+  #versionsFrom({ run: first }: RunRecord): (run: number) => boolean {
+    const { runs } = this.#scope.journal;
+    const others = new Set<number>();
+    return (run) => {
+      const passed: number[] = [];
+      let at: number | null = run;
+      while (at !== null && at > first && !others.has(at)) {
+        passed.push(at);
+        at = runs.get(at)?.retryOf ?? null;
+      }
+      if (at === first) return true;
+      for (const one of passed) others.add(one);
+      return false;
+    };
+  }
+
+  /** Whether a run is on the branch of the head. */
+  isOnBranch({ run }: RunRecord): boolean {
+    const { runs } = this.#scope.journal;
+    return runs.isAncestor(run, runs.head);
   }
 
   /** The place of a message that follows this run; null: it begins the conversation. */

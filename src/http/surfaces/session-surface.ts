@@ -63,7 +63,7 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
       return await documented(c, call, { run: session.run(runId), after: command.after });
     }
     case 'follow': {
-      const run = command.runId === null ? (session.openRun() ?? (await recentRun(c))) : session.run(command.runId);
+      const run = command.runId === null ? await currentRun(c) : session.run(command.runId);
       if (run === null) return c.body(null, 204);
       const followed = { run, after: command.after };
       return command.stream ? streamed(c, call, followed) : await documented(c, call, followed);
@@ -80,12 +80,17 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
 });
 
 /**
- * The last run, if it has just ended: a client that lost its connection before the end could not know that its message is
- * not the whole one. Not if it has called the client, which would execute the calls again.
+ * The run of the head's branch that is open, or has just ended: a client that lost its connection before the end could not
+ * know that its message is not the whole one. Not one that has called the client, which would execute the calls again.
  */
-async function recentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
-  const [last] = c.env.session.runs(1);
-  return last !== undefined && mayLack(c, last) && !(await hasAsked(c, last)) ? last : null;
+async function currentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
+  const { branches } = c.env.session;
+  const open = c.env.session.openRun();
+  // The list of messages is that of the branch.
+  if (open !== null && branches.isOnBranch(open)) return open;
+  const { head } = branches;
+  if (head === null || isOpen(head)) return head;
+  return mayLack(c, head) && !(await hasAsked(c, head)) ? head : null;
 }
 
 /** Whether a run has asked a client or a person for anything. */
@@ -129,59 +134,100 @@ async function messageRun(
   message: SurfaceMessage,
   at: RunPlace | undefined,
 ): Promise<RunRecord> {
-  const { key, changes } = message;
-  const first = changes === undefined || key === null ? null : c.env.session.runOf(key);
-  if (changes === undefined || first === null) return await accept(c, message, { at });
-  const last = lastVersion(c, first);
+  const { changes } = message;
+  const first = knownRun(c, message);
+  if (first === null) return await accept(c, message, { at });
+  if (changes === undefined) return await unchanged(c, message, first, at);
+  const last = c.env.session.branches.newestVersion(first);
+  if (changes.how === 'edited') return await edited(c, message, { first, last });
   // The client has lost the answer, and asks for it in this way.
-  if (changes.how === 'again') return isOpen(last) ? last : await again(c, last, changes.of);
-  return await edited(c, message, { first, last });
+  return isOpen(last) ? last : await again(c, changes.of, { first, last });
 }
 
-/** The newest run of a message, which may have been changed or answered again since. */
-function lastVersion(c: Context<SessionEnv>, first: RunRecord): RunRecord {
-  const versions = new Set([first.run]);
-  let last = first;
-  for (const run of c.env.session.branches.versionsOf(first)) {
-    if (run.retryOf === null || !versions.has(run.retryOf)) continue;
-    versions.add(run.run);
-    last = run;
+/** The run of a message that the client has sent before, or has from the list of messages; null: the message is new. */
+function knownRun(c: Context<SessionEnv>, { key, runId, changes }: SurfaceMessage): RunRecord | null {
+  const sent = key === null ? null : c.env.session.runOf(key);
+  const answered = changes?.how === 'again' ? changes.of : null;
+  return sent ?? runNamed(c, runId ?? null) ?? runNamed(c, answered);
+}
+
+/** Null if the session has no such run. */
+function runNamed({ env: { session } }: Context<SessionEnv>, runId: string | null): RunRecord | null {
+  try {
+    return runId === null ? null : session.run(runId);
+  } catch (fault) {
+    if (fault instanceof EngineError && fault.code === 'unknown_run') return null;
+    throw fault;
   }
-  return last;
 }
 
-/** Another answer to the message of a run. */
-async function again(c: Context<SessionEnv>, last: RunRecord, of: string | null): Promise<RunRecord> {
+/** The run that a client means by its message, and the newest version of it. */
+interface Versions {
+  readonly first: RunRecord;
+  readonly last: RunRecord;
+}
+
+/** Another answer to the version that the client has. @param of the run whose answer it has; null: it does not say */
+async function again(c: Context<SessionEnv>, of: string | null, { first, last }: Versions): Promise<RunRecord> {
   const { session } = c.env;
+  const { branches } = session;
   requireScope(c, 'branch');
   await admitted(c.env);
-  const message = session.branches.messageOf(last);
-  const idempotencyKey = `again:${of ?? last.runId}`;
-  const known = session.runOf(idempotencyKey);
-  // The same request again.
-  if (known !== null) return known;
+  const answered = runNamed(c, of);
+  const isVersion = answered !== null && branches.isVersion(answered, first);
+  const version = isVersion ? answered : (branches.versionOnBranch(first) ?? last);
+  const message = branches.messageOf(version);
+  const key = `again:${of ?? version.runId}`;
+  const known = session.runOf(key);
+  // The same request again, unless the conversation has gone back to an earlier version since.
+  for (const run of [known, last]) {
+    const isSame = run?.idempotencyKey === key || run?.idempotencyKey?.startsWith(`${key}:`) === true;
+    if (run !== null && isSame && branches.isOnBranch(run)) return run;
+  }
+  const idempotencyKey = known === null ? key : `${key}:${last.runId}`;
   return await session.message({ ...message, tokens: false, ifBusy: 'queue', idempotencyKey });
 }
 
 /** A changed message. The same change again is the same request, as long as the client may lack its answer. */
-async function edited(
-  c: Context<SessionEnv>,
-  message: SurfaceMessage,
-  { first, last }: { readonly first: RunRecord; readonly last: RunRecord },
-): Promise<RunRecord> {
+async function edited(c: Context<SessionEnv>, message: SurfaceMessage, { first, last }: Versions): Promise<RunRecord> {
   const change = bytesToHex(sha256(new TextEncoder().encode(JSON.stringify(message.content))));
   const keyFor = (of: RunRecord): string => `edited:${change}:${of.runId}`;
   const changed = last.retryOf === null ? null : c.env.session.branches.parentOf({ parent: last.retryOf });
   if (changed !== null && last.idempotencyKey === keyFor(changed) && mayLack(c, last)) return last;
   try {
     // It has not arrived before, or is not changed.
-    const run = await accept(c, message, {});
-    if (run.run !== first.run || (last === first && mayLack(c, first))) return run;
+    const run = await unchanged(c, message, first, undefined);
+    if (run.run !== first.run || (last.run === first.run && mayLack(c, first))) return run;
   } catch (fault) {
     if (!(fault instanceof EngineError && fault.code === 'idempotency_mismatch')) throw fault;
   }
   requireScope(c, 'branch');
   return await accept(c, { ...message, key: keyFor(last) }, { of: last });
+}
+
+/** The run of a message that is sent again as it is. @throws EngineError `idempotency_mismatch` if it has been changed */
+async function unchanged(
+  c: Context<SessionEnv>,
+  message: SurfaceMessage,
+  first: RunRecord,
+  at: RunPlace | undefined,
+): Promise<RunRecord> {
+  if (first.idempotencyKey === message.key) return await accept(c, message, { at });
+  if (hasContent(first, message.content)) return first;
+  const { runId } = first;
+  throw new EngineError('idempotency_mismatch', `The message of run ${runId} has another content`, { run_id: runId });
+}
+
+/** Whether the message of a run has this content. The list of messages gives a file by its address in the session. */
+function hasContent({ input }: RunRecord, given: SurfaceMessage['content']): boolean {
+  const stored = readContent(input['content']);
+  if (stored === null) return false;
+  const has = typeof stored === 'string' ? [stored] : stored.map((part) => ('text' in part ? part.text : part.sha256));
+  const says =
+    typeof given === 'string'
+      ? [given]
+      : given.map(({ text, url }) => text ?? /\/content\/([0-9a-f]{64})$/.exec(String(url))?.[1]);
+  return JSON.stringify(has) === JSON.stringify(says);
 }
 
 async function accept(
@@ -245,12 +291,22 @@ function placeAfter(c: Context<SessionEnv>, follows: RunCommand['follows'], key:
   // The same request again has its run already.
   if (key !== null && session.runOf(key) !== null) return undefined;
   const isByKey = 'key' in follows;
-  const run = isByKey ? session.runOf(follows.key) : session.run(follows.runId);
+  const run = isByKey ? followedBy(c, follows) : session.run(follows.runId);
   const between = isByKey ? 0 : Math.min(follows.unanswered, limits.pageRows);
   const near = branches.upTo(branches.head, 1 + between);
   if (run === null || near.some((one) => one.run === run.run)) return undefined;
   requireScope(c, 'branch');
   return branches.after(run);
+}
+
+/** Null: the session has none of these runs. */
+function followedBy(
+  c: Context<SessionEnv>,
+  { key, runId, shown }: Extract<RunCommand['follows'], { readonly key: string }>,
+): RunRecord | null {
+  const { session } = c.env;
+  const own = shown === null ? null : `${session.record.session_id.replace(/^ses_/, 'run_')}_${shown}`;
+  return session.runOf(key) ?? runNamed(c, runId) ?? runNamed(c, own);
 }
 
 /** Settles calls and approvals together: the run does not wait in between. */

@@ -104,8 +104,11 @@ export const LOST_FRAMES = encode({ type: 'RUN_ERROR', ...LOST.connection_lost }
  */
 const prefixOf = (runId: string): string => `${runId.replace(/^run_[0-9a-f]{32}_/, 'run_')}-`;
 
+/** The end of the id of the run that a message may be of, after the session's; null for a message of the client. */
+export const runPartOf = (id: string): string | null => /^run_(\w+)-/.exec(id)?.[1] ?? null;
+
 /** Whether a message may be of a run of ours. */
-export const isOurMessage = (id: string): boolean => /^run_\w+-/.test(id);
+export const isOurMessage = (id: string): boolean => runPartOf(id) !== null;
 
 export class AgUiFold implements Fold {
   readonly #run: Omit<FoldedRun, 'options'>;

@@ -6,8 +6,11 @@
  *
  * Instructions of a caller with an API key are its messages of the roles `system` and `developer`, and `context`. Without
  * an API key they are ignored. The client's `state` is not read: it gets the session's variables, and only actions change
- * those. `parentRunId` is the `runId` of an earlier request: the message follows its run (C4). `forwardedProps` has no
- * meaning here, as all that this file does not name.
+ * those. `parentRunId` is the `runId` of an earlier request, or an id of ours: the message follows that run (C4). A request
+ * that brought only results or decisions has continued a run, and is known by no message: the new message then follows the
+ * run whose answer the conversation has before it. The same applies to an id from elsewhere, such as that of the agent that
+ * calls this one; without an answer of ours, it has no meaning. `forwardedProps` has none, as all that this file does not
+ * name.
  *
  * A result or a decision that comes too late is ignored: the client would repeat it with every later request.
  */
@@ -19,7 +22,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { callOutput, noteOf, parsed } from '../reading.ts';
 import type { SurfaceAnswer, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
-import { isOurMessage } from './fold.ts';
+import { isOurMessage, runPartOf } from './fold.ts';
 import type { ClientMessage, ClientRun } from './fold.ts';
 
 const source = z.discriminatedUnion('type', [
@@ -108,7 +111,10 @@ export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
           }
         : null,
     since: null,
-    follows: input.parentRunId == null ? null : { key: keyOf(input.parentRunId) },
+    follows:
+      input.parentRunId == null
+        ? null
+        : { key: keyOf(input.parentRunId), runId: input.parentRunId, shown: shownBefore(conversation, lastUser) },
     ignoresLate: true,
     stream: true,
     options: client as unknown as JsonObject,
@@ -124,6 +130,13 @@ export function readRun({ body, params, isKey }: SurfaceInput): SurfaceRequest {
 }
 
 const EMPTY = { type: 'object', properties: {} } as const;
+
+/** The end of the id of the run that the last message of ours before the user's one is of; null: there is none. */
+function shownBefore(conversation: readonly Message[], lastUser: number): string | null {
+  return conversation
+    .slice(0, Math.max(lastUser, 0))
+    .reduce<string | null>((last, { id }) => runPartOf(id) ?? last, null);
+}
 
 /** The client's results after the last message of the user; if that one is new, those directly before it. */
 function toolResults(conversation: readonly Message[], lastUser: number, isNew: boolean): Message[] {

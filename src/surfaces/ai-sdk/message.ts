@@ -4,6 +4,7 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Turn, TurnFold } from '../surface.ts';
 import { ChunkFold } from './fold.ts';
 import type { Chunk } from './fold.ts';
+import { userMessageId } from './message-id.ts';
 
 /** The events that parts of a message are made of. */
 export const MESSAGE_EVENTS: readonly EventType[] = [
@@ -64,7 +65,7 @@ export class MessageFold implements TurnFold {
   end(): Json[] {
     for (const chunk of this.#chunks.end('stopped')) this.#apply(chunk);
     const { run, key, hasEnded } = this.#turn;
-    const id = key?.startsWith('ai:') === true ? key.slice(3) : `user_${run.runId}`;
+    const id = key?.startsWith('ai:') === true ? key.slice(3) : userMessageId(run.runId);
     const user = { id, role: 'user', parts: this.#userParts() };
     // A run that is open is streamed from its beginning.
     return hasEnded ? [user, { id: run.runId, role: 'assistant', parts: this.#parts as JsonObject[] }] : [user];

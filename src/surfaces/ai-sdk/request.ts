@@ -8,6 +8,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceCommand, SurfaceDecision, SurfaceInput, SurfaceRequest } from '../surface.ts';
 import { noteOf, parsed } from '../reading.ts';
+import { runOfUserMessage } from './message-id.ts';
 
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 const filePart = z.object({
@@ -47,6 +48,7 @@ const chatBody = z.object({
 export function readChat({ body, params, query }: SurfaceInput): SurfaceRequest {
   const { id, messages, trigger, messageId, tools } = parsed(chatBody, body, '');
   const last = parsed(lastMessage, messages.at(-1), `messages.${messages.length - 1}.`);
+  const runId = runOfUserMessage(last.id);
   const run = {
     type: 'run',
     answers: [],
@@ -68,6 +70,7 @@ export function readChat({ body, params, query }: SurfaceInput): SurfaceRequest 
             instructions: null,
             key: `ai:${last.id}`,
             metadata: null,
+            ...(runId === undefined ? {} : { runId }),
             ...(trigger === 'regenerate-message'
               ? { changes: { how: 'again' as const, of: messageId?.startsWith('run_') === true ? messageId : null } }
               : messageId === last.id

@@ -120,6 +120,19 @@ describe('[E3] results of calls', () => {
   });
 });
 
+describe('[E3] C4: `parentRunId`', () => {
+  const ours = (id: string): JsonObject => ({ id, role: 'assistant', content: 'Hm.' });
+
+  test.each<readonly [string, Json[], string | null]>([
+    ['the last answer before the message', [user('One'), ours('run_1-1'), ours('run_a2_2-1'), user('Two')], 'a2_2'],
+    ['no later one', [user('One'), ours('run_1-1'), user('Two'), ours('run_2-1')], '1'],
+    ['no answer of others', [user('One'), said, user('Two')], null],
+  ])('comes with %s', (_, messages, shown) => {
+    expect(runOf(messages, { parentRunId: 'p' }).follows).toEqual({ key: 'agui:p', runId: 'p', shown });
+    expect(runOf(messages).follows).toBeNull();
+  });
+});
+
 describe('[E3] entries of resume', () => {
   const decisionOf = (entry: JsonObject): unknown =>
     runOf([user('One'), said], { resume: [{ interruptId: 'apr_1', status: 'resolved', ...entry }] }).decisions[0];

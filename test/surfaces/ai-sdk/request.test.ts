@@ -60,3 +60,12 @@ test.each([
 ])('[E1] C4: a request with %j means a message that was sent before: %j', (more, changes) => {
   expect(read('user', [{ type: 'text', text: 'Hello' }], more).message?.changes).toEqual(changes);
 });
+
+test.each([
+  ['m', undefined],
+  ['user_', undefined],
+  ['user_run_1', 'run_1'],
+])('[E1] C4: a message with the id %s is that of the run %s', (id, runId) => {
+  const parts = [{ type: 'text', text: 'Hello' }];
+  expect(read('user', parts, { messages: [{ id, role: 'user', parts }] }).message?.runId).toBe(runId);
+});
