@@ -162,12 +162,6 @@ export class RunTable {
     return run <= last && (this.#isStraight(last) ? run > 0 : this.#db.find(sql, run, last).length > 0);
   }
 
-  /** What a new run follows that continues this one: the head, or this run if the head is on another branch. */
-  lastAfter(run: number): number {
-    const { head } = this;
-    return this.isAncestor(run, head) ? head : run;
-  }
-
   /** Whether every run up to this one follows the run before it. */
   #isStraight(last: number): boolean {
     return this.#db.find(`SELECT 1 FROM runs WHERE parent <> run - 1 AND run <= ? LIMIT 1`, last).length === 0;

@@ -275,7 +275,7 @@ describe('C5 a message during a run', () => {
     expect(kit.session.runs()).toHaveLength(ends ? 2 : 1);
   });
 
-  test('that its run does not take follows this run, also if the head is on another branch', async () => {
+  test('that its run does not take follows the head, where the conversation goes on', async () => {
     const { kit, finish, say, steer } = await talk({
       script: [answer('1'), action('slow') + answer('2'), answer('3'), answer('4')],
     });
@@ -290,7 +290,7 @@ describe('C5 a message during a run', () => {
     await settle();
     finish();
     expect(await about).toMatchObject({ run_id: RUN(4), status: 'completed' });
-    expect(kit.session.run(RUN(4)).parent).toBe(2);
+    expect(kit.session.run(RUN(4)).parent).toBe(3);
   });
 
   test('can be streamed: comments until a run has taken it, then the events of that run', async () => {

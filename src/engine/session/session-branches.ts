@@ -218,7 +218,7 @@ export class SessionBranches {
       // The same request again has the place that it had, wherever the head is now.
       const earlier = request.idempotencyKey === null ? null : runs.byIdempotencyKey(request.idempotencyKey);
       if (earlier?.retryOf === run) return { parent: earlier.parent, retryOf: run };
-      return { parent: runs.lastAfter(run), retryOf: run };
+      return { parent: runs.isAncestor(run, runs.head) ? runs.head : run, retryOf: run };
     };
     return await this.#parts.admission.rerun(input, request, place);
   }

@@ -75,11 +75,7 @@ export class SessionRuns {
     this.#recover = recover;
     this.#orphaned = orphaned;
     this.#steering = new SteeredMessages(scope, {
-      create: (after, input, key) => {
-        const { runs } = this.#journal;
-        const place = { parent: runs.lastAfter(after), retryOf: null };
-        return runs.create(input, scope.clock.now(), 'queued', key, place);
-      },
+      create: (input, key) => this.#journal.runs.create(input, scope.clock.now(), 'queued', key),
       add: (run, cancelReason) => this.#addQueued(run, cancelReason),
     });
   }

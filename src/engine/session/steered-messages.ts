@@ -14,8 +14,8 @@ import type { SteeredMessage } from '../../journal/steered-table.ts';
 import type { SessionScope } from './session-ports.ts';
 
 interface RunQueue {
-  /** Creates a queued run with this input, on the branch of the run `after`. */
-  readonly create: (after: number, input: JsonObject, idempotencyKey: string | null) => RunRecord;
+  /** Creates a queued run with this input, which follows the head. */
+  readonly create: (input: JsonObject, idempotencyKey: string | null) => RunRecord;
   /** Puts it behind all others. @param cancelReason ends it instead, because what it was for was cancelled; null: it waits */
   readonly add: (run: number, cancelReason: string | null) => void;
 }
@@ -64,7 +64,7 @@ export class SteeredMessages {
     for (const message of steered.unshown(run)) {
       const next = this.#scope.journal.atomically(() => {
         steered.remove(message);
-        return this.#queue.create(run, message.input, message.idempotencyKey);
+        return this.#queue.create(message.input, message.idempotencyKey);
       });
       this.#queue.add(next.run, cancelReason);
       for (const waiting of this.#waiting.get(run) ?? []) {
