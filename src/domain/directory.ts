@@ -11,11 +11,11 @@ export interface DirectoryEntry {
   /** The agent, or the workflow. */
   readonly agent: string;
   readonly user_id: string | null;
-  /** The first line of the conversation; null until there is one. */
+  /** The first line of the first message; null if it has no text, or until there is one. */
   readonly title: string | null;
   readonly status: SessionStatus;
   readonly created_at: number;
-  /** When the latest run began or ended. */
+  /** When the latest run began or ended; at least `created_at`. */
   readonly updated_at: number;
   /** US dollars of all runs; null if no price is known. */
   readonly cost: number | null;

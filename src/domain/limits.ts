@@ -281,6 +281,11 @@ export const limits = {
   /** Delay before a write is repeated after a failure, doubled for each further one, and its maximum. */
   directoryRetryMs: 2_000,
   directoryRetryMostMs: 900_000,
+  /**
+   * From a request to one of these objects to its failure: an object that hangs delays neither the writes of a session nor a
+   * list for longer.
+   */
+  directoryTimeoutMs: 5_000,
   /** A forgotten session is not listed by a write that arrives within this time. */
   directoryForgottenMs: 86_400_000,
   /** Forgotten sessions that one write removes for good. */

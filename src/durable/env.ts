@@ -17,6 +17,7 @@ import type { ForkPage } from '../engine/session/session-fork.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
+import type { ForkedRecord } from '../http/session-env.ts';
 import type { AiBinding } from '../llm/providers/workers-ai.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';
 import type { KeptSchedule, Schedule } from '../policies/schedule-times.ts';
@@ -76,14 +77,15 @@ export interface SessionRpc {
   /** Open approvals of the session; without `only`, also those of the children that it is running. */
   openApprovals(page: ApprovalsPage): Promise<Reply<readonly OpenApproval[] | null>>;
   /**
-   * Creates the session as a fork of another one, unless there is one of the same start (C4).
+   * Creates the session as a fork of another one, unless there is one of the same start (C4). A request that comes while it
+   * is being made waits for it.
    *
    * @param from the session, and the run at whose end the fork begins; null: it has no runs
    */
   fork(
     record: SessionRecord,
     from: { readonly sessionId: string; readonly runId: string | null },
-  ): Promise<Reply<SessionRecord>>;
+  ): Promise<Reply<ForkedRecord>>;
   /** Sends the branch that ends with a run to a fork, page by page. */
   sendFork(runId: string | null, take: (page: ForkPage) => Promise<void>): Promise<Reply<null>>;
   /** How the run ended, and what it spent, including its children. */

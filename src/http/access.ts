@@ -3,7 +3,7 @@ import { EngineError, unknownSession } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Principal } from './auth.ts';
 import { findOperation, OPERATIONS, SESSION_PATH } from './operations.ts';
-import type { Operation } from './operations.ts';
+import type { Operation, OperationName } from './operations.ts';
 import type { Surface, Token } from './tokens.ts';
 
 /** An authenticated caller. */
@@ -28,7 +28,7 @@ interface Asked {
 export function allow({ role, token }: Caller, { method, path }: Asked, debugPrompts: boolean): void {
   const name = findOperation(method, path);
   const operation: Operation | null = name === null ? null : OPERATIONS[name];
-  const what = `${method} ${path.slice(0, limits.excerptChars)}`;
+  const what = `${method} ${name === null ? excerpt(path) : patternOf(name)}`;
   if (token === null) {
     if (role === 'admin' || operation?.role === undefined) return;
     if (operation.role === 'prompts' && debugPrompts) return;
@@ -58,6 +58,15 @@ export function allow({ role, token }: Caller, { method, path }: Asked, debugPro
     'forbidden',
     `${what} requires ${scopes.length === 0 ? 'the API key' : `a token with the scope ${named}`}`,
   );
+}
+
+/** The path of an operation as the reference has it: `/agent/session/{id}/message`. */
+function patternOf(name: OperationName): string {
+  return name.slice(name.indexOf(' ') + 1).replace(/:(\w+)/g, '{$1}');
+}
+
+function excerpt(path: string): string {
+  return path.length > limits.excerptChars ? `${path.slice(0, limits.excerptChars)}…` : path;
 }
 
 function requireSurface({ surfaces }: { readonly surfaces: readonly Surface[] }, surface: Surface): void {

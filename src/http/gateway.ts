@@ -23,6 +23,7 @@ import {
   USER_HEADER,
   WORKER_HEADERS,
 } from './session-env.ts';
+import type { ForkedRecord } from './session-env.ts';
 
 export interface GatewayPorts {
   readonly now: () => number;
@@ -40,11 +41,15 @@ export interface GatewayPorts {
    * @throws EngineError `unknown_session`, `idempotency_mismatch`
    */
   readonly openSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<SessionRecord>;
-  /** Creates a session as a fork of another one, unless there is one of the same start. @returns its record */
+  /**
+   * Creates a session as a fork of another one, unless there is one of the same start. @returns its record
+   *
+   * @throws EngineError `unknown_session`, `idempotency_mismatch`, and why the other session cannot be forked there
+   */
   readonly forkSession: (
     record: SessionRecord,
     from: { readonly sessionId: string; readonly runId: string | null },
-  ) => Promise<SessionRecord>;
+  ) => Promise<ForkedRecord>;
   /** Forwards a request to a session's object; `path` is relative to the session. */
   readonly forward: (sessionId: string, path: string, request: Request) => Promise<Response>;
 }
@@ -100,7 +105,7 @@ export class Gateway {
   async forkSession(
     record: SessionRecord,
     from: { readonly sessionId: string; readonly runId: string | null },
-  ): Promise<SessionRecord> {
+  ): Promise<ForkedRecord> {
     return await this.#ports.forkSession(record, from);
   }
 

@@ -34,7 +34,8 @@ export const creationKey: RequestHeader = {
 
 export const forkKey: RequestHeader = {
   ...idempotencyKey,
-  description: 'Makes a repeated request safe: the same key for the same run gives the same session',
+  description:
+    'Makes a repeated request safe: the same key for the same session with the same body returns the first fork, also after further messages; with another body, 422 `idempotency_mismatch`',
 };
 
 export const lastEventId: RequestHeader = {

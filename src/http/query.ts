@@ -9,6 +9,7 @@ import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { EXECUTION_KINDS } from '../domain/session.ts';
 import type { RunStatus } from '../domain/session.ts';
+import { USER_ID, USER_ID_RULE } from './user-ids.ts';
 
 interface QueryField<T = unknown> {
   readonly schema: z.ZodType<T>;
@@ -163,11 +164,7 @@ export const executionsQuery = {
 } as const satisfies Query;
 
 export const sessionsQuery = {
-  user_id: text(
-    /^[^\p{Cc}]{1,256}$/u,
-    '1 to 256 characters',
-    'Only sessions of this user; a user token lists its own user',
-  ),
+  user_id: text(USER_ID, USER_ID_RULE, 'Only sessions of this user; a user token lists its own user'),
   agent: name('Only sessions with this agent'),
   status: oneOf(SESSION_STATUSES, 'Only sessions with this status'),
   limit,

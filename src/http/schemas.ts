@@ -12,13 +12,10 @@ import { historyBody } from './history-body.ts';
 import { choiceNames, memberNames, valueAt } from './member-names.ts';
 import { SCOPES } from './operations.ts';
 import { SURFACES } from './tokens.ts';
+import { USER_ID, USER_ID_RULE } from './user-ids.ts';
 
 const name = z.string().min(1).max(128);
-const userId = z
-  .string()
-  .min(1)
-  .max(256)
-  .refine((id) => id.isWellFormed(), 'must be valid Unicode');
+const userId = z.string().regex(USER_ID, `must be ${USER_ID_RULE}`);
 const stream = z.boolean().default(true).meta({
   description: 'Events (SSE), or with `false` one JSON document after the run has ended',
 });
@@ -40,7 +37,7 @@ const variables = z
   );
 
 export const createSessionBody = z.strictObject({
-  user_id: z.string().max(256).nullish().meta({ description: 'The user of the session; chosen by the client' }),
+  user_id: userId.nullish().meta({ description: 'The user of the session; chosen by the client' }),
   agent_name: name.nullish().meta({ description: 'The agent again; must be the one in the URL' }),
   initial_state: variables.optional().meta({ description: 'Session variables, readable as $name' }),
   metadata: metadata.optional().meta({ description: 'Stored with the session, not shown to the model' }),
@@ -255,7 +252,7 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   // A mistyped member also makes another one missing, so unknown members are reported first.
   const found = parsed.error.issues.flatMap((issue) => chosen(issue, value));
   const unknownFirst = found.toSorted((a, b) => Number(isUnknown(b)) - Number(isUnknown(a)));
-  const issues = unknownFirst.slice(0, NAMES_SHOWN).flatMap((issue) => {
+  const described = unknownFirst.slice(0, NAMES_SHOWN).flatMap((issue) => {
     const path = issue.path.map(String).join('.');
     if (issue.code === 'unrecognized_keys') {
       const names = memberNames(schema, value, issue.path);
@@ -266,13 +263,30 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
     if (issue.code === 'invalid_union' && issue.discriminator !== undefined) {
       return [{ path, message: unknownChoice(schema, value, issue.path, issue.discriminator) }];
     }
+    const predicate = predicateOf(issue, valueAt(value, issue.path));
+    if (predicate !== null) return [{ path, message: predicate, isPredicate: true }];
     // The issue of a key is nested one level deeper.
     const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
     return [{ path, message }];
   });
-  const first = issues[0];
-  const where = first === undefined || first.path === '' ? 'The body' : `"${first.path}"`;
-  throw new EngineError('invalid_request', `${where}: ${first?.message ?? 'not valid'}`, { issues });
+  const [first = { path: '', message: 'not valid' }] = described;
+  const where = first.path === '' ? 'The body' : `"${first.path}"`;
+  const text = 'isPredicate' in first ? `${where} ${first.message}` : `${where}: ${first.message}`;
+  const issues = described.map(({ path, message }) => ({ path, message }));
+  throw new EngineError('invalid_request', text, { issues });
+}
+
+/** For a member that is missing, or that has none of the allowed values: what is said about it; null for other issues. */
+function predicateOf(issue: z.core.$ZodIssue, given: unknown): string | null {
+  if (issue.code !== 'invalid_type' && issue.code !== 'invalid_value') return null;
+  if (given === undefined && issue.path.length > 0) return 'is missing';
+  if (issue.code !== 'invalid_value') return null;
+  const allowed = issue.values.map((value) => JSON.stringify(value)).join(', ');
+  const text = JSON.stringify(given) ?? 'undefined';
+  const excerpt = text.length > limits.excerptChars ? `${text.slice(0, limits.excerptChars)}…` : text;
+  const [near] = typeof given === 'string' ? nearestNames(given, issue.values.map(String)) : [];
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  return `must be ${issue.values.length === 1 ? '' : 'one of '}${allowed} (not ${excerpt}${hint})`;
 }
 
 /** The issues of a list where a text or a list is expected: the list was meant. */

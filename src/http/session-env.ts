@@ -39,13 +39,26 @@ export const INCARNATION_PATH = '/-/incarnation';
 /** Where the Worker asks a session what a fork of it begins with. */
 export const FORK_PATH = '/-/fork';
 
+/** A validated request for a fork. */
+export interface ForkRequest {
+  readonly at_run?: string | undefined;
+  /** With an idempotency key: there may be a fork already, so the run is checked only if there is none. */
+  readonly has_key: boolean;
+}
+
 /** What a fork begins with. */
 export interface ForkOrigin {
   readonly run_id: string | null;
   readonly agent: string;
   readonly user_id: string | null;
   readonly metadata: SessionRecord['metadata'];
-  /** As of `…/history`. */
+  /** Of the session: empty for one without it. */
+  readonly incarnation: string;
+}
+
+/** The record of a fork. */
+export interface ForkedRecord extends SessionRecord {
+  /** With which it began, as of `…/history`. */
   readonly message_count: number;
 }
 

@@ -96,24 +96,33 @@ export class DirectoryTable {
   /** Entries of a page, in order. */
   list(page: DirectoryPage): DirectoryRows {
     const { index, found, rest } = planOf(page);
-    const { at, id } = page.before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
     const scan = `SELECT ${ORDER}, agent, status, entry FROM sessions INDEXED BY ${index}
       WHERE deleted_at IS NULL AND ${found.map(({ sql }) => `${sql} AND `).join('')}(${ORDER}) < (?, ?)
-      ORDER BY updated_at DESC, session_id DESC`;
-    const scanned: SqlValue[] = [...found.flatMap(({ values }) => values), at, id];
-    const most = rest.length === 0 ? page.limit : limits.directoryScannedRows;
-    const where = rest.length === 0 ? '' : `WHERE ${rest.map(({ sql }) => sql).join(' AND ')}`;
-    const rows = this.#db.exec(
-      `SELECT entry FROM (${scan} LIMIT ?) ${where} LIMIT ?`,
-      ...scanned,
-      most,
-      ...rest.flatMap(({ values }) => values),
-      page.limit,
-    );
-    const entries = rows.map((row) => JSON.parse(String(row['entry'])) as DirectoryEntry);
-    if (rest.length === 0 || entries.length === page.limit) return { entries, scannedTo: null };
-    const [last] = this.#db.exec(`SELECT ${ORDER} FROM (${scan} LIMIT 1 OFFSET ?)`, ...scanned, most - 1);
-    return { entries, scannedTo: last === undefined ? null : placeOf(last) };
+      ORDER BY updated_at DESC, session_id DESC LIMIT ?`;
+    const valuesOf = ({ at, id }: DirectoryPosition): SqlValue[] => [...found.flatMap(({ values }) => values), at, id];
+    let place = page.before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
+    if (rest.length === 0) {
+      const rows = this.#db.exec(scan, ...valuesOf(place), page.limit);
+      return { entries: rows.map(({ entry }) => entryIn(entry)), scannedTo: null };
+    }
+    // Part by part, each twice as long as the one before it: no row is read again for the place where the scan has ended,
+    // and a page whose filters most rows fit reads few others.
+    const fits = rest.map(({ sql }) => sql).join(' AND ');
+    const filters = rest.flatMap(({ values }) => values);
+    const entries: DirectoryEntry[] = [];
+    let left: number = limits.directoryScannedRows;
+    for (let size = page.limit; left > 0; size *= 2) {
+      const most = Math.min(size, left);
+      const sql = `SELECT ${ORDER}, CASE WHEN ${fits} THEN entry END AS entry FROM (${scan})`;
+      const rows = this.#db.exec(sql, ...filters, ...valuesOf(place), most);
+      entries.push(...rows.flatMap(({ entry }) => (entry === null ? [] : entryIn(entry))));
+      if (entries.length >= page.limit) return { entries: entries.slice(0, page.limit), scannedTo: null };
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < most) return { entries, scannedTo: null };
+      place = placeOf(last);
+      left -= most;
+    }
+    return { entries, scannedTo: place };
   }
 
   #purge(): void {
@@ -145,6 +154,10 @@ function planOf({ userId, agents, status }: DirectoryPage): {
     return { index: 'sessions_by_agent', found: [{ ...agent, sql: `agent = ?` }], rest: rest(state) };
   }
   return { index: 'sessions_by_time', found: [], rest: rest(agent, state) };
+}
+
+function entryIn(text: SqlValue | undefined): DirectoryEntry {
+  return JSON.parse(String(text)) as DirectoryEntry;
 }
 
 function placeOf(row: SqlRow): DirectoryPosition {

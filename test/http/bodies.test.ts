@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { parseBody } from '../../src/http/body.ts';
 import { readForm } from '../../src/http/multipart.ts';
+import { headBody, tokenBody, userTokenBody, validate } from '../../src/http/schemas.ts';
 
 const faultOf = (work: () => unknown): string => {
   try {
@@ -29,6 +30,28 @@ describe('[H8] the size of a JSON body is checked before it is parsed', () => {
   test('commas and brackets in strings are not counted', () => {
     const text = `${'{[,'.repeat(300_000)}\\"`;
     expect(parseBody(`{"a": "${text}"}`)).toEqual({ a: `${'{[,'.repeat(300_000)}"` });
+  });
+});
+
+describe('[H4] a body that does not fit is refused with the member, what is wrong, and what is allowed', () => {
+  const SCOPES = '"read", "message", "approve", "tools", "files", "branch", "view"';
+  test.each([
+    ['a missing member', headBody, {}, '"run_id" is missing'],
+    ['a mistyped member, before the one that is missing', headBody, { runid: 'x' }, 'did you mean "run_id"?'],
+    ['another type', headBody, { run_id: 7 }, '"run_id": Invalid input: expected string, received number'],
+    ['an unknown value', tokenBody, { scopes: ['x'] }, `"scopes.0" must be one of ${SCOPES} (not "x")`],
+    ['a mistyped value', tokenBody, { scopes: ['raed'] }, `(not "raed"; did you mean "read"?)`],
+    ['a value of another type', tokenBody, { scopes: [null] }, `"scopes.0" must be one of ${SCOPES} (not null)`],
+    ['a long value', tokenBody, { scopes: ['x'.repeat(1_000)] }, `(not "${'x'.repeat(limits.excerptChars - 1)}…)`],
+    ['a missing member with a rule', userTokenBody, {}, '"user_id" is missing'],
+    ['no object', headBody, undefined, 'The body: Invalid input: expected object, received undefined'],
+  ])('%s', (_what, schema, body, message) => {
+    expect(faultOf(() => validate(schema, body))).toContain(message);
+  });
+
+  test('each issue has its path and its message', () => {
+    const issues = [{ path: 'run_id', message: 'is missing' }];
+    expect(() => validate(headBody, {})).toThrow(expect.objectContaining({ details: { issues } }));
   });
 });
 

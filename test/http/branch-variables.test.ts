@@ -10,7 +10,7 @@ const setVariable = (value: unknown, mode = 'async'): string =>
 const LATE =
   `<action type="tool" mode="fire_and_forget" id="slow">{"name":"echo","parameters":{}}</action>` +
   setVariable('late', 'fire_and_forget');
-const agent: KitOptions['agent'] = (made) => ({ ...made, loop: { ...made.loop, maxParallelActions: 1 } });
+const agent: NonNullable<KitOptions['agent']> = (made) => ({ ...made, loop: { ...made.loop, maxParallelActions: 1 } });
 
 interface Late {
   readonly kit: SessionKit;

@@ -1,10 +1,12 @@
 /** Branches of a session (C4), through the session API. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
+import { EngineError } from '../../src/domain/errors.ts';
 import type { ModelRequest } from '../../src/domain/ports.ts';
-import { SCOPES_HEADER } from '../../src/http/session-env.ts';
+import { FORK_PATH, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
-import { checkedKit } from '../support/response-check.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { checkedKit, checkedSession } from '../support/response-check.ts';
 import { sessionKit, settle, variablesOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 
@@ -64,6 +66,19 @@ async function tree(options: KitOptions = {}): Promise<Tree> {
 /** What the user has said, as the model was shown it. */
 const asked = ({ messages }: ModelRequest): string[] =>
   messages.flatMap(({ role, content }) => (role === 'user' ? [String(content).split('\n', 1)[0] ?? ''] : []));
+
+test('[C4] a fork is limited in rate, as every request that starts work', async () => {
+  const { session } = await sessionKit();
+  const fetch = checkedSession({
+    session,
+    clock: new FakeClock(),
+    destroy: async () => undefined,
+    log: () => undefined,
+    admit: async () => new EngineError('rate_limited', 'too many requests'),
+  });
+  const body = JSON.stringify({ has_key: false });
+  expect((await fetch(new Request(`http://session${FORK_PATH}`, { method: 'POST', body }))).status).toBe(429);
+});
 
 describe('C4 a retry', () => {
   test('is a new run with the same message and the same history; the session continues after it', async () => {
@@ -314,6 +329,39 @@ describe('C4 a branch', () => {
       before = page.next;
     }
     expect(pages).toEqual([['d'], ['b'], ['a']]);
+  });
+
+  test('of a run is read from a run on it only', async () => {
+    const { say, retry, get } = await tree();
+    for (const content of ['a', 'b', 'c']) await say(content);
+    await retry(2);
+    await say('d');
+    const page = async (run: number, before: string): Promise<unknown> => {
+      type Page = {
+        readonly status?: number;
+        readonly detail?: string;
+        readonly messages?: { readonly content: string }[];
+      };
+      const { status, detail, messages } = await get<Page>(`/history?run=${RUN(run)}&before=${before}`);
+      return messages === undefined
+        ? `${status} ${detail}`
+        : messages.flatMap(({ content }, at) => (at % 2 ? [] : [content]));
+    };
+    expect(await page(3, RUN(3))).toEqual(['a', 'b']);
+    expect(await page(3, RUN(2))).toEqual(['a']);
+    expect(await page(5, '4')).toEqual(['a']);
+    expect(await page(3, RUN(1))).toEqual([]);
+    expect(await page(3, RUN(4))).toBe(
+      `400 "before" is the run "${RUN(4)}", which is not on the branch that ends with the run "${RUN(3)}"`,
+    );
+    for (const [run, before] of [
+      [3, RUN(5)],
+      [5, RUN(2)],
+      [2, RUN(3)],
+      [5, '99'],
+    ] as const)
+      expect(await page(run, before)).toContain('400 "before" is the run');
+    expect(await page(99, RUN(1))).toContain('404');
   });
 
   test('is continued by a queued message after a restart', async () => {

@@ -1,6 +1,7 @@
 /** The table of operations and what every kind of credential may do (T1, T2, T3, T5). */
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
+import { limits } from '../../src/domain/limits.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
@@ -302,6 +303,20 @@ describe('T1: the table', () => {
     expect(withScope('view').join(' ')).not.toMatch(/feeds|prompt|transcript/);
   });
 
+  test('names the operation in a refusal, or an unknown path up to its limit', async () => {
+    const detailOf = async (path: string, init: RequestInit = {}): Promise<string> => {
+      const headers = { authorization: `Bearer ${await session({ scopes: ['read'] })}` };
+      const response = await edge.fetch(new Request(`http://127.0.0.1${path}`, { ...init, headers }));
+      return ((await response.json()) as { detail: string }).detail;
+    };
+    const run = `run_${'1'.repeat(32)}_${'a'.repeat(12)}_1`;
+    expect(await detailOf(`/agent/session/${ID}/runs/${run}/retry`, { method: 'POST', body: '{}' })).toBe(
+      'POST /agent/session/{id}/runs/{run}/retry requires a token with the scope "branch"',
+    );
+    const unknown = `/agent/session/${ID}/${'x'.repeat(limits.excerptChars)}`;
+    expect(await detailOf(unknown)).toBe(`GET ${unknown.slice(0, limits.excerptChars)}… requires the API key`);
+  });
+
   test('is part of the OpenAPI document, as security requirements', async () => {
     const headers = { authorization: 'Bearer k-ann' };
     const document = (await (await edge.fetch(new Request('http://127.0.0.1/openapi.json', { headers }))).json()) as {
@@ -310,10 +325,12 @@ describe('T1: the table', () => {
     for (const name of names) {
       const [method = '', path = ''] = name.split(' ');
       const found = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()];
-      const { open, role, scopes = [], summary }: Operation = OPERATIONS[name];
+      const { open, role, scopes = [], summary, makesSession }: Operation = OPERATIONS[name];
+      // A session token cannot make another session.
+      const isForSessionTokens = isSessionOperation(name) && makesSession !== true;
       const inUrl = scopes.map((scope) => ({ tokenInQuery: [scope] }));
       const tokensFor = [
-        ...(isSessionOperation(name) ? scopes.map((scope) => ({ sessionToken: [scope] })) : []),
+        ...(isForSessionTokens ? scopes.map((scope) => ({ sessionToken: [scope] })) : []),
         ...scopes.map((scope) => ({ userToken: [scope] })),
         ...inUrl,
       ];

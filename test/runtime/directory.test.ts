@@ -8,13 +8,16 @@ import {
 } from 'cloudflare:test';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { shardOf, shardsOf } from '../../src/domain/directory.ts';
-import type { DirectoryEntry } from '../../src/domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
+import { limits } from '../../src/domain/limits.ts';
+import type { SqlDatabase, SqlRow } from '../../src/domain/ports.ts';
 import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { DirectoryObject } from '../../src/durable/objects/directory-object.ts';
 import { platformClock } from '../../src/durable/platform.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
+import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { DIRECTORY, here, SESSIONS } from './bindings.ts';
 import { call, chatRecord, events, execute, newSession, post } from './client.ts';
 
@@ -200,6 +203,55 @@ describe('C6: a shard that is away', () => {
     expect(await runDurableObjectAlarm(SESSIONS.getByName(id))).toBe(true);
     await expect.poll(() => find(id)).not.toBeNull();
   });
+});
+
+test('C6: a shard that hangs fails the list after its time limit', async () => {
+  const list = vi.spyOn(DirectoryObject.prototype, 'list');
+  const hang = Promise.withResolvers<never>();
+  const timers = vi.spyOn(platformClock, 'schedule');
+  // The time limit of the hanging request passes at once.
+  timers.mockImplementation((ms, callback) => {
+    const timer = setTimeout(callback, ms === limits.directoryTimeoutMs ? 0 : ms);
+    return () => clearTimeout(timer);
+  });
+  list.mockImplementation(() => hang.promise as never);
+  const answer = await call('/sessions');
+  expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'directory_unavailable' }]);
+  expect(timers.mock.calls.filter(([ms]) => ms === limits.directoryTimeoutMs)).toHaveLength(limits.directoryShards);
+});
+
+test('C6: a page reads each row once, whatever its filters are', async () => {
+  const rowsRead = await runInDurableObject(DIRECTORY.getByName('0/rows'), (_object, { storage }) => {
+    storage.sql.exec(
+      `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 19999)
+       INSERT INTO sessions (session_id, incarnation, number, updated_at, agent, user_id, status, entry)
+       SELECT 'ses_' || printf('%032x', n), '', 1, n, 'a', 'ann', 'idle', '{}' FROM numbers`,
+    );
+    return [
+      {},
+      { userId: 'ann' },
+      { userId: 'ann', status: 'idle' },
+      { userId: 'ann', status: 'running' },
+      { userId: 'ann', agents: ['b', 'c'] },
+      { agents: ['zz'], status: 'idle' },
+      { agents: ['a', 'b'] },
+      { status: 'idle' },
+    ].map((filter): [string, number] => {
+      let read = 0;
+      const exec: SqlDatabase['exec'] = (sql, ...values) => {
+        const cursor = storage.sql.exec(sql, ...(values as SqlStorageValue[]));
+        const rows = cursor.toArray();
+        read += cursor.rowsRead;
+        return rows as SqlRow[];
+      };
+      const table = new DirectoryTable({ exec } as SqlDatabase, platformClock.now);
+      read = 0;
+      table.list({ limit: 2, before: null, userId: null, agents: null, status: null, ...filter } as DirectoryPage);
+      return [JSON.stringify(filter), read];
+    });
+  });
+  // The scan has parts; each may read one row more.
+  for (const [filter, read] of rowsRead) expect(read, filter).toBeLessThan(limits.directoryScannedRows + 20);
 });
 
 const KEYED: Env = {

@@ -1,10 +1,11 @@
 /** Forks of sessions through the Worker, from object to object (C4). */
-import { env } from 'cloudflare:workers';
 import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
-import type { SessionObject } from '../../src/durable/objects/session-object.ts';
+import type { DirectoryEntry } from '../../src/domain/directory.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { call, newSession, post } from './client.ts';
+import { newSessionId } from '../../src/durable/session-ids.ts';
+import { here, SESSIONS } from './bindings.ts';
+import { call, chatRecord, events, newSession, post } from './client.ts';
 
 interface Forked {
   readonly session_id: string;
@@ -63,6 +64,64 @@ describe('C4 a fork', () => {
     expect((await fork(session))[1].session_id).not.toBe(three.session_id);
   });
 
+  test('with the same key is the first one, also after further messages in both; another body is refused', async () => {
+    const session = await newSession();
+    const { run_id: at } = await say(session, 'Hello');
+    const [, one] = await fork(session, {}, 'k');
+    expect(one).toMatchObject({ message_count: 2, forked_from: { session_id: session, run_id: at } });
+    await say(session, 'Hello again');
+    await say(one.session_id, 'Hello there');
+    expect(await fork(session, {}, 'k')).toEqual([201, one]);
+    expect(await fork(session, { at_run: at }, 'k')).toMatchObject([422, { code: 'idempotency_mismatch' }]);
+    const [, other] = await fork(session, { at_run: at }, 'other');
+    expect(other).toMatchObject({ message_count: 2, forked_from: { run_id: at } });
+    expect(await fork(session, { at_run: at }, 'other')).toEqual([201, other]);
+    expect(await (await call(`/agent/session/${one.session_id}`)).json()).not.toHaveProperty('request_sha256');
+  });
+
+  test('with the same key is the first one, also while the session runs', async () => {
+    const session = await newSession();
+    await say(session, 'Hello');
+    const first = await fork(session, {}, 'k');
+    const text = '<action type="tool" name="echo" id="a">{"delay_ms": 50000}</action>';
+    const body = JSON.stringify({ protocol_text: text, stream: true });
+    const running = await SESSIONS.getByName(session).fetch(
+      new Request('http://session/-/execute', { method: 'POST', body }),
+    );
+    await events(running, ({ type }) => type === 'action_started');
+    expect((await fork(session))[1].code).toBe('run_in_progress');
+    expect((await fork(session, {}, 'another'))[1].code).toBe('run_in_progress');
+    expect(await fork(session, {}, 'k')).toEqual(first);
+    await call(`/agent/session/${session}/cancel`, { method: 'POST' });
+  });
+
+  test('[T5] with the same key of a session that was made again is another session', async () => {
+    const id = await newSessionId(here);
+    const stub = SESSIONS.getByName(id);
+    await stub.create(chatRecord(id), {});
+    const [, one] = await fork(id, {}, 'k');
+    await call(`/agent/session/${id}`, { method: 'DELETE' });
+    await stub.create(chatRecord(id), {});
+    const [status, two] = await fork(id, {}, 'k');
+    expect(status).toBe(201);
+    expect(two.session_id).not.toBe(one.session_id);
+  });
+
+  test('[C6] is listed at once, before sessions that were active earlier', async () => {
+    const old = await newSession('assistant', { user_id: 'lister' });
+    await say(old, 'Old talk');
+    const [first, second] = [await newSession('assistant', { user_id: 'lister' }), await fork(old)];
+    const forked = second[1].session_id;
+    const listed = async (): Promise<DirectoryEntry[]> =>
+      (await (await call('/sessions?user_id=lister')).json<{ sessions: DirectoryEntry[] }>()).sessions;
+    await expect
+      .poll(async () => (await listed()).map(({ session_id: id }) => id), { timeout: 5_000 })
+      .toEqual([forked, first, old]);
+    const session = await (await call(`/agent/session/${forked}`)).json<DirectoryEntry>();
+    expect(session.updated_at).toBe(session.created_at);
+    expect((await listed())[0]).toMatchObject({ updated_at: session.created_at, title: 'Old talk' });
+  });
+
   test('needs a run of the session, and a known session', async () => {
     const session = await newSession();
     await say(session, 'Hello');
@@ -83,7 +142,6 @@ describe('C4 a fork', () => {
 
   test('that its host has left incomplete is no session, and is deleted by the alarm', async () => {
     const session = await newSession();
-    const { SESSIONS } = env as unknown as { readonly SESSIONS: DurableObjectNamespace<SessionObject> };
     const id = session.replace(/^ses_./, 'ses_0');
     await runInDurableObject(SESSIONS.getByName(id), async (object, { storage }) => {
       storage.kv.put('fork', { session_id: id });

@@ -23,6 +23,7 @@ import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
+import type { ForkedRecord } from '../../http/session-env.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
 import { NO_HISTORY } from '../../domain/seeded.ts';
@@ -90,7 +91,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   readonly #alarm = new SessionAlarm({
     session: () => (this.#opened instanceof EngineError ? null : this.#opened),
     clock: platformClock,
-    setAlarm: (at) => this.ctx.storage.setAlarm(at),
+    setAlarm: (at) => this.#setAlarm(at),
     keepAlive: (work) => this.ctx.waitUntil(work),
     isServed: (owner) => isOwner(apiKeysOf(this.env), owner),
     approvals: () => this.#outbox,
@@ -106,6 +107,8 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     objects: objectStoreOf(this.env),
     clock: platformClock,
     deletedFiles: this.#deletedFiles,
+    closeDirectory: () => this.#directory.close(),
+    reopen: () => this.#reopen(),
   });
   readonly #deletion = new SessionDeletion({
     current: () => this.#opened,
@@ -215,6 +218,12 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return this.#directory.update()?.then(() => this.#clearRest()) ?? null;
   }
 
+  /** Earlier, if an incomplete fork needs it. */
+  async #setAlarm(at: number): Promise<void> {
+    const isSession = !(this.#opened instanceof EngineError) && this.#opened.exists;
+    await this.ctx.storage.setAlarm(isSession ? at : Math.min(at, this.#fork.dueAt ?? at));
+  }
+
   /** Adds the session to an entry of the log. */
   #logHere(event: LogEvent, fields: LogFields): void {
     this.#log(event, { ...this.#whose(), ...fields });
@@ -320,7 +329,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   /** Deletes the rest of this object, if it has no session and nothing is left to do for earlier ones. */
   async #clearRest(): Promise<void> {
     if (this.#opened instanceof EngineError || this.#opened.exists) return;
-    if (!this.#deletedFiles.isEmpty || this.#directory.hasUnlisted) return;
+    if (this.#fork.isIncomplete || !this.#deletedFiles.isEmpty || this.#directory.hasUnlisted) return;
     // In one turn, so that no session begins in between.
     const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
     this.#reopen();
@@ -374,19 +383,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   async fork(
     record: SessionRecord,
     { sessionId, runId }: { readonly sessionId: string; readonly runId: string | null },
-  ): Promise<Reply<SessionRecord>> {
+  ): Promise<Reply<ForkedRecord>> {
     return await replyOf(async () => {
       if (!this.#session.exists) {
         const made = { ...record, incarnation: newIncarnation() };
         const send: SendFork = async (take) =>
           void valueOf(await this.env.SESSIONS.getByName(sessionId).sendFork(runId, take));
-        await this.#fork.make(made, send).finally(() => this.#reopen());
+        await this.#fork.make(made, send);
         await this.#alarm.arm();
+        this.#alarm.updateLists();
       }
       const known = this.#session.record;
-      const isSame = isSameStart(known, record) && known.forked_from?.session_id === sessionId;
-      if (!isSame || known.forked_from?.run_id !== runId) throw unknownSession();
-      return known;
+      // Its id is derived, and a derived id authorises nothing (T5).
+      if (!isSameStart(known, record) || known.forked_from?.session_id !== sessionId) throw unknownSession();
+      if (known.request_sha256 === record.request_sha256) return { ...known, message_count: this.#fork.messageCount };
+      throw new EngineError('idempotency_mismatch', 'This idempotency key was used for a fork with another body');
     });
   }
 
@@ -453,10 +464,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   /** The session's only alarm. */
   override async alarm(): Promise<void> {
-    if (this.#fork.isAbandoned) {
-      await this.#fork.clear();
-      this.#reopen();
-    }
+    await this.#fork.wake();
     await this.#alarm.fire();
   }
 }

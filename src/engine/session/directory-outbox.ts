@@ -6,16 +6,19 @@
  *
  * Invariants:
  *  1. What the index is known to have is stored after its answer, so a lost host or answer repeats the write.
- *  2. Each write has a number that was stored before it was sent, so the index ignores what an earlier host sent late.
+ *  2. Each write has a number that was stored before it was sent, so the index ignores what arrives late: from an earlier
+ *     host, or after the write has failed because it had no answer in time.
  *  3. One write at a time, with the newest state. Deleted sessions first: no id is listed twice.
- *  4. No timer is held while nothing is running: a running session waits for `limits.directoryDelayMs` before it is
- *     written, and a failed write for the alarm.
+ *  4. No timer is held while nothing is running or written: a running session waits for `limits.directoryDelayMs` before
+ *     it is written, a write for `limits.directoryTimeoutMs`, and a failed write for the alarm.
  *  5. Nothing is stored after `close`, which precedes the deletion of the session. The notes that it returns survive it.
  */
 import { backoffMs } from '../../domain/backoff.ts';
 import type { DirectoryEntry, DirectoryIndex } from '../../domain/directory.ts';
+import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports.ts';
+import { within } from '../../domain/sleep.ts';
 
 /** Keys of the notes: about the current session, about the next attempt, and about each deleted session. */
 const LISTED = 'directory';
@@ -152,7 +155,7 @@ export class DirectoryOutbox {
     const [unlisted] = storage.list<Whose>({ prefix: UNLISTED });
     if (unlisted !== undefined) {
       const [key, { owner, session_id: id, incarnation }] = unlisted;
-      await index(owner, id).forget(id, incarnation);
+      await this.#answered(index(owner, id).forget(id, incarnation));
       if (!this.#isClosed) storage.delete(key);
       return;
     }
@@ -163,8 +166,16 @@ export class DirectoryOutbox {
     const known = this.#listed;
     const number = (known?.number ?? 0) + 1;
     storage.put(LISTED, { ...whose, number, entry: known?.entry ?? null } satisfies Listed);
-    await index(whose.owner, entry.session_id).record({ incarnation, number, entry });
+    await this.#answered(index(whose.owner, entry.session_id).record({ incarnation, number, entry }));
     if (!this.#isClosed) storage.put(LISTED, { ...whose, number, entry: JSON.stringify(entry) } satisfies Listed);
+  }
+
+  /** @throws EngineError `directory_unavailable` if there is no answer in time */
+  async #answered(write: Promise<void>): Promise<void> {
+    const answer = write.then(() => true);
+    if (await within(answer, limits.directoryTimeoutMs, this.#ports.clock, false)) return;
+    const message = `The directory of sessions did not answer a write within ${limits.directoryTimeoutMs} ms`;
+    throw new EngineError('directory_unavailable', message);
   }
 
   /** A running session keeps its host anyway, and may change again soon. */

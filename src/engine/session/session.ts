@@ -145,10 +145,14 @@ export class Session {
     return isParked ? 'waiting' : 'idle';
   }
 
-  /** When the latest run began or ended, epoch milliseconds; without runs, the creation. */
+  /**
+   * When the latest run began or ended, epoch milliseconds; at least the creation, because the runs of a fork are older than
+   * itself.
+   */
   get updatedAt(): number {
+    const { created_at: createdAt } = this.record;
     const last = this.runs(1).at(-1);
-    return last === undefined ? this.record.created_at : (last.endedAt ?? last.startedAt);
+    return last === undefined ? createdAt : Math.max(createdAt, last.endedAt ?? last.startedAt);
   }
 
   /** What the directory lists (C6); null if it does not list the session, or if its runs are not recovered yet. */

@@ -90,11 +90,12 @@ const TOKEN = { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } as const;
 
 /** Who may call an operation, as alternatives: roles of keys, and scopes of tokens. An empty one: anyone. */
 function securityOf(name: OperationName): Record<string, string[]>[] {
-  const { open, role, scopes = [] }: Operation = OPERATIONS[name];
+  const { open, role, scopes = [], makesSession }: Operation = OPERATIONS[name];
   if (open !== undefined) return [open === 'anyone' ? {} : { signature: [] }];
-  const kinds = name.includes(` ${SESSION_PATH}`)
-    ? ['sessionToken', 'userToken', 'tokenInQuery']
-    : ['userToken', 'tokenInQuery'];
+  const kinds =
+    name.includes(` ${SESSION_PATH}`) && makesSession !== true
+      ? ['sessionToken', 'userToken', 'tokenInQuery']
+      : ['userToken', 'tokenInQuery'];
   return [
     { apiKey: role === undefined ? [] : ['admin'] },
     ...kinds.flatMap((kind) => scopes.map((scope) => ({ [kind]: [scope] }))),

@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { json } from '../../domain/event-schemas.ts';
 import { limits } from '../../domain/limits.ts';
+import { USER_ID, USER_ID_RULE } from '../user-ids.ts';
 
 const name = z.string().min(1).max(128).optional();
 const object = z.record(z.string().max(256), json);
@@ -23,7 +24,11 @@ const resourceLimits = z.strictObject({
 
 const context = z
   .strictObject({
-    user_id: label.meta({ description: 'The user of the session; chosen by the client' }),
+    user_id: z
+      .string()
+      .refine((id) => id === '' || USER_ID.test(id), `must be ${USER_ID_RULE}, or empty`)
+      .nullish()
+      .meta({ description: 'The user of the session; chosen by the client. Empty: none' }),
     session_id: label.meta({ description: "The client's own id; stored in the metadata of the session" }),
     request_id: label.meta({ description: "The client's own id; stored in the metadata of the session" }),
     timeout_seconds: seconds.meta({ description: 'Timeout of a tool, in seconds' }),

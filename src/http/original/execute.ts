@@ -122,7 +122,7 @@ function messageOf(input: string | JsonObject): string {
 function sessionOf(context: CallContext): { readonly user_id: string | null; readonly metadata: JsonObject } {
   const { user_id = null, session_id, request_id } = context ?? {};
   const labels = Object.entries({ session_id, request_id }).filter(([, value]) => typeof value === 'string');
-  return { user_id, metadata: Object.fromEntries(labels) as JsonObject };
+  return { user_id: user_id === '' ? null : user_id, metadata: Object.fromEntries(labels) as JsonObject };
 }
 
 /** The shorter of the given timeouts, in seconds; null without one. */

@@ -26,9 +26,13 @@ import {
 } from './members.ts';
 
 const sessionStatus = z.enum(SESSION_STATUSES).describe('`waiting`: a run waits for approvals or client tools');
-const updatedAt = at.describe('When the latest run began or ended, epoch milliseconds');
+const updatedAt = at.describe('When the latest run began or ended, or the session was created, epoch milliseconds');
 const agentName = text('The same as `agent`');
 const messageCount = number('Number of messages and answers, as in `…/history`');
+const forkedFrom = z.object({
+  session_id: sessionId,
+  run_id: runId.nullable().describe('The run at whose end it began; null: none'),
+});
 
 export const session = z.object({
   session_id: sessionId,
@@ -47,10 +51,7 @@ export const session = z.object({
     })
     .exactOptional()
     .describe('For a child: what started it'),
-  forked_from: z
-    .object({ session_id: sessionId, run_id: runId.nullable().describe('The run at whose end it began; null: none') })
-    .exactOptional()
-    .describe('For a fork: the session that it was made from'),
+  forked_from: forkedFrom.exactOptional().describe('For a fork: the session that it was made from'),
   metadata: jsonObject.describe('As the client gave it at the creation'),
   created_at: at,
   updated_at: updatedAt,
@@ -65,7 +66,7 @@ const entry: z.ZodType<DirectoryEntry> = z.object({
   session_id: sessionId,
   agent: text('Name of the agent, or of the workflow'),
   user_id: userId,
-  title: z.string().nullable().describe('First line of the first message; null if there is no text yet'),
+  title: z.string().nullable().describe('First line of the first message; null if the first message has no text'),
   status: sessionStatus,
   created_at: at,
   updated_at: updatedAt,
@@ -95,6 +96,10 @@ export const createdSession = session
     message_count: true,
   })
   .extend({ status: z.literal('active').describe('The session accepts messages') });
+
+export const forkedSession = createdSession.extend({
+  forked_from: forkedFrom.describe('The session that it was made from'),
+});
 
 export const endedSession = z.object({
   status: z.literal('ended').describe('The session was deleted'),

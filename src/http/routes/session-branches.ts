@@ -4,12 +4,12 @@ import { acceptedResponse } from '../accepted-response.ts';
 import { readJson } from '../body.ts';
 import { idempotencyKey } from '../headers.ts';
 import { sessionOperation } from '../openapi/describe.ts';
-import { postRetry } from '../post-message.ts';
+import { admitted, postRetry } from '../post-message.ts';
 import { retryQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
-import { forkBody, headBody, retryBody, validate } from '../schemas.ts';
+import { headBody, retryBody, validate } from '../schemas.ts';
 import { FORK_PATH } from '../session-env.ts';
-import type { ForkOrigin, SessionEnv } from '../session-env.ts';
+import type { ForkOrigin, ForkRequest, SessionEnv } from '../session-env.ts';
 
 export const sessionBranches = new Hono<SessionEnv>();
 
@@ -35,12 +35,13 @@ sessionOperation(
 /** What a fork begins with, if it is possible. For the Worker only. */
 sessionBranches.post(FORK_PATH, async (c) => {
   const { session } = c.env;
-  const { agent, user_id, metadata } = session.record;
-  const { at_run: at } = validate(forkBody, await readJson(c.req.raw));
+  const { agent, user_id, metadata, incarnation = '' } = session.record;
+  await admitted(c.env);
+  const { at_run: at, has_key: hasKey } = (await readJson(c.req.raw)) as ForkRequest;
   const run = at === undefined ? session.branches.head : session.run(at);
-  session.branches.requireForkable(run);
-  const message_count = session.seededCount + (run === null ? 0 : session.branches.lengthOf(run) * 2);
-  const origin: ForkOrigin = { run_id: run?.runId ?? null, agent, user_id, metadata, message_count };
+  // A repeated request gets the first fork, whatever runs now: `sendFork` checks the run if there is none.
+  if (!hasKey) session.branches.requireForkable(run);
+  const origin: ForkOrigin = { run_id: run?.runId ?? null, agent, user_id, metadata, incarnation };
   return c.json(origin);
 });
 

@@ -2,6 +2,7 @@
 import { Hono } from 'hono';
 import { readContent, textOfContent } from '../../domain/content.ts';
 import type { ContentPart, MessageContent } from '../../domain/content.ts';
+import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
@@ -57,7 +58,11 @@ sessionOperation(
   },
 );
 
-/** The runs of a page: the newest ones of a branch, or those before a run, which has only one branch behind it. */
+/**
+ * The runs of a page: the newest ones of a branch, or those before a run, which has only one branch behind it.
+ *
+ * @throws EngineError `unknown_run`; `invalid_request` if the run is not on the branch that is asked for
+ */
 function pageOf(
   session: Session,
   {
@@ -68,13 +73,24 @@ function pageOf(
 ): readonly RunRecord[] {
   const { branches } = session;
   const position = positionOf(session, before);
+  const end = last === undefined ? branches.head : session.run(last);
   if (position !== undefined) {
-    const known = session.runs(1, position + 1).at(-1);
-    const parent = known?.run === position ? branches.parentOf(known) : null;
+    const found = session.runs(1, position + 1).at(-1);
+    const known = found?.run === position ? found : null;
+    if (last !== undefined && end !== null && (known === null || !isOnBranch(session, known, end))) {
+      const message = `"before" is the run "${before}", which is not on the branch that ends with the run "${last}"`;
+      throw new EngineError('invalid_request', message, { issues: [{ path: 'before', message }] });
+    }
+    const parent = known === null ? null : branches.parentOf(known);
     return parent === null ? [] : branches.upTo(parent, limit);
   }
-  const end = last === undefined ? branches.head : session.run(last);
   return end === null ? [] : branches.upTo(end, limit);
+}
+
+/** Whether a run is on the branch that ends with another one. */
+function isOnBranch({ branches }: Session, run: RunRecord, end: RunRecord): boolean {
+  const after = branches.lengthOf(end) - branches.lengthOf(run);
+  return after >= 0 && branches.upTo(end, after + 1)[0]?.run === run.run;
 }
 
 /** The message and the answer of a run. */

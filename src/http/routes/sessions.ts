@@ -18,7 +18,7 @@ import { tokensQuery } from '../query.ts';
 import * as answers from '../responses/sessions.ts';
 import { createSessionBody, forkBody, tokenBody, userTokenBody, validate } from '../schemas.ts';
 import { FORK_PATH, INCARNATION_PATH } from '../session-env.ts';
-import type { ForkOrigin } from '../session-env.ts';
+import type { ForkOrigin, ForkRequest } from '../session-env.ts';
 import type { BodyPlace, LargeBodies } from '../large-bodies.ts';
 import type { Token, Tokens } from '../tokens.ts';
 
@@ -141,17 +141,19 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
   operation(
     app,
     'POST /agent/session/:id/fork',
-    { body: forkBody, headers: [forkKey], status: 201, response: answers.createdSession },
+    { body: forkBody, headers: [forkKey], status: 201, response: answers.forkedSession },
     async (c) => {
       const id = await gateway.requireId(c.req.param('id'));
       const principal = c.get('principal');
       const key = readHeader(c, forkKey);
-      const asked = JSON.stringify(validate(forkBody, await readJson(c.req.raw)));
-      const request = new Request(c.req.url, { method: 'POST', body: asked });
+      const asked = validate(forkBody, await readJson(c.req.raw));
+      const body = JSON.stringify({ ...asked, has_key: key !== null } satisfies ForkRequest);
+      const request = new Request(c.req.url, { method: 'POST', body });
       const response = await gateway.forward(id, FORK_PATH, request, principal);
       if (!response.ok) return response;
-      const { run_id: runId, message_count, ...origin } = (await response.json()) as ForkOrigin;
-      const start = ['fork', principal.owner, id, runId, key];
+      const { run_id: runId, incarnation, ...origin } = (await response.json()) as ForkOrigin;
+      // Not the run: the head may have moved when the request is repeated.
+      const start = ['fork', principal.owner, id, incarnation, key];
       const record = await gateway.forkSession(
         {
           session_id: key === null ? await gateway.newSessionId() : await sessionIdOf(JSON.stringify(start)),
@@ -159,11 +161,13 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
           owner: principal.owner,
           kind: 'chat',
           forked_from: { session_id: id, run_id: runId },
+          ...(key === null ? {} : { request_sha256: await sha256Hex(JSON.stringify(asked)) }),
           created_at: now(),
         },
         { sessionId: id, runId },
       );
-      return c.json(createdDocument(record, message_count), 201);
+      const { forked_from = { session_id: id, run_id: runId }, message_count } = record;
+      return c.json({ ...createdDocument(record, message_count), forked_from }, 201);
     },
   );
 

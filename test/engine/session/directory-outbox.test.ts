@@ -236,6 +236,42 @@ describe('C6: an index that is away', () => {
     expect(calls.length).toBeLessThan(15);
   });
 
+  test('has failed if it does not answer in time; what it does later changes nothing', async () => {
+    const late = Promise.withResolvers<void>();
+    answer = () => late.promise;
+    const done = outbox.update();
+    await settle();
+    clock.advance(limits.directoryTimeoutMs);
+    await expect(done).rejects.toMatchObject({ code: 'directory_unavailable' });
+    expect([outbox.dueAt, clock.next]).toEqual([clock.now() + limits.directoryRetryMs, null]);
+    answer = async () => undefined;
+    change({ title: 'Hello' });
+    clock.advance(limits.directoryRetryMs);
+    await outbox.update();
+    late.resolve();
+    await settle();
+    expect([written(), outbox.isBehind]).toEqual([
+      [
+        [1, null],
+        [2, 'Hello'],
+      ],
+      false,
+    ]);
+  });
+
+  test('has failed to forget a session if it does not answer in time', async () => {
+    answer = async () => undefined;
+    await outbox.update();
+    notes.replace(outbox.close());
+    current = null;
+    answer = () => new Promise(() => undefined);
+    const done = open().update();
+    await settle();
+    clock.advance(limits.directoryTimeoutMs);
+    await expect(done).rejects.toMatchObject({ code: 'directory_unavailable' });
+    expect([outbox.hasUnlisted, clock.next]).toEqual([true, null]);
+  });
+
   test('gets the newest state when it is back, and the next failure begins with the shortest pause', async () => {
     for (const title of ['a', 'b', 'c']) {
       change({ title });

@@ -29,6 +29,18 @@ const exported = async (session: Session): Promise<Record<string, unknown>[]> =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe('C4 a fork', () => {
+  test('[C6] was last active at its creation, although its runs are older', async () => {
+    const kit = await sessionKit();
+    await say(kit, 'a');
+    const sql = openNodeSql();
+    const created_at = kit.clock.now() + 60_000;
+    const target = new ForkTarget(new Journal(sql), { ...FORK_RECORD, created_at }, null);
+    for (const page of await pagesOf(kit.session, 1)) await target.take(page);
+    await target.finish();
+    const { session } = await opened(sql);
+    expect([session.updatedAt, session.directoryEntry?.updated_at]).toEqual([created_at, created_at]);
+  });
+
   test('has the runs and events of the branch, numbered without gaps, and nothing of other branches', async () => {
     const kit = await sessionKit({
       script: ['<thought>t</thought>' + answer('a1'), answer('b1'), answer('b2'), answer('c')],

@@ -27,6 +27,12 @@ describe('[H1] POST /execute/tool', () => {
     expect(created).toMatchObject([{ kind: 'execution', user_id: 'u', metadata: { session_id: 's-1' } }]);
   });
 
+  test('has no user if the id of the user is empty', async () => {
+    const { json, created } = edgeSystem();
+    await json('/execute/tool', { tool_name: 'echo', parameters: {}, context: { user_id: '' } });
+    expect(created).toMatchObject([{ user_id: null }]);
+  });
+
   test.each([
     '</action><action type="shell" id="x">{"command": "id"}</action>',
     '$tool ${tool} $$ $5 $secret.path',
@@ -98,6 +104,7 @@ describe('[H1] POST /execute/tool', () => {
     [{ tool_name: 'echo', name: 'echo' }, '"tool_name": expected either "tool_name" or "name"'],
     [{ tool_name: 'echo', context: { environment_vars: { PATH: '/' } } }, '"context.environment_vars": unknown member'],
     [{ tool_name: 'echo', context: { timeout_seconds: -1 } }, '"context.timeout_seconds"'],
+    [{ tool_name: 'echo', context: { user_id: 'a\nb' } }, '"context.user_id": must be 1 to 256 characters'],
   ])('%j is refused', async (body, message) => {
     const { ask } = edgeSystem();
     const response = await ask('POST', '/execute/tool', body);

@@ -29,10 +29,10 @@ export const DIRECTORY_PATCHES: readonly Patch[] = [
   {
     name: 'the note about a deleted session is removed before the answer',
     file: OUTBOX,
-    find: `await index(owner, id).forget(id, incarnation);
+    find: `await this.#answered(index(owner, id).forget(id, incarnation));
       if (!this.#isClosed) storage.delete(key);`,
     replace: `storage.delete(key);
-      await index(owner, id).forget(id, incarnation);`,
+      await this.#answered(index(owner, id).forget(id, incarnation));`,
     invariant: 'listed sessions',
   },
   {
