@@ -9,7 +9,7 @@ import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { EXECUTION_KINDS } from '../domain/session.ts';
 import type { RunStatus } from '../domain/session.ts';
-import { USER_ID, USER_ID_RULE } from './user-ids.ts';
+import { USER_ID, USER_ID_RULE } from '../domain/user-id.ts';
 
 interface QueryField<T = unknown> {
   readonly schema: z.ZodType<T>;

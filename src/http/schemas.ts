@@ -12,7 +12,7 @@ import { historyBody } from './history-body.ts';
 import { choiceNames, memberNames, valueAt } from './member-names.ts';
 import { SCOPES } from './operations.ts';
 import { SURFACES } from './tokens.ts';
-import { USER_ID, USER_ID_RULE } from './user-ids.ts';
+import { USER_ID, USER_ID_RULE } from '../domain/user-id.ts';
 
 const name = z.string().min(1).max(128);
 const userId = z.string().regex(USER_ID, `must be ${USER_ID_RULE}`);

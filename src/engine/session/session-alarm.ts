@@ -121,9 +121,10 @@ export class SessionAlarm {
     if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
     const isServed = this.#isServed(session);
     const next = isServed ? session.nextWake() : session.expiresAt;
-    const now = clock.now();
     const deletedAt = this.#ports.deletedObjects?.().dueAt ?? null;
     const listedAt = this.#ports.directory?.().dueAt ?? null;
+    // After them: what was due when they were read is due.
+    const now = clock.now();
     if (next === null && deletedAt === null && listedAt === null) return;
     const first = Math.min(next ?? Infinity, deletedAt ?? Infinity);
     // What a list lacks is being written; the alarm is for a host that ends meanwhile.

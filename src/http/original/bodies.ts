@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { json } from '../../domain/event-schemas.ts';
 import { limits } from '../../domain/limits.ts';
-import { USER_ID, USER_ID_RULE } from '../user-ids.ts';
+import { USER_ID, USER_ID_RULE } from '../../domain/user-id.ts';
 
 const name = z.string().min(1).max(128).optional();
 const object = z.record(z.string().max(256), json);

@@ -12,7 +12,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SurfaceAnswer, SurfaceInput, SurfaceMessage, SurfaceRequest, SurfaceTool, Thread } from '../surface.ts';
-import { knownContent, messageContent, textContent } from './parts.ts';
+import { knownContent, messageContent, textContent, userName } from './parts.ts';
 import { callOutput, parsed } from '../reading.ts';
 
 const call = z.object({
@@ -50,7 +50,7 @@ const body = z.object({
   logprobs: z.boolean().nullish(),
   modalities: z.array(z.string()).nullish(),
   functions: z.unknown().optional(),
-  user: z.string().nullish(),
+  user: userName,
 });
 
 /** What the run is asked if a request ends with results of calls that no run of ours has made. */
@@ -84,7 +84,7 @@ export function readChatCompletion({ body: given, key, session }: SurfaceInput):
     stream: asked.stream === true,
     options,
   } as const;
-  const base = { agent: asked.model, userId: asked.user ?? null };
+  const base = { agent: asked.model, userId: asked.user };
 
   const last = conversation.at(-1);
   const from = conversation.findLastIndex(({ role }) => role !== last?.role) + 1;

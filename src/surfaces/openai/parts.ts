@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { USER_ID, USER_ID_RULE } from '../../domain/user-id.ts';
 import { partOf } from '../../policies/openai-parts.ts';
 import type { ClientPart } from '../../policies/openai-parts.ts';
 
@@ -21,6 +22,12 @@ const part: z.ZodType<ClientPart> = z.discriminatedUnion('type', [
   z.object({ type: z.literal('file'), file }),
 ]);
 const parts = z.array(part);
+
+/** The user of a session; clients send an empty text for none. */
+export const userName = z
+  .union([z.literal(''), z.string().regex(USER_ID, `must be ${USER_ID_RULE}`)])
+  .nullish()
+  .transform((user) => (user === '' ? null : (user ?? null)));
 
 /** The content of a message, for a history: texts, or parts in OpenAI's spelling. */
 export function knownContent(content: Json | undefined, at: string): Json {

@@ -51,3 +51,17 @@ test('[E2] the error about a part of a message says which one', () => {
     'The body: ',
   );
 });
+
+test.each([
+  ['ann', 'ann'],
+  ['', null],
+  [undefined, null],
+  [null, null],
+])('[E2][C6] the user %j of a completion is %j; one that no list could name is refused', (user, expected) => {
+  const read = (given: unknown): string | null => {
+    const body = { model: 'assistant', messages: [{ role: 'user', content: 'x' }], user: given } as unknown as Json;
+    return readChatCompletion({ body, params: {}, query: {}, key: null, session: null, isKey: true }).userId;
+  };
+  expect(read(user)).toBe(expected);
+  expect(() => read('a\nb')).toThrow('"user"');
+});

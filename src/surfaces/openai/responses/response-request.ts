@@ -21,7 +21,7 @@ import type {
   SurfaceTool,
   Thread,
 } from '../../surface.ts';
-import { knownContent, messageContent, textContent } from '../parts.ts';
+import { knownContent, messageContent, textContent, userName } from '../parts.ts';
 import { callOutput, noteOf, parsed } from '../../reading.ts';
 import { approvalOfItem, placeOfResponse, runOfItem, sessionOfId, sessionOfRun } from './ids.ts';
 import type { ResponsePlace } from './ids.ts';
@@ -45,7 +45,7 @@ const body = z.object({
   tools: z.array(functionTool).nullish(),
   tool_choice: z.json().optional(),
   text: z.object({ format: z.object({ type: z.string() }).nullish() }).nullish(),
-  user: z.string().nullish(),
+  user: userName,
 });
 
 const ofMessage = z.object({
@@ -111,7 +111,7 @@ export function readResponse({ body: given, key }: SurfaceInput): SurfaceRequest
     stream: asked.stream === true,
     options: { api: 'responses' },
   } as const;
-  const base = { agent: asked.model, userId: asked.user ?? null };
+  const base = { agent: asked.model, userId: asked.user };
   const previous = asked.previous_response_id == null ? null : requirePlace(asked.previous_response_id);
   const found = contentOf(conversation, previous);
   const { sessionId, follows, messages, answers, decisions } = found;
