@@ -9,6 +9,7 @@ import { cut } from '../parts/format.ts';
 import { Fault } from '../parts/fault.tsx';
 import { Loading } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
+import { showInvisible } from '../parts/safe-text.ts';
 import { useTask } from '../parts/task.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
 import { beginEdit, SessionComposer } from './session-composer.tsx';
@@ -54,9 +55,11 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   const latest = (runs.findLast(({ status }) => status !== 'queued') ?? runs[0])?.run_id ?? null;
   const selected = runId ?? latest;
   const run = selected === null ? null : session.run(selected);
-  const title = session.hasEarlier ? null : session.messages.value.find(({ role }) => role === 'user')?.content;
+  /** Its first message, where it is loaded. */
+  const first = session.messages.value.find(({ role, seeded }) => role === 'user' && seeded !== true);
+  const title = session.hasEarlier ? null : first?.content;
   useEffect(() => {
-    if (title) window.document.title = `${cut(title, TITLE_CHARS)} · Cortex Edge`;
+    if (title) window.document.title = `${showInvisible(cut(title, TITLE_CHARS))} · Cortex Edge`;
   }, [title]);
   const [runFault, setRunFault] = useState<unknown>(null);
   const [loads, setLoads] = useState(0);

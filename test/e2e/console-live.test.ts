@@ -147,6 +147,22 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.close();
   });
 
+  test('[U3] no label of the timeline is cut', async () => {
+    // Longer than 2 s, so that the last label is at the end of the axis.
+    const { session_id: id, run_id: run } = await system.execute(
+      '<action type="tool" mode="async" id="e">{"name":"echo","parameters":{"delay_ms":1999}}</action>',
+    );
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}/runs/${run}`);
+    const axis = page.locator('svg.timeline-head');
+    await axis.getByText('2 s', { exact: true }).waitFor();
+    const beyond = await axis.evaluate((svg) => {
+      const { right } = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll('.tick')].filter((label) => label.getBoundingClientRect().right > right).length;
+    });
+    expect(beyond).toBe(0);
+    await page.close();
+  });
+
   test('[U6] on a phone, the head of a shared view is not cut', async () => {
     const id = await system.newSession();
     const { token } = await system.call<{ token: string }>('POST', `/agent/session/${id}/tokens`, { scopes: ['view'] });
