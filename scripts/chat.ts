@@ -5,7 +5,7 @@
  */
 import pc from 'picocolors';
 import { messageOf } from '../src/domain/errors.ts';
-import { Commands } from './chat/commands.ts';
+import { Commands, messageIn } from './chat/commands.ts';
 import type { Done } from './chat/commands.ts';
 import { Follower } from './chat/follow.ts';
 import { HELP, optionsOf, USAGE } from './chat/options.ts';
@@ -28,25 +28,26 @@ function readOptions(): ChatOptions | null {
 async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
   const api = new Api(connection);
   const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
-  const session = joined ?? (await create(api, agent));
+  const commands = new Commands(api, joined ?? (await create(api, agent)));
   const terminal = new Terminal();
   const follower = new Follower(api, terminal.ask);
-  if (joined !== null) await follower.join(joined);
+  const stop = async (): Promise<void> => await stopRun(api, commands.session);
+  if (joined !== null) await terminal.during(async () => await follower.join(joined), stop);
   const attachments = new Attachments();
-  const commands = new Commands(api, session);
   for await (const line of terminal.lines()) {
     const attached = await attachments.command(line);
     if (attached !== null) {
       console.log(pc.dim(visible(attached)));
       continue;
     }
-    const done = await commands.command(line).catch((fault: unknown) => refused(fault) ?? {});
-    if (done !== null) await take(done, follower);
-    else {
-      const message = { content: attachments.take(line), ...(tools.length === 0 ? {} : { tools }) };
+    const done = await commands.command(line).catch((fault: unknown): Done => refused(fault, 'not done') ?? {});
+    if (done?.isOver === true) break;
+    await terminal.during(async () => {
+      if (done !== null) return await take(done, follower);
+      const message = { content: attachments.take(messageIn(line)), ...(tools.length === 0 ? {} : { tools }) };
       const answer = await api.call(`/agent/session/${commands.session}/message`, message).catch(refused);
       if (answer !== null) await follower.follow(answer);
-    }
+    }, stop);
   }
   terminal.close();
 }
@@ -57,10 +58,21 @@ async function take({ text, answer, joined }: Done, follower: Follower): Promise
   if (joined !== undefined) await follower.join(joined).catch(refused);
 }
 
+/** Cancels the run that is shown, and says so. */
+async function stopRun(api: Api, session: string): Promise<void> {
+  try {
+    const response = await api.call(`/agent/session/${session}/cancel`, { reason: 'stopped in the chat' });
+    const { cancelled } = (await response.json()) as { cancelled: boolean };
+    console.log(pc.dim(`\n  ${cancelled ? 'stopped' : 'nothing to stop'}; Ctrl-C again ends the chat`));
+  } catch (fault) {
+    console.log(pc.red(`\n  not stopped: ${messageOf(fault)}; Ctrl-C again ends the chat`));
+  }
+}
+
 /** The chat goes on after a message that was refused, for example because of one of its files. */
-function refused(fault: unknown): null {
+function refused(fault: unknown, what = 'not sent'): null {
   if (!(fault instanceof Refusal)) throw fault;
-  console.log(pc.red(`  not sent: ${fault.message}`));
+  console.log(pc.red(`  ${what}: ${fault.message}`));
   process.exitCode = 1;
   return null;
 }
@@ -68,7 +80,7 @@ function refused(fault: unknown): null {
 async function create(api: Api, agent: string): Promise<string> {
   const response = await api.call(`/agent/${encodeURIComponent(agent)}/session`, {});
   const { session_id: session } = (await response.json()) as { session_id: string };
-  console.log(pc.dim(`session ${session} with ${agent}; end with an empty line or Ctrl-D`));
+  console.log(pc.dim(`session ${session} with ${agent}; end with an empty line or Ctrl-D; /help`));
   return session;
 }
 

@@ -33,6 +33,8 @@ export function App() {
   const request = keyRequest.value;
   useEffect(() => {
     document.title = `${title} · Cortex Edge`;
+    // On a phone, the places scroll.
+    document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
     // The keyboard goes on in the new view if what it was on is gone.
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#main')?.focus();
   }, [title, id, request === null]);

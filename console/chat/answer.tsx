@@ -25,10 +25,11 @@ interface AnswerProps {
   readonly runId: string;
   /** As the history has it. */
   readonly message: HistoryMessage | null;
+  readonly canRetry: boolean;
   readonly isSelected: boolean;
 }
 
-export const Answer = memo(function Answer({ session, runId, message, isSelected }: AnswerProps) {
+export const Answer = memo(function Answer({ session, runId, message, canRetry, isSelected }: AnswerProps) {
   const run = session.run(runId);
   // Subscribes.
   void run.version.value;
@@ -45,9 +46,7 @@ export const Answer = memo(function Answer({ session, runId, message, isSelected
       head={
         <>
           {status !== 'completed' && <Status status={status} />}
-          {isOver && message?.parent_run !== undefined && access.value.mode !== 'view' && (
-            <RetryButton session={session} runId={runId} />
-          )}
+          {isOver && canRetry && access.value.mode !== 'view' && <RetryButton session={session} runId={runId} />}
           <a class="run-link" href={href(place)} aria-current={isSelected ? 'true' : undefined}>
             Run
           </a>

@@ -16,11 +16,13 @@ export interface ComposerProps {
   readonly send: (content: string | readonly ContentPart[], tools: readonly ToolDeclaration[]) => Promise<void>;
   /** Ends the writing of another version of a message, which is written here; absent: a new message is written here. */
   readonly cancel?: () => void;
+  /** Whether a run that is active takes the message, if it has no client tools. Otherwise the message waits for its end. */
+  readonly isSteered?: boolean;
   /** Shown while something runs or waits; null otherwise. */
   readonly stop: (() => Promise<void>) | null;
 }
 
-export function Composer({ draft: name, send, stop, cancel }: ComposerProps) {
+export function Composer({ draft: name, send, stop, cancel, isSteered = false }: ComposerProps) {
   const written = draft(`message ${name}`, '');
   const filesAttached = draft(`files ${name}`, NOTHING);
   const toolsWritten = draft(`tools ${name}`, '');
@@ -32,6 +34,8 @@ export function Composer({ draft: name, send, stop, cancel }: ComposerProps) {
   const declared = declaredTools(toolText);
   const cannotSend = sending.isBusy || declared.issue !== undefined || (text.trim() === '' && files.length === 0);
 
+  const whenTaken =
+    stop === null ? '' : isSteered && declared.tools.length === 0 ? ' into this run' : ', for after this run';
   const add = (more: Iterable<File>): void => {
     filesAttached.value = attached(filesAttached.peek().files, more);
   };
@@ -92,7 +96,7 @@ export function Composer({ draft: name, send, stop, cancel }: ComposerProps) {
         ref={box}
         class="message-box"
         aria-label="Message"
-        placeholder={isDropping ? 'Drop the files here' : 'Write a message'}
+        placeholder={isDropping ? 'Drop the files here' : `Write a message${whenTaken}`}
         rows={1}
         dir="auto"
         enterkeyhint="send"
@@ -117,7 +121,6 @@ export function Composer({ draft: name, send, stop, cancel }: ComposerProps) {
       <div class="row">
         <FileButton add={add} />
         <ToolsField text={toolText} declared={declared} change={(to) => (toolsWritten.value = to)} />
-        <span class="grow" />
         <div class="row">
           {stop !== null && <StopButton stop={stop} stopped={() => box.current?.focus()} />}
           <button type="submit" class="primary" disabled={cannotSend}>

@@ -53,6 +53,7 @@ export function Conversation({ session, selected, edit }: ConversationProps) {
               session={session}
               runId={entry.runId}
               message={entry.message}
+              canRetry={entry.canRetry}
               isSelected={entry.runId === selected}
             />
           ),

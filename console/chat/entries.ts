@@ -1,22 +1,30 @@
 /** What the conversation shows, and in which order. Pure. */
 import type { Action, Block, HistoryMessage, Message } from '../../src/client/index.ts';
+import { canSendAgain } from '../session/branches.ts';
 import type { Steered } from '../session/steered.ts';
 import * as limits from '../parts/limits.ts';
 
 export type Entry =
   | { readonly type: 'message'; readonly key: string; readonly message: HistoryMessage }
   /** The message is null while only the run itself is known. */
-  | { readonly type: 'answer'; readonly key: string; readonly runId: string; readonly message: HistoryMessage | null };
+  | {
+      readonly type: 'answer';
+      readonly key: string;
+      readonly runId: string;
+      readonly message: HistoryMessage | null;
+      readonly canRetry: boolean;
+    };
 
 /** Each run has one answer, after its message. */
 export function entriesOf(messages: readonly HistoryMessage[]): readonly Entry[] {
   const answered = new Set(messages.flatMap(({ role, run_id: run }) => (role === 'assistant' && run ? [run] : [])));
+  const sent = new Set(messages.filter(canSendAgain).map(({ run_id: run }) => run));
   // Earlier messages are added before these: seeded ones are counted from their end.
   const seeded = messages.findLastIndex(({ run_id: run }) => run === undefined) + 1;
   return messages.flatMap((message, index): Entry[] => {
     const { role, run_id: runId } = message;
     if (runId === undefined) return [{ type: 'message', key: `seeded ${seeded - index}`, message }];
-    const answer: Entry = { type: 'answer', key: `${runId} answer`, runId, message: null };
+    const answer: Entry = { type: 'answer', key: `${runId} answer`, runId, message: null, canRetry: sent.has(runId) };
     if (role === 'assistant') return [{ ...answer, message }];
     if (message.steered === true) return [{ type: 'message', key: `${runId} steered ${message.timestamp}`, message }];
     // All versions of a message have one place, so that the focus stays in it.

@@ -2,6 +2,7 @@
 import type { HistoryMessage } from '../../src/client/index.ts';
 import { time } from '../parts/format.ts';
 import { memo } from '../parts/memo.ts';
+import { canSendAgain } from '../session/branches.ts';
 import type { SessionModel } from '../session/session-model.ts';
 import { Markdown } from './markdown.tsx';
 import { MessageFrame } from './message-frame.tsx';
@@ -17,7 +18,7 @@ interface SentMessageProps {
 }
 
 export const SentMessage = memo(function SentMessage({ session, message, edit }: SentMessageProps) {
-  const { role, seeded, steered, timestamp, content, parts, run_id: runId, branches, parent_run: parent } = message;
+  const { role, seeded, steered, timestamp, content, parts, run_id: runId, branches } = message;
   return (
     <MessageFrame
       role={role}
@@ -28,7 +29,7 @@ export const SentMessage = memo(function SentMessage({ session, message, edit }:
             {steered === true && 'while it worked, '}
             {typeof timestamp === 'number' && time(timestamp)}
           </span>
-          {edit !== undefined && parent !== undefined && steered !== true && (
+          {edit !== undefined && canSendAgain(message) && (
             <button type="button" class="small plain" onClick={() => edit(message)}>
               Edit
             </button>

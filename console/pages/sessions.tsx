@@ -1,4 +1,5 @@
 /** All sessions, or the runs of all sessions, newest activity first (U4). */
+import { useState } from 'preact/hooks';
 import type { ExecutionEntry } from '../../src/client/index.ts';
 import { go, href, route, setQuery } from '../app/router.ts';
 import { List } from '../parts/bounded.tsx';
@@ -32,7 +33,7 @@ export function SessionsPage() {
         </a>
       }
     >
-      <TextField label="Paste an id to open its session" placeholder="ses_…" value="" set={openSession} />
+      <OpenById />
       {/* Another page of the list begins at its top. */}
       {isRuns ? <Runs key={before} /> : <Directory key={before} />}
     </Page>
@@ -104,9 +105,34 @@ function Runs() {
   );
 }
 
-function openSession(text: string): void {
-  const id = sessionIdIn(text);
-  if (id !== null) go(href(['sessions', id]));
+function OpenById() {
+  const [text, setText] = useState('');
+  const [hasNone, setHasNone] = useState(false);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        setHasNone(text !== '');
+      }}
+    >
+      <TextField
+        label="Paste an id to open its session"
+        placeholder="ses_…"
+        value={text}
+        set={(to) => {
+          const id = sessionIdIn(to);
+          if (id !== null) go(href(['sessions', id]));
+          setText(to);
+          setHasNone(false);
+        }}
+      />
+      {hasNone && (
+        <p class="note" role="alert">
+          This is not the id of a session. An id is ses_ and 32 hexadecimal digits.
+        </p>
+      )}
+    </form>
+  );
 }
 
 function runItem({

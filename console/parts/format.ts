@@ -47,7 +47,7 @@ export function bytes(size: number): string {
 
 /** US dollars: `$0.0012`. */
 export function cost(dollars: number): string {
-  return `$${dollars < 0.01 ? dollars.toPrecision(2) : dollars.toFixed(2)}`;
+  return `$${dollars < 0.01 ? Number(dollars.toPrecision(2)) : dollars.toFixed(2)}`;
 }
 
 /** `1 action`, `2 actions`. */

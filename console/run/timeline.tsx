@@ -14,6 +14,7 @@ const ROW = 1.5;
 const HEAD = 3.25;
 const LABELS = 9;
 const TICK = 6;
+const LABEL = 3.5;
 const OVERSCAN = 4;
 const MOST_ZOOM = 64;
 
@@ -37,6 +38,7 @@ export function Timeline({ spanMs, ...props }: TimelineProps) {
   const row = ROW * rem;
   const head = HEAD * rem;
   const height = actions.length * row;
+  const axis = ticks(lengthMs, plot / (TICK * rem));
   const shown = actions.slice(
     Math.max(0, Math.floor(view.top / row) - OVERSCAN),
     Math.ceil((view.top + view.height) / row) + OVERSCAN,
@@ -100,16 +102,26 @@ export function Timeline({ spanMs, ...props }: TimelineProps) {
         <div class="timeline-grid" style={{ gridTemplateColumns: `${labels}px ${plot}px` }}>
           <div class="timeline-head timeline-corner" />
           <svg class="timeline-head" width={plot} height={head} aria-hidden="true">
-            {ticks(lengthMs, plot / (TICK * rem)).map(({ ms, label }) => (
-              <g key={ms}>
-                <path d={`M${x(start + ms)} 0v${head}`} />
-                <text x={x(start + ms) + 0.25 * rem} y={rem}>
-                  {label}
-                </text>
-              </g>
+            {axis.map(({ ms }) => (
+              <path key={ms} d={`M${x(start + ms)} 0v${head}`} />
             ))}
             <Generations trace={trace} scale={scale} y={2.125 * rem} critical={bound.generations} />
             {marks}
+            {axis.map(({ ms, label }) => {
+              const at = x(start + ms);
+              // Where there is no room on the right of its line, a label is on the left.
+              const isLast = at + LABEL * rem > plot;
+              return (
+                <text
+                  key={ms}
+                  class={isLast ? 'tick tick-last' : 'tick'}
+                  x={at + (isLast ? -0.25 : 0.25) * rem}
+                  y={rem}
+                >
+                  {label}
+                </text>
+              );
+            })}
           </svg>
           <div
             class="timeline-labels"

@@ -38,6 +38,7 @@ export function SessionComposer({ session, edited, cancel, branch, stop }: Sessi
     <Composer
       draft={id}
       stop={stop}
+      isSteered={branch === undefined}
       send={async (content, tools) => {
         const goOn = toNewest(id);
         // On the newest branch, the run that is active takes it; client tools belong to a run of their own.

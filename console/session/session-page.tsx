@@ -5,9 +5,11 @@ import { access, isKeyMissing } from '../app/access.ts';
 import { href, setQuery } from '../app/router.ts';
 import { StopButton } from '../chat/stop-button.tsx';
 import { Conversation } from '../chat/conversation.tsx';
+import { cut } from '../parts/format.ts';
 import { Fault } from '../parts/fault.tsx';
 import { Loading } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
+import { showInvisible } from '../parts/safe-text.ts';
 import { useTask } from '../parts/task.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
 import { beginEdit, SessionComposer } from './session-composer.tsx';
@@ -22,11 +24,13 @@ interface SessionPageProps {
   readonly query: Readonly<Record<string, string>>;
 }
 
+const TITLE_CHARS = 60;
 const SIDES = ['chat', 'run'] as const;
 
 export function SessionPage({ id, runId, query }: SessionPageProps) {
   const { client, mode } = access.value;
   const [times, setTimes] = useState(0);
+  const retry = (): void => setTimes(times + 1);
   const branch = query['branch'];
   const session = useMemo(() => new SessionModel(client, id, branch), [client, id, times]);
   useEffect(() => () => session.close(), [session]);
@@ -51,6 +55,12 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   const latest = (runs.findLast(({ status }) => status !== 'queued') ?? runs[0])?.run_id ?? null;
   const selected = runId ?? latest;
   const run = selected === null ? null : session.run(selected);
+  /** Its first message, where it is loaded. */
+  const first = session.messages.value.find(({ role, seeded }) => role === 'user' && seeded !== true);
+  const title = session.hasEarlier ? null : first?.content;
+  useEffect(() => {
+    if (title) window.document.title = `${showInvisible(cut(title, TITLE_CHARS))} · Cortex Edge`;
+  }, [title]);
   const [runFault, setRunFault] = useState<unknown>(null);
   const [loads, setLoads] = useState(0);
   useEffect(() => {
@@ -69,7 +79,19 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   if (document === null) {
     return (
       <Page title="Session">
-        {fault === null ? <Loading /> : <Fault fault={fault} retry={() => setTimes(times + 1)} />}
+        {fault === null ? <Loading /> : <Fault fault={fault} retry={retry} />}
+        {fault !== null && branch !== undefined && (
+          // With another address alone, its model would keep the error.
+          <button
+            type="button"
+            onClick={() => {
+              setQuery({ branch: undefined });
+              retry();
+            }}
+          >
+            Show the newest version
+          </button>
+        )}
       </Page>
     );
   }
@@ -84,7 +106,7 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
           </button>
         ))}
       </div>
-      {fault !== null && <Fault fault={fault} retry={() => setTimes(times + 1)} />}
+      {fault !== null && <Fault fault={fault} retry={retry} />}
       <div class="panes">
         <div class="pane pane-chat">
           {branch !== undefined && (

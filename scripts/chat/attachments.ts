@@ -9,7 +9,7 @@ type Part =
   | { readonly type: 'image' | 'file'; readonly name: string; readonly data: string }
   | { readonly type: 'image' | 'file'; readonly url: string };
 
-const COMMAND = /^\/attach(?:\s+(.*))?$/;
+const COMMAND = /^\/attach(?:\s+(.*))?$/i;
 const IMAGES: ReadonlySet<string> = new Set(['.png', '.jpg', '.jpeg', '.gif', '.webp']);
 
 function typeOf(path: string): 'image' | 'file' {
@@ -21,7 +21,7 @@ export class Attachments {
 
   /** @returns what to print, or null if the line is a message */
   async command(line: string): Promise<string | null> {
-    const found = COMMAND.exec(line.trim());
+    const found = COMMAND.exec(line.trimEnd());
     if (found === null) return null;
     // A terminal writes the path of a dropped file in quotes, or with escaped spaces.
     const path = (found[1] ?? '')

@@ -8,6 +8,7 @@ import { readEvents } from '../terminal/event-client.ts';
 import { approvalOf, approvalPath, openApproval } from './approvals.ts';
 import { callPath, clientCall } from './client-tools.ts';
 import type { ClientCall } from './client-tools.ts';
+import { exchangeOf, shownExchange } from './exchange.ts';
 import type { Api, Ask, Question } from './question.ts';
 import { innermost, Screen } from './screen.ts';
 import { Writing } from './writing.ts';
@@ -34,12 +35,13 @@ export class Follower {
     );
   }
 
-  /** Asks everything that an existing session waits for, then shows the rest of its current run. */
+  /** Prints where an existing session is, asks everything that it waits for, then shows the rest of its current run. */
   async join(session: string): Promise<void> {
     const path = `/agent/session/${session}`;
     const api = this.#api;
     const { last_seq: seq, agent, status } = await api.read<{ last_seq: number; agent: string; status: string }>(path);
-    console.log(pc.dim(`session ${session} with ${agent} (${status}); end with an empty line or Ctrl-D`));
+    console.log(pc.dim(`session ${session} with ${agent} (${status}); end with an empty line or Ctrl-D; /help`));
+    console.log(pc.dim(shownExchange(await exchangeOf(api, path))));
     for await (const question of this.#openApprovals(path)) {
       if (!(await this.#answer(question))) return;
     }

@@ -19,7 +19,7 @@ An approval or the result of a client tool is asked at the prompt. An empty line
   --key <key>      the API key; default: CORTEX_API_KEY
   --help           prints this text
 
-  /attach <path or URL>   sends a file with the next message
+In the chat:
 ${COMMANDS}
 
 Examples:

@@ -35,7 +35,7 @@ export interface SendOptions extends RunOptions {
   readonly idempotencyKey?: string;
   /**
    * During another run: `queue` (default), an error 409 `run_in_progress`, or `steer`: the model sees the message in its
-   * next generation, and the run that `send` returns is the one that took it.
+   * next generation, and `send` returns the run that has received it. If that run ends before, the message has its own.
    */
   readonly ifBusy?: 'queue' | 'reject' | 'steer';
   /** The run that the message follows, null: none. Default: the head. */

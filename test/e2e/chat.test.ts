@@ -1,5 +1,6 @@
 /** `npm run chat` with a running system: asks for approvals, also for those that a joined session waits for (J8). */
 import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,7 +18,7 @@ const KEY = 'the-key-of-the-chat-in-this-test';
 const TOOL =
   'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
 const AGENT =
-  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, hold, release]}\n';
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, hold, release, echo]}\n';
 
 const httpTool = (name: string, port: number, more: string): string =>
   `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Calls.\nimplementation: {type: http, method: POST, url: "http://127.0.0.1:${port}/${name}"}\n${more}`;
@@ -52,6 +53,12 @@ beforeAll(async () => {
         '<action type="tool" mode="async" id="h">{"name": "hold"}</action><action type="tool" mode="async" id="r">{"name": "release"}</action><response final="true">$h and $r</response>',
       );
     }
+    if (last.includes('hold on')) return answer('<action type="tool" mode="async" id="h">{"name": "hold"}</action>');
+    if (last.includes('note it')) {
+      return answer(
+        '<action type="tool" mode="async" id="n">{"name": "echo", "parameters": {"text": "ink"}}</action><response final="true">Noted: $n.text</response>',
+      );
+    }
     if (last.includes('where am I')) {
       return answer(
         '<action type="tool" mode="async" id="w">{"name": "get_location", "parameters": {"exact": true}}</action><response final="true">You are in $w</response>',
@@ -60,7 +67,7 @@ beforeAll(async () => {
     const word = /please seal (\w+)/.exec(last)?.[1];
     return answer(
       word === undefined
-        ? '<response final="true">That is all about it.</response>'
+        ? '<response final="true">**That is all about it.**</response>'
         : `<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "${word}"}}</action>`,
     );
   });
@@ -105,14 +112,15 @@ async function ask<T>(path: string, body?: unknown): Promise<T> {
 }
 
 /**
- * Runs the chat; writes each line after the output has the text before it; null ends the input.
+ * Runs the chat; writes each line after the output has the text before it; null ends the input, and a function gets the
+ * process.
  *
  * @param expected its exit code
  * @returns the output, when it has ended
  */
 async function chat(
   argument: string | readonly string[],
-  lines: readonly (readonly [after: string, line: string | null])[],
+  lines: readonly (readonly [after: string, line: string | null | ((child: ChildProcess) => void)])[],
   expected = 0,
 ): Promise<string> {
   const child = spawn(process.execPath, ['scripts/chat.ts', ...[argument].flat()], {
@@ -131,6 +139,7 @@ async function chat(
       seen = at + after.length;
       left.shift();
       if (line === null) child.stdin.end();
+      else if (typeof line === 'function') line(child);
       else child.stdin.write(`${line}\n`);
     }
   });
@@ -164,25 +173,30 @@ test('[J8] asks for approvals, sends a reason with a denial, and shows the run t
   expect(runs.map(({ status }) => status)).toEqual(['completed', 'completed']);
 });
 
-test('C4, C6: answers a message again, changes it, lists and switches branches, forks, and continues a listed session', async () => {
+test('[C4] [C6] answers a message again, changes it, lists and switches branches, forks, and continues a listed session', async () => {
   const output = await chat('sealer', [
     ['Ctrl-D', 'tell me about ink'],
     ['That is all about it.', '/retry'],
     ['That is all about it.', '/edit tell me about paper'],
     ['That is all about it.', '/branches'],
-    ['3. tell me about paper → That is all about it.', '/switch 1'],
-    ['continues on branch 1', 'and about pens'],
-    ['That is all about it.', '/branches'],
-    ['* 3. and about pens', '/fork'],
+    ['* 3. edited: tell me about paper → That is all about it. (current)', '/switch 1'],
+    ['continues on branch 1:\n  > tell me about ink\n  That is all about it.', 'and about pens'],
+    ['That is all about it.', '/BRANCHES'],
+    ['* 3. tell me about ink → That is all about it. (1 more message) (current)', '/switch 9'],
+    ['There is no 9; choose 1 to 3.', '/fork'],
     ['with the conversation so far', 'and about wax'],
     ['That is all about it.', '/retry no'],
+    ['usage: /retry, with nothing after it', '/retry'],
     ['That is all about it.', '/sessions'],
     ['tell me about ink (sealer, idle', '/open 1'],
     ['(idle)', '/open nothing'],
-    ['usage: /open', '/unknown is a message'],
-    ['That is all about it.', '/help'],
-    ['/switch <number>', ''],
+    ['usage: /open', '/switch 1'],
+    ['continues on branch 1', ''],
   ]);
+  expect(output).toContain(
+    '  1. tell me about ink → That is all about it.\n  2. retry: tell me about ink → That is all about it.\n',
+  );
+  expect(output).toMatch(/\(idle\).*\n {2}> and about wax\n {2}That is all about it\.\n/);
   const [first = '', fork = ''] = new Set(output.match(/ses_[0-9a-f]{32}/g));
   const runsOf = async (session: string): Promise<number[]> => {
     const { runs } = await ask<{ runs: { parent_run: string | null }[] }>(`/agent/session/${session}/runs`);
@@ -190,6 +204,72 @@ test('C4, C6: answers a message again, changes it, lists and switches branches, 
   };
   expect(await runsOf(first)).toEqual([0, 0, 0, 1]);
   expect((await runsOf(fork)).slice(0, 4)).toEqual([0, 1, 2, 2]);
+});
+
+test('[C6] a command that cannot be done says why, and the chat stays where it is; nothing of it goes to the model', async () => {
+  await chat('sealer', [
+    ['Ctrl-D', 'tell me about wax'],
+    ['That is all about it.', '/exit'],
+  ]);
+  const output = await chat('sealer', [
+    ['Ctrl-D', '/fork'],
+    ['There is nothing to fork', '/branches'],
+    ['There is no message yet.', '/retry'],
+    ['There is no message yet.', '/open 99'],
+    ['There is no 99; choose 1 to ', '/open ses_00000000000000000000000000000000'],
+    ['not opened: unknown_session: ', '/nonsense of mine'],
+    ['No command is called /nonsense. /help lists them.', '/switch1'],
+    ['No command is called /switch1. Did you mean /switch?', '/'],
+    ['No command is called /. ', '/Help'],
+    ['/attach <path or URL>', ' /tmp is a folder'],
+    ['That is all about it.', '/quit'],
+  ]);
+  const [session = ''] = output.match(/ses_[0-9a-f]{32}/) ?? [];
+  expect(output).toContain(`You are still in session ${session}.`);
+  const { messages } = await ask<{ messages: { content: string }[] }>(`/agent/session/${session}/history`);
+  expect(messages.map(({ content }) => content)).toEqual(['/tmp is a folder', '**That is all about it.**']);
+});
+
+test('[C6] a number of /open counts without /sessions before it', async () => {
+  const output = await chat('sealer', [
+    ['Ctrl-D', '/open 1'],
+    ['(idle)', '/exit'],
+  ]);
+  expect(output).not.toContain('usage');
+});
+
+test('[C4] after an action that ran again, the last message is answered again and changed', async () => {
+  const { session_id: session } = await ask<{ session_id: string }>('/agent/sealer/session', {});
+  const path = `/agent/session/${session}`;
+  const { run_id: first } = await ask<{ run_id: string }>(`${path}/message`, { content: 'note it', stream: false });
+  const again = { action: 'n', stream: false };
+  const { run_id: rerun } = await ask<{ run_id: string }>(`${path}/runs/${first}/retry`, again);
+  await chat(session, [
+    ['Run the action n (echo) again.', '/retry'],
+    ['Noted: ink', '/edit tell me about clay'],
+    ['That is all about it.', '/branches'],
+    ['edited: tell me about clay', '/exit'],
+  ]);
+  const { runs } = await ask<{ runs: object[] }>(`${path}/runs`);
+  expect(runs).toMatchObject([
+    { run_id: first },
+    { run_id: rerun, parent_run: first },
+    { parent_run: null, retry_of: first },
+    { parent_run: null },
+  ]);
+});
+
+test('the first Ctrl-C stops the run and says so, and the next one ends the chat', async () => {
+  const interrupt = (child: ChildProcess): void => void child.kill('SIGINT');
+  const output = await chat('sealer', [
+    ['Ctrl-D', 'hold on'],
+    ['▶ h (hold)', interrupt],
+    ['stopped; Ctrl-C again ends the chat', 'tell me about ink'],
+    ['That is all about it.**\n> ', interrupt],
+  ]);
+  const [session = ''] = output.match(/ses_[0-9a-f]{32}/) ?? [];
+  const { runs } = await ask<{ runs: { status: string }[] }>(`/agent/session/${session}/runs`);
+  expect(runs.map(({ status }) => status)).toEqual(['cancelled', 'completed']);
 });
 
 test('[J8] asks when the text before the question is complete, and each answer of piped input ends its line', async () => {

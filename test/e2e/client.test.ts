@@ -55,6 +55,8 @@ ${action('s', 'seal', { text: 'red' })}${action('p', 'photo')}${action('d', 'dep
   ],
   ['all at once', ALL_AT_ONCE],
   ['a long story', `<thought>${words(10, 'hm')}</thought><response final="true">${words(120, 'word')}</response>`],
+  ['and the rest', '<response final="true">the rest, too</response>'],
+  ['then steer', action('w', 'echo', { delay_ms: 1_500 })],
   ['seal it', `${action('s', 'seal', { text: 'green' })}<response final="true">$s.text</response>`],
 ];
 const ANSWER = `${words(20, 'so')} Łódź, red, green ${words(20, 'end')}`;
@@ -215,6 +217,29 @@ describe.skipIf(noChromium !== null)(
 
     test('the same, cut after a few events', async () => over(AFTER_EVENTS, onPage), LONG);
   },
+);
+
+test(
+  '[C5] a message that is sent into a run is answered by this run',
+  async () => {
+    const session = await direct().createSession('sealer');
+    const first = await session.send('wait, then steer');
+    const events = first.events();
+    for await (const { type } of events) if (type === 'action_started') break;
+    const run = await session.send('and the rest', { ifBusy: 'steer' });
+    expect(run.id).toBe(first.id);
+    const message = await run.result();
+    expect([message.status, message.response]).toEqual(['completed', 'the rest, too']);
+    expect(await first.text()).toBe('the rest, too');
+    expect((await session.runs()).runs).toHaveLength(1);
+    const { messages } = await session.history();
+    expect(messages.map(({ content, steered }) => [content, steered])).toEqual([
+      ['wait, then steer', undefined],
+      ['and the rest', true],
+      ['the rest, too', undefined],
+    ]);
+  },
+  LONG,
 );
 
 test(

@@ -51,6 +51,14 @@ async function showsVersion(page: Page, text: string): Promise<void> {
   await conversationOf(page).getByRole('group', { name: 'Versions' }).getByText(text).waitFor();
 }
 
+/** What was sent is accepted: the box can be used and is empty, and no error is shown. */
+async function wasAccepted(page: Page): Promise<void> {
+  const box = page.getByRole('textbox', { name: 'Message' });
+  await expect.poll(() => box.isEditable()).toBe(true);
+  expect(await page.locator('.fault').allTextContents()).toEqual([]);
+  expect(await box.inputValue()).toBe('');
+}
+
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[C4] an answer is tried again, and both versions can be read', async () => {
     const id = await sessionWith('What is 6 * 7?');
@@ -132,6 +140,22 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.close();
   });
 
+  test('[C4] an address with an unknown branch leads to the session', async () => {
+    const id = await sessionWith('echo: hello');
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}?branch=run_none`);
+    await page.getByText('unknown_run').waitFor();
+    await page.getByRole('button', { name: 'Show the newest version' }).click();
+    await expect.poll(async () => await asked(page)).toEqual(['echo: hello']);
+    expect(page.url()).not.toContain('branch=');
+    expect(await page.locator('.fault').count()).toBe(0);
+    expect(await page.title()).toBe('echo: hello · Cortex Edge');
+    // It is followed.
+    await say(page, 'echo: later');
+    await messagesOf(page, 'Agent').nth(1).getByText('later').first().waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   test('[C4] Escape ends editing, and changes nothing', async () => {
     const id = await sessionWith('What is 6 * 7?');
     const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
@@ -183,6 +207,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     expect(page.url()).toContain(second?.run_id);
     expect(second?.run_id).not.toBe(first?.run_id);
     await expect.poll(async () => await focused(page)).toBe('MAIN main');
+    // Only a message can be sent again.
+    const again = messagesOf(page, 'You').filter({ hasText: 'Run the action echo_1 (echo) again.' });
+    await again.waitFor();
+    expect(await again.getByRole('button').count()).toBe(0);
+    for (const name of ['Edit', 'Retry']) {
+      await expect.poll(() => conversationOf(page).getByRole('button', { name }).count()).toBe(1);
+    }
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -216,6 +247,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await say(page, 'What is 6 * 7?');
     const sent = messagesOf(page, 'You').filter({ hasText: 'What is 6 * 7?' });
     await sent.getByText('while it worked').waitFor();
+    await wasAccepted(page);
     await expect.poll(async () => await focused(page)).toBe('TEXTAREA Message');
     expect(await page.getByRole('textbox', { name: /result/i }).count()).toBe(1);
     expect(await axeViolations(page)).toEqual([]);
@@ -233,6 +265,25 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.close();
   });
 
+  test('[C5] a message that is sent while a run works is answered by this run; the box says so', async () => {
+    const id = await system.newSession();
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const box = page.getByRole('textbox', { name: 'Message' });
+    await say(page, 'wait 3 seconds and show progress');
+    await page.locator('.session-head').getByText('running').waitFor();
+    expect(await box.getAttribute('placeholder')).toBe('Write a message into this run');
+    await say(page, 'What is 6 * 7?');
+    await messagesOf(page, 'You').filter({ hasText: 'What is 6 * 7?' }).getByText('while it worked').waitFor();
+    await wasAccepted(page);
+    await messagesOf(page, 'Agent').getByText('42').first().waitFor();
+    await page.locator('.session-head').getByText('idle').waitFor();
+    await wasAccepted(page);
+    expect(await box.getAttribute('placeholder')).toBe('Write a message');
+    expect(await runsOf(id)).toHaveLength(1);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   test('[C5] a message that came too late for its run is the next message', async () => {
     const id = await system.newSession();
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
@@ -243,6 +294,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('textbox', { name: /result/i }).waitFor();
     await say(page, 'What is 6 * 7?');
     await messagesOf(page, 'You').getByText('while it worked').waitFor();
+    await wasAccepted(page);
     await page.getByRole('textbox', { name: /result/i }).fill('Bergen');
     await page.getByRole('button', { name: 'Send result' }).click();
     await messagesOf(page, 'Agent').nth(1).getByText('42').first().waitFor();
@@ -292,7 +344,14 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await ofAnna.click();
     await expect.poll(async () => await asked(page)).toEqual(['echo: the title of Anna']);
 
+    const box = page.getByRole('searchbox', { name: 'Paste an id' });
     await page.goto(`${system.url}/#/sessions?list=runs`);
+    await box.fill('ses_12');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('This is not the id of a session.').waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await box.fill('');
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await page.getByRole('link', { name: 'All sessions' }).click();
     await ofAnna.waitFor();
     expect(faults).toEqual([]);

@@ -111,6 +111,68 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.close();
   });
 
+  test('[U1] on a phone, the place of an address is in view', async () => {
+    for (const place of ['System', 'Manifests', 'Playground']) {
+      const { page } = await openConsole(system.browser, system.url, `#/${place.toLowerCase()}`, PHONE);
+      await expect
+        .poll(async () => {
+          const { x = -1, width = 0 } =
+            (await page.getByRole('link', { name: place, exact: true }).boundingBox()) ?? {};
+          return x >= 0 && x + width <= PHONE.viewport.width;
+        })
+        .toBe(true);
+      await page.close();
+    }
+  });
+
+  test('[U1] on a phone, Send stays where it is while a run works, and the arrows of versions are large', async () => {
+    const id = await system.newSession();
+    await system.send(id, 'echo: first');
+    const [run] = (await system.call<{ runs: { run_id: string }[] }>('GET', `/agent/session/${id}/runs`)).runs;
+    await system.call('POST', `/agent/session/${id}/runs/${run?.run_id}/retry`, { stream: false });
+    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`, PHONE);
+    const arrow = await page.getByRole('button', { name: 'Previous version' }).boundingBox();
+    expect(Math.min(arrow?.width ?? 0, arrow?.height ?? 0)).toBeGreaterThanOrEqual(24);
+    const right = async (): Promise<number> => {
+      const { x = 0, width = 0 } = (await page.getByRole('button', { name: 'Send', exact: true }).boundingBox()) ?? {};
+      return x + width;
+    };
+    const before = await right();
+    await say(page, 'wait 2 seconds');
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    expect(await right()).toBe(before);
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.locator('.session-head').getByText('idle').waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('[U3] no label of the timeline is cut', async () => {
+    // Longer than 2 s, so that the last label is at the end of the axis.
+    const { session_id: id, run_id: run } = await system.execute(
+      '<action type="tool" mode="async" id="e">{"name":"echo","parameters":{"delay_ms":1999}}</action>',
+    );
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}/runs/${run}`);
+    const axis = page.locator('svg.timeline-head');
+    await axis.getByText('2 s', { exact: true }).waitFor();
+    const beyond = await axis.evaluate((svg) => {
+      const { right } = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll('.tick')].filter((label) => label.getBoundingClientRect().right > right).length;
+    });
+    expect(beyond).toBe(0);
+    await page.close();
+  });
+
+  test('[U6] on a phone, the head of a shared view is not cut', async () => {
+    const id = await system.newSession();
+    const { token } = await system.call<{ token: string }>('POST', `/agent/session/${id}/tokens`, { scopes: ['view'] });
+    const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}?token=${token}`, PHONE);
+    const head = page.locator('header.nav');
+    await head.getByText('A shared view').waitFor();
+    expect(await head.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+    await page.close();
+  });
+
   test('[U2] a run that does not exist, and a session that is deleted while it is shown, say so', async () => {
     const id = await system.newSession();
     const { page } = await openConsole(system.browser, system.url, `#/sessions/${id}/runs/run_none`);

@@ -65,7 +65,10 @@ test('[H5] sessions of a removed API key do no work, but still expire', async ()
   await stub.create(record, {});
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
     stub.fetch(new Request(`http://session${path}`, { ...init, headers: { [PRINCIPAL_HEADER]: 'gone' } }));
-  const body = JSON.stringify({ protocol_text: '<action type="tool" name="echo" id="a">{"delay_ms": 50000}</action>', stream: true });
+  const body = JSON.stringify({
+    protocol_text: '<action type="tool" name="echo" id="a">{"delay_ms": 50000}</action>',
+    stream: true,
+  });
   const run = await ask('/-/execute', { method: 'POST', body });
   expect(await events(run, ({ type }) => type === 'action_started')).toContainEqual(
     expect.objectContaining({ type: 'action_started' }),

@@ -21,6 +21,13 @@ describe('entries', () => {
     expect(keys([user('r1'), answer('r1'), user('r2')])).toEqual(['r1 user', 'r1 answer', 'r2 user', 'r2 answer']);
   });
 
+  test('[C4] the answer of a message can be tried again, that of a program or an action cannot', () => {
+    const again: HistoryMessage = { ...user('r2'), parent_run: 'r1', retry_of: 'r1' };
+    const first: HistoryMessage = { ...user('r1'), parent_run: null };
+    const entries = entriesOf([first, answer('r1'), again, answer('r2'), answer('r3')]);
+    expect(entries.flatMap((entry) => (entry.type === 'answer' ? [entry.canRetry] : []))).toEqual([true, false, false]);
+  });
+
   test('[U2] the key of a message stays when earlier or later ones are added', () => {
     const before = keys([...seeded.slice(1), user('r1')]);
     const after = keys([...seeded, user('r1'), answer('r1')]);

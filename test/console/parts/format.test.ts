@@ -23,6 +23,7 @@ describe('values as people read them', () => {
   ])('%i bytes are %s', (size, text) => expect(bytes(size)).toBe(text));
 
   test.each([
+    [0, '$0'],
     [0.00123, '$0.0012'],
     [1.5, '$1.50'],
   ])('%d dollars are %s', (dollars, text) => expect(cost(dollars)).toBe(text));

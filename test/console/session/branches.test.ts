@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { SessionEvent } from '../../../src/client/index.ts';
-import { leafOf } from '../../../console/session/branches.ts';
+import type { HistoryMessage, SessionEvent } from '../../../src/client/index.ts';
+import { canSendAgain, leafOf } from '../../../console/session/branches.ts';
 import { RunModel } from '../../../console/session/run-model.ts';
 import { steeredBy } from '../../../console/session/steered.ts';
 
@@ -21,6 +21,29 @@ describe('[C4] the newest run of the branch with a version of a message', () => 
     ['older than the list', 'older than the list'],
   ])('of %s', (version, leaf) => {
     expect(leafOf(runs, version)).toBe(leaf);
+  });
+});
+
+describe('[C4] what can be sent again', () => {
+  const sent: HistoryMessage = { role: 'user', content: 'q', run_id: '2', parent_run: null };
+  test.each<[string, Partial<HistoryMessage>, boolean]>([
+    ['a message', {}, true],
+    ['another version of a message', { retry_of: '1', branches: ['1', '2'] }, true],
+    ['an edited copy whose first version was not forked', { branches: ['2', '3'] }, true],
+    ['an action that runs again', { retry_of: '1', parent_run: '1' }, false],
+    [
+      'an action that runs again beside another message',
+      { retry_of: '1', parent_run: '1', branches: ['2', '3'] },
+      false,
+    ],
+    ['a message into a run', { steered: true }, false],
+    ['an answer', { role: 'assistant' }, false],
+  ])('%s: %j', (_, more, can) => {
+    expect(canSendAgain({ ...sent, ...more })).toBe(can);
+  });
+
+  test('a message of an earlier conversation cannot', () => {
+    expect(canSendAgain({ role: 'user', content: 'q', seeded: true })).toBe(false);
   });
 });
 
