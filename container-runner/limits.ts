@@ -102,6 +102,8 @@ export const limits = {
   relicSpareBytes: 1_073_741_824,
   /** Relics with stored state, running or not. */
   relicStates: 256,
+  /** How long the end of a relic waits for its last output. */
+  relicLastWordsMs: 1_000,
   /** Maximum of the last output that is reported with a relic's death. */
   relicTailChars: 2_000,
 

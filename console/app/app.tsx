@@ -7,6 +7,7 @@ import { PlaygroundPage } from '../pages/playground.tsx';
 import { SessionsPage } from '../pages/sessions.tsx';
 import { SystemPage } from '../pages/system.tsx';
 import { WorkflowsPage } from '../pages/workflows.tsx';
+import { focusMain, keepFocus } from '../parts/main-focus.ts';
 import { Page } from '../parts/page.tsx';
 import { SessionPage } from '../session/session-page.tsx';
 import { StartPage } from '../session/start-page.tsx';
@@ -35,8 +36,7 @@ export function App() {
     document.title = `${title} · Cortex Edge`;
     // On a phone, the places scroll.
     document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
-    // The keyboard goes on in the new view if what it was on is gone.
-    if (document.activeElement === document.body) document.querySelector<HTMLElement>('#main')?.focus();
+    keepFocus();
   }, [title, id, request === null]);
   return (
     <>
@@ -72,7 +72,7 @@ function titleOf({ path: [place = '', name] }: Route): string {
 /** A link to an element would be a route. */
 function skip(event: Event): void {
   event.preventDefault();
-  document.querySelector<HTMLElement>('#main')?.focus();
+  focusMain();
 }
 
 function Nav({ place }: { readonly place: string }) {

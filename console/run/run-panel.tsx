@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { access } from '../app/access.ts';
 import { fromHere, href, setQuery } from '../app/router.ts';
+import { focusMain } from '../parts/main-focus.ts';
 import { useTask } from '../parts/task.tsx';
 import type { RunModel } from '../session/run-model.ts';
 import type { SessionModel } from '../session/session-model.ts';
@@ -179,8 +180,7 @@ function useSelection(isOpen: boolean) {
   // Another run takes the place of the one whose button was used.
   useLayoutEffect(
     () => () => {
-      if (panel.current?.contains(document.activeElement) === true)
-        document.querySelector<HTMLElement>('#main')?.focus();
+      if (panel.current?.contains(document.activeElement) === true) focusMain();
     },
     [],
   );

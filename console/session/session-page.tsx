@@ -8,6 +8,7 @@ import { Conversation } from '../chat/conversation.tsx';
 import { cut } from '../parts/format.ts';
 import { Fault } from '../parts/fault.tsx';
 import { Loading } from '../parts/loaded.tsx';
+import { keepFocus } from '../parts/main-focus.ts';
 import { Page } from '../parts/page.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
 import { useTask } from '../parts/task.tsx';
@@ -61,6 +62,8 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   useEffect(() => {
     if (title) window.document.title = `${showInvisible(cut(title, TITLE_CHARS))} · Cortex Edge`;
   }, [title]);
+  // The page of a loading session is another element.
+  useEffect(keepFocus, [document === null]);
   const [runFault, setRunFault] = useState<unknown>(null);
   const [loads, setLoads] = useState(0);
   useEffect(() => {

@@ -11,6 +11,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
+import { finished } from 'node:stream/promises';
 
 import type Docker from 'dockerode';
 
@@ -130,9 +131,12 @@ export class DockerRelicHost implements RelicHost {
       output.on('error', () => undefined);
       const { stdout, stderr } = demultiplex(output);
       const printedLast = tailOf([stdout, stderr]);
-      const tail = (): string => issue ?? printedLast();
+      const last = {
+        words: (): string => issue ?? printedLast(),
+        said: Promise.allSettled([finished(stdout), finished(stderr)]),
+      };
       await service.start();
-      return this.#running(service, proxyContainer, proxy, proxyStream, output, tail);
+      return this.#running(service, proxyContainer, proxy, proxyStream, output, last);
     } catch (fault) {
       await Promise.all([service, proxyContainer].map((container) => container && this.#discard(container)));
       throw new Error(issue ?? messageOf(fault), { cause: fault });
@@ -145,10 +149,14 @@ export class DockerRelicHost implements RelicHost {
     proxy: RelicProxy,
     proxyStream: Duplex,
     output: Duplex,
-    tail: () => string,
+    last: { readonly words: () => string; readonly said: Promise<unknown> },
   ): RelicService {
     const exit = service.wait().then(
-      ({ StatusCode: code }: { readonly StatusCode: number }) => `exit code ${code}`,
+      async ({ StatusCode: code }: { readonly StatusCode: number }) => {
+        // its exit can be known before its last output has arrived
+        await this.#quietly(within(limits.relicLastWordsMs, last.said));
+        return `exit code ${code}`;
+      },
       () => 'the engine lost the container',
     );
     const shut = proxyContainer.wait().then(
@@ -160,7 +168,7 @@ export class DockerRelicHost implements RelicHost {
       // close the connections first, because killing a container waits for readers
       proxyStream.destroy();
       output.destroy();
-      const words = tail();
+      const words = last.words();
       await Promise.all([this.#discard(service), this.#discard(proxyContainer)]);
       return words === '' ? `it ended (${how})` : `it ended (${how}): ${words}`;
     });

@@ -172,7 +172,7 @@ export class ClientCalls {
     const together = more === undefined ? {} : { more };
     log.record({ type: 'client_answered', at: context.clock.now(), key, error, ...together });
     this.#settle(key, counts.ok ? 'completed' : 'failed', sha256);
-    if (onDecided !== undefined) log.afterSync(() => onDecided(true));
+    onDecided?.(true);
     return counts;
   }
 

@@ -47,7 +47,7 @@ export type RunInput =
   | (Scheduled<'approval_resolved'> & { readonly more?: true; readonly onDecided?: (counts: boolean) => void })
   /** The call of a client tool is valid; `parameters` are what the client gets (C3). */
   | (Scheduled<'client_called'> & { readonly parameters: JsonObject })
-  /** The client's result. `sha256`: of its canonical JSON. `more` and `onDecided`: as above. */
+  /** The client's result. `sha256`: of its canonical JSON. `more`: as above. `onDecided`: the same, but not yet durable. */
   | {
       readonly type: 'client_answered';
       readonly key: ActionKey;

@@ -15,8 +15,8 @@ export const BRANCH_PATCHES: readonly Patch[] = [
   {
     name: 'a run begins with the variables of the run before it, whatever branch that is on',
     file: RUNS,
-    find: `if (replay === null && isOther) this.#memory.restoreVariables(stored.parent);`,
-    replace: `void isOther;`,
+    find: `if (begins && this.#journal.variables.tip(run) !== stored.parent) this.#memory.restoreVariables(stored.parent);`,
+    replace: ``,
     invariant: 'own branch',
   },
   {

@@ -6,9 +6,9 @@ const CALLS = 'src/engine/actions/client-calls.ts';
 export const CLIENT_PATCHES: readonly Patch[] = [
   {
     name: 'the client has its answer before the result is on disk',
-    file: CALLS,
-    find: `if (onDecided !== undefined) log.afterSync(() => onDecided(true));`,
-    replace: `onDecided?.(true);`,
+    file: 'src/engine/session/session-calls.ts',
+    find: `await this.#scope.journal.sync();`,
+    replace: ``,
     invariant: 'settled once',
   },
   {
