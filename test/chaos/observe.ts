@@ -56,6 +56,7 @@ export async function observe(
     replacements,
     sizes: null,
     listing: null,
+    variables: null,
     stuck: stuck ?? (session.isDeleted && (await exists(session)) ? 'the deleted session exists' : null),
   };
 }

@@ -266,6 +266,8 @@ export interface Observation {
   readonly messageOf: ReadonlyMap<number, number>;
   /** By run number; empty if that is unknown. */
   readonly places: ReadonlyMap<number, SeenPlace>;
+  /** Names of the current variables at the end; null if that is unknown. */
+  readonly variables: readonly string[] | null;
   readonly replacements: readonly Replacement[];
   readonly sizes: Sizes | null;
   /** Null if there is no index, if the world did not come to rest, or if another session has the id now. */

@@ -27,6 +27,7 @@ export const ownBranch: Invariant = {
       yield* wrongVariables(tree, of, where);
     }
     yield* wrongResults(seen, tree);
+    yield* otherVariables(seen, tree);
   },
 };
 
@@ -135,6 +136,23 @@ function* wrongVariables(
     if (!variables.includes(key)) yield `${where} lacks the variable ${key} of its branch`;
   }
 }
+
+/**
+ * At the end, the variables are those of the branch of the run that began last, unless the head was moved, or a failed write
+ * ended a run as it began.
+ */
+function* otherVariables(seen: Observation, tree: Tree): Generator<string> {
+  const last = seen.events.findLast(({ type }) => type === 'agent_started');
+  const isOther =
+    factsOf(seen, 'head_sent').length > 0 || seen.history.faults.some(({ type }) => FAILED_WRITES.has(type));
+  if (seen.variables === null || last === undefined || isOther) return;
+  const expected = [...tree.variablesOf(tree.branch(runOf(last)))].toSorted();
+  if (seen.variables.join() !== expected.join()) {
+    yield `the variables at the end are ${seen.variables.join(', ')} (expected: ${expected.join(', ')})`;
+  }
+}
+
+const FAILED_WRITES: ReadonlySet<string> = new Set(['write', 'full_disk']);
 
 const VALUE = /(?:value|output|answer) of (m\d+g\d+a\d+)/g;
 const OPEN = /\$(m\d+g0a0)\b/g;

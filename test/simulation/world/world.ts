@@ -356,8 +356,8 @@ class World {
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
     const seen = host === null ? NO_RUNS : runsOf(host);
-    const { runs } = this.#rows;
-    const rest = { runs, sizes, listing, ...seen, replacements };
+    const { runs, variables } = this.#rows;
+    const rest = { runs, sizes, listing, ...seen, variables: host === null ? null : variables, replacements };
     return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, ...rest });
   }
 
@@ -366,7 +366,7 @@ class World {
     earlier: readonly Observation[],
     rest: Pick<
       Observation,
-      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | 'messageOf' | 'places' | 'replacements'
+      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | keyof SeenRuns | 'replacements'
     >,
   ): Observation {
     return {
@@ -406,14 +406,15 @@ function allEvents({ session }: Host): SessionEvent[] {
   return events;
 }
 
-type SeenRuns = Pick<Observation, 'messageOf' | 'places'>;
+type SeenRuns = Pick<Observation, 'messageOf' | 'places' | 'variables'>;
 
-const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map() };
+const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map(), variables: null };
 
 /** The message of each run, and its place in the tree of runs. */
 function runsOf({ session }: Host): SeenRuns {
   const runs = session.exists ? session.runs(1_000) : [];
   return {
+    variables: null,
     messageOf: new Map(
       runs.map(({ run, input, idempotencyKey: key }) => [run, messageOf(key, JSON.stringify(input)) ?? -1]),
     ),
