@@ -1,4 +1,7 @@
-/** The process of one patched engine: runs histories until the patch's invariant notices it. Argument: the patch's name. */
+/**
+ * The process of one patched engine: runs histories until the patch's invariant notices it. Arguments: the patch's name, the
+ * most histories, and the seed of the one that is tried first.
+ */
 import { applyPatch } from './apply-patch.ts';
 import { PATCHES } from './patches.ts';
 
@@ -9,7 +12,7 @@ export type Progress =
   /** `others`: what other invariants have noticed, each with its first seed. */
   | { readonly type: 'missed'; readonly others: Readonly<Record<string, string>> };
 
-const [, , name, histories] = process.argv;
+const [, , name, histories, first] = process.argv;
 const patch = PATCHES.find((candidate) => candidate.name === name);
 if (patch === undefined) throw new Error(`Unknown patch "${name}"`);
 
@@ -24,12 +27,13 @@ applyPatch(patch);
 const { checkHistory } = await import('../check.ts');
 const { historyOf } = await import('../arbitrary.ts');
 
-report(await search(patch.invariant, Number(histories)));
+report(await search(patch.invariant, Number(histories), Number(first)));
 process.disconnect();
 
-async function search(invariant: string, most: number): Promise<Progress> {
+async function search(invariant: string, most: number, first: number): Promise<Progress> {
   const others: Record<string, string> = {};
-  for (let seed = 1; seed <= most; seed += 1) {
+  for (let at = 0; at < most; at += 1) {
+    const seed = at === 0 ? first : at <= first - 1 ? at : at + 1;
     report({ type: 'history', seed });
     const { violations } = await checkHistory(historyOf(seed));
     const found = violations.find((violation) => violation.invariant === invariant);

@@ -20,13 +20,6 @@ export const BRANCH_PATCHES: readonly Patch[] = [
     invariant: 'own branch',
   },
   {
-    name: 'a message with the key of one that is being given to a run is another message',
-    file: 'src/engine/session/session-admission.ts',
-    find: `this.#steering.set(key, ended);`,
-    replace: `void ended;`,
-    invariant: 'taken once',
-  },
-  {
     name: 'a run refers to the results of all earlier runs, whatever branch they are on',
     file: RUN_TABLE,
     find: `return this.#isStraight(last) ? \`run <= \${last}\``,

@@ -19,13 +19,6 @@ export const CLIENT_PATCHES: readonly Patch[] = [
     invariant: 'settled once',
   },
   {
-    name: 'the same result is refused while the first one is being written',
-    file: 'src/engine/session/session-calls.ts',
-    find: `if (settling.sha256 !== digest) {`,
-    replace: `if (settling.sha256 !== '') {`,
-    invariant: 'settled once',
-  },
-  {
     name: 'a call that expires or is cancelled is not settled',
     file: CALLS,
     find: `if (this.#open.has(key)) this.#settle(key, settlement.status === 'failed' ? 'expired' : 'cancelled');`,
