@@ -109,7 +109,7 @@ export function Timeline({ spanMs, ...props }: TimelineProps) {
             {marks}
             {axis.map(({ ms, label }) => {
               const at = x(start + ms);
-              // Where there is no room on the right of its line, a label is on the left.
+              // Near the right edge, the label stands on the left of its line.
               const isLast = at + LABEL * rem > plot;
               return (
                 <text

@@ -129,14 +129,18 @@ export class Commands {
       if (run !== undefined) return { answer: await this.#api.call(`${this.#path}/runs/${run}/retry`, change) };
       before = page.next;
     }
-    return { text: hasMessages ? 'No message of this branch can be sent again.' : 'There is no message yet.' };
+    return {
+      text: hasMessages
+        ? 'This branch has no message that can be sent again.'
+        : 'This conversation has no messages yet.',
+    };
   }
 
   async #listBranches(): Promise<string> {
     const { runs, head } = await this.#api.read<{ runs: RunEntry[]; head: string | null }>(`${this.#path}/runs`);
     const branches = branchesOf(runs, head).slice(-LISTED);
     this.#branches = branches.map(({ end }) => end);
-    if (branches.length === 0) return 'There is no message yet.';
+    if (branches.length === 0) return 'This conversation has no messages yet.';
     const lines = await Promise.all(
       branches.map(async (branch, index) => {
         const isCurrent = branch.end === head;
@@ -162,7 +166,7 @@ export class Commands {
   async #switch(given: string): Promise<Done> {
     if (!/^\d+$/.test(given)) return { text: `usage: ${USAGES.get('switch')}` };
     if (this.#branches.length === 0) await this.#listBranches();
-    if (this.#branches.length === 0) return { text: 'There is no message yet.' };
+    if (this.#branches.length === 0) return { text: 'This conversation has no messages yet.' };
     const run = this.#branches[Number(given) - 1];
     if (run === undefined) return { text: noSuch(given, this.#branches) };
     await this.#api.call(`${this.#path}/head`, { run_id: run });
@@ -188,14 +192,14 @@ export class Commands {
       const shown = short(title ?? 'no message yet', TITLE_CHARS);
       return `${id === this.session ? '*' : ' '} ${index + 1}. ${shown} (${visible(agent)}, ${status}, ${time})`;
     });
-    return lines.length === 0 ? 'There are no sessions.' : lines.join('\n');
+    return lines.length === 0 ? 'No sessions were found.' : lines.join('\n');
   }
 
   async #open(given: string): Promise<Done> {
     const isId = /^ses_[0-9a-f]{32}$/.test(given);
     if (!isId && !/^\d+$/.test(given)) return { text: `usage: ${USAGES.get('open')}` };
     if (!isId && this.#sessions.length === 0) await this.#listSessions();
-    if (!isId && this.#sessions.length === 0) return { text: 'There are no sessions.' };
+    if (!isId && this.#sessions.length === 0) return { text: 'No sessions were found.' };
     const id = isId ? given : this.#sessions[Number(given) - 1];
     if (id === undefined) return { text: noSuch(given, this.#sessions) };
     try {

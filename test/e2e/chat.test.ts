@@ -214,8 +214,8 @@ test('[C6] a command that cannot be done says why, and the chat stays where it i
   const output = await chat('sealer', [
     ['Ctrl-D', '/fork'],
     ['There is nothing to fork', '/branches'],
-    ['There is no message yet.', '/retry'],
-    ['There is no message yet.', '/open 99'],
+    ['This conversation has no messages yet.', '/retry'],
+    ['This conversation has no messages yet.', '/open 99'],
     ['There is no 99; choose 1 to ', '/open ses_00000000000000000000000000000000'],
     ['not opened: unknown_session: ', '/nonsense of mine'],
     ['No command is called /nonsense. /help lists them.', '/switch1'],

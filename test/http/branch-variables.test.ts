@@ -34,7 +34,7 @@ async function late(script: readonly string[]): Promise<Late> {
 
 async function retry({ session }: SessionKit, run: number): Promise<void> {
   const [of] = session.runs(1, run + 1);
-  if (of === undefined) throw new Error(`there is no run ${run}`);
+  if (of === undefined) throw new Error(`run ${run} does not exist`);
   const message = session.branches.messageOf(of);
   const { run: again } = await session.message({ ...message, ifBusy: 'queue', tokens: false, idempotencyKey: null });
   await session.ended(again);

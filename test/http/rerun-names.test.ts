@@ -13,7 +13,7 @@ const setVariable = (value: string): string =>
 /** Runs the action `b` of a run again. @returns the new run */
 async function rerun({ session }: SessionKit, run: number): Promise<number> {
   const [of] = session.runs(1, run + 1);
-  if (of === undefined) throw new Error(`there is no run ${run}`);
+  if (of === undefined) throw new Error(`run ${run} does not exist`);
   const accepted = await session.branches.rerun(of, 'b', { ifBusy: 'queue', idempotencyKey: null });
   const { run: again } = await accepted.run;
   await session.ended(again);

@@ -170,7 +170,7 @@ export class DirectoryOutbox {
     if (!this.#isClosed) storage.put(LISTED, { ...whose, number, entry: JSON.stringify(entry) } satisfies Listed);
   }
 
-  /** @throws EngineError `directory_unavailable` if there is no answer in time */
+  /** @throws EngineError `directory_unavailable` if the index does not answer in time */
   async #answered(write: Promise<void>): Promise<void> {
     const answer = write.then(() => true);
     if (await within(answer, limits.directoryTimeoutMs, this.#ports.clock, false)) return;
