@@ -271,6 +271,17 @@ export const JOURNALED = {
     value: json.exactOptional().describe('Its new value'),
     error: z.string().exactOptional().describe('Why the value could not be fetched'),
   }),
+  file_changed: event('either', 'Files of the workspace have changed', {
+    files: z
+      .array(z.object({ path: text('Relative to the workspace'), size: count.describe('Bytes') }))
+      .describe('Written files, at most 100'),
+    deleted: z.array(z.string()).exactOptional().describe('Paths of deleted files, at most 100'),
+    omitted: count.exactOptional().describe('Number of further changes'),
+  }),
+  skill_loaded: event('action', 'The text of a skill is in the context, and its files are in the workspace', {
+    name: text('The skill'),
+    files: count.describe('Number of its files'),
+  }),
   variable_changed: event('run', 'A session variable has changed', {
     key: z.string(),
     value: json.exactOptional(),

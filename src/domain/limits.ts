@@ -273,6 +273,27 @@ export const limits = {
   sessionExpiryMostMs: 3_650 * 24 * 3_600_000,
   watchdogMs: 30_000,
 
+  // --- workspace (C7) ---
+  /** All files of a workspace: without object storage they are in the session's database. */
+  workspaceBytes: 33_554_432,
+  /** The same with object storage. A sandbox has the files in its memory. */
+  workspaceObjectBytes: 67_108_864,
+  workspaceFiles: 2_000,
+  workspaceFileBytes: 16_777_216,
+  workspacePathBytes: 512,
+  workspacePathDepth: 32,
+  /** One name in a path, in bytes of UTF-8: the limit of most file systems. */
+  workspaceNameBytes: 255,
+  /** Entries that are not kept and that a warning names, and changed paths that an event lists. */
+  workspaceSkippedShown: 20,
+  workspaceListed: 100,
+  /** Bytes of files in one request to a runner, and in its answer; one larger file is sent alone. */
+  workspaceTransferBytes: 8_388_608,
+  /** For one of these requests. */
+  workspaceTransferMs: 30_000,
+  /** How often a job is submitted whose files the runner has deleted from its cache meanwhile. */
+  workspaceAttempts: 3,
+
   // --- directory of sessions (C6) ---
   /** Objects that list the sessions of a namespace. Changing it would hide sessions until their next change. */
   directoryShards: 16,

@@ -100,6 +100,8 @@ export interface ToolDefinition extends ManifestBase {
   readonly timeoutMs: number | null;
   readonly retry: RetryPolicy | null;
   readonly cacheTtlMs: number | null;
+  /** False: its program sees no workspace (C7). Default: it does, unless it is `pure`. */
+  readonly workspace?: false;
   readonly examples: readonly Json[];
 }
 
@@ -172,6 +174,8 @@ export interface AgentDefinition extends ManifestBase {
   readonly capabilities: readonly Capability[];
   /** Runner requirements of its python and shell actions. */
   readonly runner?: RunnerNeeds;
+  /** False: its python, shell and docker actions see no workspace (C7). Default: they do. */
+  readonly workspace?: false;
   readonly internalActions: {
     readonly enabled: boolean;
     readonly allowed: readonly string[] | null;

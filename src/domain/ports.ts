@@ -3,11 +3,12 @@
  * without sleeping. Test fakes implement only these interfaces.
  */
 import type { Capability } from './action-types.ts';
-import type { ActionOutcome } from './action.ts';
+import type { ActionError, ActionOutcome } from './action.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { FeedSource, ImageBuild, RelicDefinition, SandboxLevel, ToolDefinition } from './manifest.ts';
 import type { LearnedShapes } from './shape.ts';
 import type { Spent } from './spent.ts';
+import type { WorkspaceFile, WorkspaceResult } from './workspace.ts';
 
 /** Time. `now` is epoch milliseconds. `schedule` calls back once, not before `delayMs`; it returns a cancel function. */
 export interface Clock {
@@ -186,6 +187,17 @@ export interface RunnerJob {
   readonly labels?: readonly string[];
   /** A second execution is harmless (S7): if its runner is gone, another one may run it (R7). */
   readonly movable?: boolean;
+  /** The files that its program sees (C7); absent: it has no workspace. */
+  readonly workspace?: JobWorkspace;
+}
+
+/** The files of a session at the start of a job (C7). */
+export interface JobWorkspace {
+  readonly files: readonly WorkspaceFile[];
+  /** Bytes that all files may have together at the end. */
+  readonly maxBytes: number;
+  /** The bytes of one of the files, for a runner that does not have them. */
+  readonly read: (sha256: string) => Promise<Uint8Array>;
 }
 
 /** A sandbox that the runner may reserve, because the opening tag of an action that needs it was read. */
@@ -207,6 +219,14 @@ export interface JobResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly truncated: boolean;
+  /** What the program left in its workspace; absent unless it had one and ended by itself. */
+  readonly workspace?: WorkspaceResult & {
+    /** The bytes of changed files, each once, in any order. @throws EngineError `runner_unavailable` */
+    readonly read: (
+      hashes: readonly string[],
+      signal: AbortSignal,
+    ) => AsyncIterable<readonly [sha256: string, bytes: Uint8Array]>;
+  };
 }
 
 /** One request to a relic that runs as a container. */
@@ -441,6 +461,40 @@ export interface FeedStore {
   add(written: JsonObject): Promise<JsonObject>;
   update(id: string, changes: JsonObject): Promise<JsonObject>;
   remove(id: string): boolean;
+}
+
+/** A session's workspace, for its programs, its skills and people (C7, C8). */
+export interface WorkspaceStore {
+  /** In the order of their paths. */
+  list(): readonly WorkspaceFile[];
+  file(path: string): WorkspaceFile | null;
+  /** Bytes that all files may have together. */
+  readonly maxBytes: number;
+  /** The bytes of a file by their hash; null if no file of the workspace has them. @throws EngineError `storage_unavailable` */
+  read(sha256: string): Promise<Uint8Array | null>;
+  /**
+   * Writes files: all of them, or none. A file at a path that is a folder replaces the folder, and the other way round.
+   *
+   * @throws EngineError `invalid_request` for a path that is not allowed, `workspace_full`, `storage_unavailable`
+   */
+  write(
+    files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
+  ): Promise<readonly WorkspaceFile[]>;
+  /** Removes a file, or all files of a folder. @returns what was removed */
+  remove(path: string): Promise<readonly WorkspaceFile[]>;
+}
+
+/** The workspace as one attempt of an action sees it (C7). */
+export interface ActionWorkspace extends Pick<WorkspaceStore, 'write'> {
+  /** The files at the start of a job. */
+  snapshot(): JobWorkspace;
+  /**
+   * Commits what the attempt's program changed, with an event and its warnings. A second call for the same attempt changes
+   * nothing: a recovered job reports its files again (J2).
+   *
+   * @returns why nothing was committed, or null
+   */
+  commit(changed: NonNullable<JobResult['workspace']>): Promise<ActionError | null>;
 }
 
 /** A session's variables, for internal actions and references. */

@@ -5,6 +5,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Pacer } from '../domain/work.ts';
 import type { AgentDefinition, RelicDefinition, RunnerNeeds, ToolDefinition } from '../domain/manifest.ts';
 import type {
+  ActionWorkspace,
   ChildBudget,
   ChildSessions,
   Clock,
@@ -57,6 +58,8 @@ export interface ActionContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** The session's files; null or absent: a call for a feed has none (C7). */
+  readonly workspace?: ActionWorkspace | null;
   readonly children: ChildSessions;
   /** The scope of an imported agent or workflow that only its importers see (M2). */
   scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;

@@ -26,6 +26,8 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'warning',
   'variable_changed',
   'context_feed_updated',
+  'file_changed',
+  'skill_loaded',
 ]);
 
 /** A recorded event that the run produces again. */
