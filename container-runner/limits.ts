@@ -64,6 +64,30 @@ export const limits = {
   /** Maximum of memory and of files in memory: a terabyte. */
   mostMebibytes: 1_048_576,
 
+  // --- workspace (C7) ---
+  /** All files of a workspace; a job may ask for less. */
+  workspaceBytes: 67_108_864,
+  workspaceFiles: 2_000,
+  workspaceFileBytes: 16_777_216,
+  workspacePathBytes: 512,
+  workspacePathDepth: 32,
+  workspaceNameBytes: 255,
+  /** Entries, kept or not, that are read from a sandbox. */
+  workspaceEntries: 20_000,
+  /** Entries that are not kept, with a reason in the answer. */
+  workspaceSkippedShown: 20,
+  /** Size of `/workspace` in a sandbox: room for replacing files. It counts as memory of the program. */
+  workspaceRoomMb: 96,
+  /** Body and answer of one transfer of files. */
+  workspaceBodyBytes: 17_825_792,
+  workspaceTransferBytes: 8_388_608,
+  /** Cached files of all sessions on disk; the least recently used sessions are removed first. */
+  workspaceCacheBytes: 2_147_483_648,
+  /** The cache of a session is removed after this time without a job. */
+  workspaceCacheMs: 24 * 3_600_000,
+  /** How long reading what a program left may take. */
+  workspaceCollectMs: 15_000,
+
   // --- relics (R5) ---
   relicNameChars: 64,
   relicPathChars: 8_192,

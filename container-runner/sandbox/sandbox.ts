@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 
 import type { ImageBuild } from '../images/image-build.ts';
 import { limits } from '../limits.ts';
+import type { LaunchWorkspace } from '../workspace/workspace.ts';
 import type { WarmState } from './warm-pool.ts';
 
 /** Best first. A requested level is never replaced by a weaker one. */
@@ -59,6 +60,8 @@ export interface Launch extends ResourceLimits {
   readonly stdin: string;
   /** Variables in addition to the sandbox's own; their names are validated. */
   readonly env: Readonly<Record<string, string>>;
+  /** Absent: the program has no workspace. */
+  readonly workspace?: LaunchWorkspace;
 }
 
 /** One program of an image, with its data. */
@@ -71,6 +74,9 @@ export interface ImageLaunch extends ResourceLimits {
   readonly inputsJson: string;
   readonly stdin: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly workspace?: LaunchWorkspace;
+  /** Where the program starts. */
+  readonly directory?: '/work' | '/workspace';
 }
 
 export interface ProcessEnd {
@@ -87,7 +93,10 @@ export interface ProcessEnd {
 export interface SandboxProcess {
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves when all its processes are gone and its pipes are closed. Never rejects. */
+  /**
+   * Resolves when all its processes are gone, its pipes are closed, and what it left in its workspace was taken. Never
+   * rejects.
+   */
   readonly ended: Promise<ProcessEnd>;
   /** Sends TERM to the whole tree. */
   terminate(): void;
