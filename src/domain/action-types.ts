@@ -163,7 +163,7 @@ const ACTION_TABLE = {
     runner: { required: true, interpreter: 'python3' },
     parameters: { code: 'text', 'inputs?': 'inputs' },
     text: 'code',
-    prompt: '{code, inputs?}: Python 3 in a sandbox',
+    prompt: '{code, inputs?}: Python 3',
     functionSummary:
       'Python 3 in a sandbox; what it prints is its result. `inputs` is a dict of that name in the code.',
   },
@@ -178,7 +178,7 @@ const ACTION_TABLE = {
     runner: { required: true, interpreter: 'shell' },
     parameters: { command: 'text', 'inputs?': 'inputs' },
     text: 'command',
-    prompt: '{command, inputs?}: a shell command line in a sandbox',
+    prompt: '{command, inputs?}: a shell command line',
     functionSummary:
       'A shell command line in a sandbox; its standard output is its result. `inputs` are environment variables.',
   },

@@ -223,6 +223,8 @@ export const limits = {
   objectAttempts: 2,
   /** An object that no message has after this time is deleted: its host ended before the message was accepted. */
   unreferredFileMs: 600_000,
+  /** An object that the workspace no longer has is deleted after this time: a program may rewrite a file often. */
+  releasedFileMs: 60_000,
   /** Delay before objects are deleted again after a failure, and its maximum. */
   objectRetryMs: 60_000,
   objectRetryMostMs: 3_600_000,
@@ -287,6 +289,8 @@ export const limits = {
   /** Entries that are not kept and that a warning names, and changed paths that an event lists. */
   workspaceSkippedShown: 20,
   workspaceListed: 100,
+  /** Files that a prompt lists, the latest ones. */
+  workspacePromptFiles: 40,
   /** Bytes of files in one request to a runner, and in its answer; one larger file is sent alone. */
   workspaceTransferBytes: 8_388_608,
   /** For one of these requests. */

@@ -304,6 +304,8 @@ export interface RunnerClient {
   callRelic(call: RelicCall, observe: Pick<JobObserver, 'signal' | 'waiting'>): Promise<RelicAnswer>;
   /** Stops the relics of a scope; `forget` also removes their state. Unreachable runners are skipped. */
   stopRelics(space: string, options: { readonly forget: boolean }): Promise<void>;
+  /** Deletes the cached files of a deleted session (C7). Unreachable runners are skipped: they delete unused files by age. */
+  forgetWorkspace(session: string): Promise<void>;
   /** Asks for a sandbox to be prepared, without waiting. The runner releases unused ones. */
   prewarm(hint: PrewarmHint): void;
   /** Null if unreachable. */
@@ -486,8 +488,8 @@ export interface WorkspaceStore {
 
 /** The workspace as one attempt of an action sees it (C7). */
 export interface ActionWorkspace extends Pick<WorkspaceStore, 'write'> {
-  /** The files at the start of a job. */
-  snapshot(): JobWorkspace;
+  /** Runs a job with the files of this moment. Their bytes stay readable until it has ended. */
+  use<T>(job: (workspace: JobWorkspace) => Promise<T>): Promise<T>;
   /**
    * Commits what the attempt's program changed, with an event and its warnings. A second call for the same attempt changes
    * nothing: a recovered job reports its files again (J2).

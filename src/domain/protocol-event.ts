@@ -71,4 +71,8 @@ export type WarningCode =
   /** A feed that the text refers to has no current value (F2). */
   | 'feed_unavailable'
   /** A native call, or text after one, was ignored (P17). */
-  | 'tool_call_ignored';
+  | 'tool_call_ignored'
+  /** Somebody else changed a file after the action had begun, and the file of the action counts (C7). */
+  | 'workspace_conflict'
+  /** A link, or another entry that is not a file, is not kept (C7). */
+  | 'workspace_skipped';

@@ -1,20 +1,23 @@
 /**
- * The files of messages, stored once by the hash of their bytes (C2), and deleted with the session.
+ * The bytes of files, stored once by their hash: files of messages (C2) and of the workspace (C7).
  *
- * Owns a row for each file: its size, how the first message called it, where its bytes are, and whether a message has it.
- * Owns the bytes in rows; those in objects belong to session-files.ts of the engine.
+ * Owns a row for each file: its size, how the first message called it, where its bytes are, and who holds it. Owns the
+ * bytes in rows; those in objects belong to session-files.ts of the engine.
  *
  * Invariants:
- *  1. A file has one row that is `stored` exactly if a message of the session has it.
- *  2. The row of an object exists before the object, and as long as it: `pending` until a message has it, `collecting`
- *     while it is deleted because no message came. Then the bytes may be stored in rows, with a second row of the file.
+ *  1. A file has one row that is `stored` exactly if a message or the workspace holds it. Messages hold theirs for as long
+ *     as the session.
+ *  2. The row of an object exists before the object, and as long as it: `pending` until the file is held and after it was
+ *     released, `collecting` while it is deleted. Then the bytes may be stored in rows, with a second row of the file.
+ *  3. Bytes in rows that nobody holds are `pending` as well: they are staged for a commit, or were released while they
+ *     were being read.
  */
 import { joinedBytes } from '../domain/bytes.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
-/** How the first message with a file called it: hostile input. Null for a file of an earlier version. */
+/** How the first message with a file called it: hostile input. Null for a file of an earlier version, or of the workspace. */
 export interface FileAbout {
   readonly name: string | null;
   readonly mediaType: string | null;
@@ -27,9 +30,13 @@ export interface StoredFile extends FileAbout {
   readonly place: 'rows' | 'object';
 }
 
+/** Who holds a file. */
+export type Holder = 'message' | 'workspace';
+
 const UNNAMED: FileAbout = { name: null, mediaType: null };
 
-const NEW_FILE = `INSERT OR REPLACE INTO message_files (sha256, size, name, media_type, place, state, at) VALUES (?, ?, ?, ?, ?, ?, ?)`;
+const NEW_FILE = `INSERT OR REPLACE INTO message_files
+  (sha256, size, name, media_type, place, state, at, in_messages) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 
 export class Blobs {
   readonly #db: JournalDatabase;
@@ -38,10 +45,22 @@ export class Blobs {
     this.#db = db;
   }
 
-  /** Stores the bytes in rows, unless a message has them already. @param sha256 of the bytes, in hexadecimal */
-  put(sha256: string, bytes: Uint8Array, { name, mediaType }: FileAbout = UNNAMED): void {
+  /** Stores the bytes in rows for a message, unless they are stored already. @param sha256 of the bytes, in hexadecimal */
+  put(sha256: string, bytes: Uint8Array, about: FileAbout = UNNAMED): void {
+    if (!this.has(sha256)) this.#writeRows(sha256, bytes, about, 'stored', 0);
+    this.#named(sha256, about);
+  }
+
+  /** Stores the bytes in rows, for a commit that will hold them. */
+  stage(sha256: string, bytes: Uint8Array, now: number): void {
     if (this.has(sha256)) return;
-    this.#db.exec(NEW_FILE, sha256, bytes.length, name, mediaType, 'rows', 'stored', 0);
+    this.#writeRows(sha256, bytes, UNNAMED, 'pending', now);
+  }
+
+  #writeRows(sha256: string, bytes: Uint8Array, about: FileAbout, state: 'stored' | 'pending', at: number): void {
+    this.#db.exec(`DELETE FROM blobs WHERE sha256 = ?`, sha256);
+    const inMessages = state === 'stored' ? 1 : 0;
+    this.#db.exec(NEW_FILE, sha256, bytes.length, about.name, about.mediaType, 'rows', state, at, inMessages);
     for (let part = 0; part * limits.rowBytes < bytes.length; part += 1) {
       const piece = bytes.slice(part * limits.rowBytes, (part + 1) * limits.rowBytes);
       this.#db.exec(`INSERT INTO blobs (sha256, part, bytes) VALUES (?, ?, ?)`, sha256, part, piece);
@@ -49,18 +68,38 @@ export class Blobs {
     this.#db.changed();
   }
 
-  /** Whether a message has the file, wherever its bytes are. */
-  has(sha256: string): boolean {
-    return this.file(sha256) !== null;
+  /** A message holds a stored file. */
+  #named(sha256: string, { name, mediaType }: FileAbout): void {
+    this.#db.exec(
+      `UPDATE message_files SET in_messages = 1, name = ?, media_type = ?
+       WHERE sha256 = ? AND state = 'stored' AND in_messages = 0`,
+      name,
+      mediaType,
+      sha256,
+    );
   }
 
-  /** A file that a message has. */
-  file(sha256: string): StoredFile | null {
+  /** Whether a file is held, wherever its bytes are. */
+  has(sha256: string): boolean {
+    return this.stored(sha256) !== null;
+  }
+
+  /** A file that a message or the workspace holds. */
+  stored(sha256: string): StoredFile | null {
     const [row] = this.#db.find(`SELECT * FROM message_files WHERE sha256 = ? AND state = 'stored'`, sha256);
     return row === undefined ? null : fileOf(row);
   }
 
-  /** All files that messages have now, the oldest first. */
+  /** A file that a message holds. */
+  file(sha256: string): StoredFile | null {
+    const [row] = this.#db.find(
+      `SELECT * FROM message_files WHERE sha256 = ? AND state = 'stored' AND in_messages = 1`,
+      sha256,
+    );
+    return row === undefined ? null : fileOf(row);
+  }
+
+  /** All files that messages hold now, the oldest first. */
   files(): Generator<StoredFile> {
     const [last] = this.#db.find(`SELECT MAX(id) AS id FROM message_files`);
     return this.#files(Number(last?.['id'] ?? 0));
@@ -69,7 +108,7 @@ export class Blobs {
   *#files(until: number): Generator<StoredFile> {
     for (let after = 0; ;) {
       const [row] = this.#db.find(
-        `SELECT * FROM message_files WHERE id > ? AND id <= ? AND state = 'stored' ORDER BY id LIMIT 1`,
+        `SELECT * FROM message_files WHERE id > ? AND id <= ? AND state = 'stored' AND in_messages = 1 ORDER BY id LIMIT 1`,
         after,
         until,
       );
@@ -79,20 +118,85 @@ export class Blobs {
     }
   }
 
-  /** The bytes in rows; null if there are none. */
+  /** The bytes in rows; null if there are none. An empty file has no rows: see `stored`. */
   get(sha256: string): Uint8Array | null {
     const rows = this.#db.find(`SELECT bytes FROM blobs WHERE sha256 = ? ORDER BY part`, sha256);
     // The platform returns an ArrayBuffer, and node:sqlite an array.
     const pieces = rows.map(({ bytes }) => new Uint8Array(bytes as Uint8Array));
-    if (pieces.length === 0) return null;
-    return joinedBytes(pieces);
+    return pieces.length === 0 ? null : joinedBytes(pieces);
+  }
+
+  /** Where bytes are that may be read, held or not; null if they are stored nowhere. */
+  placeOf(sha256: string): 'rows' | 'object' | null {
+    const rows = this.#db.find(`SELECT place, state FROM message_files WHERE sha256 = ?`, sha256);
+    const places = new Set(rows.filter(({ state }) => state !== 'collecting').map(({ place }) => place));
+    return places.has('rows') ? 'rows' : places.has('object') ? 'object' : null;
+  }
+
+  // --- holders ---
+
+  /** A holder takes an announced or staged file. @throws Error if it was neither */
+  refer(sha256: string, holder: Holder = 'message'): void {
+    const inMessages = holder === 'message' ? 1 : 0;
+    if (!this.has(sha256)) {
+      this.#db.exec(
+        `UPDATE message_files SET state = 'stored', at = 0, in_messages = ? WHERE id =
+           (SELECT id FROM message_files WHERE sha256 = ? AND state = 'pending' ORDER BY place DESC LIMIT 1)`,
+        inMessages,
+        sha256,
+      );
+      if (!this.has(sha256)) throw new Error(`the file ${sha256.slice(0, 12)} was not announced`);
+    } else if (holder === 'message') {
+      this.#db.exec(`UPDATE message_files SET in_messages = 1 WHERE sha256 = ? AND state = 'stored'`, sha256);
+    }
+    this.#db.changed();
+  }
+
+  /** The workspace no longer has a file. Unless a message holds it, nobody does from now on. */
+  release(sha256: string, now: number): void {
+    this.#db.exec(
+      `UPDATE message_files SET state = 'pending', at = ? WHERE sha256 = ? AND state = 'stored' AND in_messages = 0`,
+      now,
+      sha256,
+    );
+    this.#db.changed();
+  }
+
+  /** When the oldest bytes without a holder were announced or released, epoch milliseconds; null if there are none. */
+  oldestUnreferred(place: StoredFile['place']): number | null {
+    const sql = `SELECT MIN(at) AS at FROM message_files WHERE state <> 'stored' AND place = ?`;
+    const [row] = this.#db.find(sql, place);
+    return typeof row?.['at'] === 'number' ? row['at'] : null;
+  }
+
+  /** Bytes without a holder since this time or longer, the oldest first; some of them. */
+  unreferred(place: StoredFile['place'], until: number): readonly string[] {
+    const rows = this.#db.find(
+      `SELECT sha256 FROM message_files WHERE state <> 'stored' AND place = ? AND at <= ? ORDER BY at LIMIT ?`,
+      place,
+      until,
+      limits.pageRows,
+    );
+    return rows.map(({ sha256 }) => String(sha256));
+  }
+
+  /** Deletes bytes in rows that nobody holds. */
+  dropRows(sha256: string): void {
+    const [row] = this.#db.find(
+      `SELECT id FROM message_files WHERE sha256 = ? AND place = 'rows' AND state = 'pending'`,
+      sha256,
+    );
+    if (row === undefined) return;
+    this.#db.exec(`DELETE FROM message_files WHERE id = ?`, row['id'] ?? 0);
+    this.#db.exec(`DELETE FROM blobs WHERE sha256 = ?`, sha256);
+    this.#db.changed();
   }
 
   // --- objects ---
 
-  /** Announces an object that no message has, before it is put; an announced one counts from now. */
+  /** Announces an object that nobody holds, before it is put; an announced one counts from now. */
   announce(sha256: string, sizeBytes: number, { name, mediaType }: FileAbout, now: number): void {
-    this.#db.exec(NEW_FILE, sha256, sizeBytes, name, mediaType, 'object', 'pending', now);
+    this.#db.exec(NEW_FILE, sha256, sizeBytes, name, mediaType, 'object', 'pending', now, 0);
     this.#db.changed();
   }
 
@@ -101,36 +205,12 @@ export class Blobs {
     return this.#db.find(`SELECT 1 FROM message_files WHERE sha256 = ? AND state = 'collecting'`, sha256).length > 0;
   }
 
-  /** A message has the object. @throws Error if it was not announced */
-  refer(sha256: string): void {
-    if (this.has(sha256)) return;
+  /** Marks an object without a holder before it is deleted. */
+  collect(sha256: string): void {
     this.#db.exec(
-      `UPDATE message_files SET state = 'stored', at = 0 WHERE sha256 = ? AND place = 'object' AND state = 'pending'`,
+      `UPDATE message_files SET state = 'collecting' WHERE sha256 = ? AND place = 'object' AND state = 'pending'`,
       sha256,
     );
-    if (!this.has(sha256)) throw new Error(`the object ${sha256.slice(0, 12)} was not announced`);
-    this.#db.changed();
-  }
-
-  /** When the oldest object without a message was announced, epoch milliseconds; null if there is none. */
-  get oldestUnreferred(): number | null {
-    const [row] = this.#db.find(`SELECT MIN(at) AS at FROM message_files WHERE state <> 'stored'`);
-    return typeof row?.['at'] === 'number' ? row['at'] : null;
-  }
-
-  /** Objects without a message that were announced up to this time, the oldest first; some of them. */
-  unreferred(until: number): readonly string[] {
-    const rows = this.#db.find(
-      `SELECT sha256 FROM message_files WHERE state <> 'stored' AND at <= ? ORDER BY at LIMIT ?`,
-      until,
-      limits.pageRows,
-    );
-    return rows.map((row) => String(row['sha256']));
-  }
-
-  /** Marks an object without a message before it is deleted. */
-  collect(sha256: string): void {
-    this.#db.exec(`UPDATE message_files SET state = 'collecting' WHERE sha256 = ? AND state = 'pending'`, sha256);
     this.#db.changed();
   }
 

@@ -16,8 +16,10 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports.ts';
 import type { RunStatus } from '../domain/session.ts';
-import type { FileAbout } from './blobs.ts';
+import type { WorkspaceFile } from '../domain/workspace.ts';
+import type { FileAbout, Holder } from './blobs.ts';
 import type { JournalDatabase } from './journal-database.ts';
+import { WorkspaceTable } from './workspace-table.ts';
 
 /** Texts are JSON. `seq` is that of the source; runs have the numbers of the other session. */
 export type ForkRow =
@@ -59,7 +61,13 @@ export type ForkRow =
       readonly iteration: number;
       readonly text: string;
     }
-  | ({ readonly kind: 'file'; readonly sha256: string; readonly bytes: Uint8Array } & FileAbout);
+  | { readonly kind: 'workspace'; readonly file: WorkspaceFile }
+  | ({
+      readonly kind: 'file';
+      readonly sha256: string;
+      readonly bytes: Uint8Array;
+      readonly holder: Holder;
+    } & FileAbout);
 
 /** Events about the place of a run in a tree: the other session has none. */
 const LEFT_OUT = 'run_branched';
@@ -85,6 +93,7 @@ export class ForkReader {
     yield* this.#simple('first_variables', 'key', 'value', (key, text) => ({ kind: 'variable', key, text }));
     yield* this.#simple('feeds', 'id', 'data', (id, text) => ({ kind: 'feed', id, text }));
     yield* this.#runs(branch);
+    for (const file of new WorkspaceTable(this.#db).list()) yield { kind: 'workspace', file };
   }
 
   *#seeded(): Generator<ForkRow> {
@@ -245,6 +254,8 @@ export class ForkWriter {
           const sql = `INSERT INTO steered (run, number, seq, iteration, idempotency_key, input) VALUES (?, ?, ?, ?, NULL, ?)`;
           this.#db.exec(sql, row.run, row.number, this.#db.lastSeq, row.iteration, column);
         });
+      case 'workspace':
+        return new WorkspaceTable(this.#db).set(row.file);
       case 'file':
         throw new Error('The bytes of files are not rows of the journal');
     }

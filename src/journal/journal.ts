@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), branches for other sessions (fork-rows.ts), messages that came during a run (steered-table.ts), files of messages (blobs.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), branches for other sessions (fork-rows.ts), messages that came during a run (steered-table.ts), bytes of files (blobs.ts), the workspace (workspace-table.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -26,6 +26,7 @@ import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
 import { SteeredTable } from './steered-table.ts';
 import { VariableTable } from './variable-table.ts';
+import { WorkspaceTable } from './workspace-table.ts';
 
 export class Journal {
   readonly runs: RunTable;
@@ -37,6 +38,7 @@ export class Journal {
   readonly steered: SteeredTable;
   readonly forkReader: ForkReader;
   readonly variables: VariableTable;
+  readonly workspace: WorkspaceTable;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -51,6 +53,7 @@ export class Journal {
     this.steered = new SteeredTable(this.#db);
     this.forkReader = new ForkReader(this.#db);
     this.variables = new VariableTable(this.#db, this.runs);
+    this.workspace = new WorkspaceTable(this.#db);
   }
 
   /** The session, or null if this database is empty. */

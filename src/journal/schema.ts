@@ -146,6 +146,20 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `ALTER TABLE runs ADD COLUMN cost REAL`,
     `CREATE INDEX run_costs ON runs (cost) WHERE cost IS NOT NULL`,
   ],
+  [
+    // The workspace (C7). Its files share the stored bytes with messages, which hold theirs for as long as the session.
+    `ALTER TABLE message_files ADD COLUMN in_messages INTEGER NOT NULL DEFAULT 1`,
+    `CREATE TABLE workspace (
+       path TEXT PRIMARY KEY,
+       sha256 TEXT NOT NULL,
+       size INTEGER NOT NULL,
+       executable INTEGER NOT NULL,
+       at INTEGER NOT NULL
+     ) WITHOUT ROWID`,
+    `CREATE INDEX workspace_hashes ON workspace (sha256)`,
+    // Attempts of open runs whose files are committed: a recovered one reports them again (J2).
+    `CREATE TABLE workspace_commits (key TEXT PRIMARY KEY, run INTEGER NOT NULL) WITHOUT ROWID`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

@@ -94,6 +94,7 @@ export function fakeRunner(
     prewarm: () => undefined,
     callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
     stopRelics: () => Promise.resolve(),
+    forgetWorkspace: () => Promise.resolve(),
     health: () => Promise.resolve({ status: 'healthy' }),
   };
 }

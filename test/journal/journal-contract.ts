@@ -433,17 +433,25 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
     test('C2: an object is announced, then a message has it', () =>
       withDb((db) => {
         const { blobs } = newJournal(db, RECORD);
-        expect([blobs.oldestUnreferred, blobs.unreferred(Infinity), blobs.objectBytes]).toEqual([null, [], 0]);
+        expect([blobs.oldestUnreferred('object'), blobs.unreferred('object', Infinity), blobs.objectBytes]).toEqual([
+          null,
+          [],
+          0,
+        ]);
         expect(() => blobs.refer('a')).toThrow('was not announced');
         blobs.announce('a', 10, about, 5);
         blobs.announce('b', 20, about, 6);
-        expect([blobs.has('a'), blobs.oldestUnreferred, blobs.objectBytes]).toEqual([false, 5, 30]);
-        expect([blobs.unreferred(4), blobs.unreferred(5), blobs.unreferred(6)]).toEqual([[], ['a'], ['a', 'b']]);
+        expect([blobs.has('a'), blobs.oldestUnreferred('object'), blobs.objectBytes]).toEqual([false, 5, 30]);
+        expect([blobs.unreferred('object', 4), blobs.unreferred('object', 5), blobs.unreferred('object', 6)]).toEqual([
+          [],
+          ['a'],
+          ['a', 'b'],
+        ]);
         blobs.announce('a', 10, about, 7);
-        expect(blobs.unreferred(6)).toEqual(['b']);
+        expect(blobs.unreferred('object', 6)).toEqual(['b']);
         blobs.refer('a');
         expect(new Journal(db).blobs.file('a')).toEqual({ sha256: 'a', sizeBytes: 10, ...about, place: 'object' });
-        expect([blobs.unreferred(9), blobs.get('a')]).toEqual([['b'], null]);
+        expect([blobs.unreferred('object', 9), blobs.get('a')]).toEqual([['b'], null]);
         blobs.refer('a');
       }));
 
@@ -456,9 +464,9 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         expect(() => blobs.refer('a')).toThrow('was not announced');
         blobs.put('a', pattern(10), about);
         // A host that ended meanwhile: the next one deletes the object again.
-        expect(new Journal(db).blobs.unreferred(5)).toEqual(['a']);
+        expect(new Journal(db).blobs.unreferred('object', 5)).toEqual(['a']);
         blobs.collected('a');
-        expect([blobs.isCollecting('a'), blobs.unreferred(5), blobs.objectBytes]).toEqual([false, [], 0]);
+        expect([blobs.isCollecting('a'), blobs.unreferred('object', 5), blobs.objectBytes]).toEqual([false, [], 0]);
         expect(blobs.file('a')?.place).toBe('rows');
         expect(blobs.get('a')).toEqual(pattern(10));
         blobs.announce('b', 10, about, 5);

@@ -265,9 +265,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async #forgetRelics(): Promise<void> {
     const space = sessionKey(this.#session.record);
-    this.ctx.waitUntil(
-      runnerOf(this.env, readSettings(this.env))?.stopRelics(space, { forget: true }) ?? Promise.resolve(),
-    );
+    const runner = runnerOf(this.env, readSettings(this.env));
+    if (runner !== null) {
+      this.ctx.waitUntil(runner.stopRelics(space, { forget: true }));
+      if (this.#session.workspace.list().length > 0) this.ctx.waitUntil(runner.forgetWorkspace(space));
+    }
     await forgetRelics(this.env, this.ctx.storage, space);
   }
 

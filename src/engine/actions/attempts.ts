@@ -15,7 +15,8 @@
 import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { VariableStore } from '../../domain/ports.ts';
+import { isCapability } from '../../domain/action-types.ts';
+import type { ActionWorkspace, VariableStore } from '../../domain/ports.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
@@ -176,6 +177,7 @@ export class Attempts {
       variables: this.#variables,
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
+      workspace: this.#workspaceOf(key, attempt, signal),
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: context.fetch,
@@ -193,6 +195,21 @@ export class Attempts {
         return callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage }));
       },
     };
+  }
+
+  /** Null for the code of an agent that has opted out (C7). */
+  #workspaceOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionWorkspace | null {
+    const { context, log, actions } = this.#scope;
+    const { id, name, type } = actions.declaration(key);
+    if (context.workspace == null || (isCapability(type) && context.resolved.agent.workspace === false)) return null;
+    const action = { id, name };
+    return context.workspace.ofAttempt({
+      key: `${context.runNumber}/${key}/${attempt}`,
+      run: context.runNumber,
+      signal,
+      append: (data) => log.append('file_changed', data, { action }),
+      warn: (code, message) => log.warn(code, message, action),
+    });
   }
 
   /** Once per run; a run with generations of a model has said it at its start. */

@@ -38,6 +38,7 @@ import { GenerationReader } from './generation-reader.ts';
 import type { ReadEnd } from './generation-reader.ts';
 import { messageIdOf } from '../run/message-id.ts';
 import { userTurn } from './message-files.ts';
+import { withWorkspace } from './workspace-report.ts';
 import { modelRequest, promptTurns } from './model-request.ts';
 import { streamGeneration } from './model-stream.ts';
 import { planJson } from './plan-json.ts';
@@ -188,7 +189,8 @@ export class GenerationRunner {
       usage: this.usage,
       request: async ({ history }, signal) => {
         const { feeds: known, resolved } = this.#context;
-        const feeds = await known.current(resolved, this.#fetchFeed, signal);
+        const own = await known.current(resolved, this.#fetchFeed, signal);
+        const feeds = withWorkspace(own, resolved, this.#context.workspace);
         const turns = promptTurns(history, this.#turn);
         const files = hasFiles(turns) ? await this.#files(turns) : null;
         return modelRequest({

@@ -27,6 +27,7 @@ import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
+import type { SessionWorkspace } from '../session/session-workspace.ts';
 import type { RunShapes } from './run-shapes.ts';
 import type { LearnedDurations } from '../actions/learned-durations.ts';
 
@@ -60,6 +61,9 @@ export type RunSource =
       /** Set if no client follows the run (C3). */
       readonly trigger: AutomaticTrigger | null;
     };
+
+/** The session's workspace, as a run uses it. */
+export type RunWorkspace = Pick<SessionWorkspace, 'ofAttempt' | 'list'>;
 
 export type RunEnd = Extract<SchedulerCommand, { type: 'end_run' }>;
 
@@ -106,6 +110,8 @@ export interface RunContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** The files of the session's programs (C7); null or absent: it has none. */
+  readonly workspace?: RunWorkspace | null;
   /** The bytes of the session's messages; null or absent: there are none. */
   readonly blobs?: BlobStore | null;
   /** Values of feeds that sessions share (F6); null or absent: each session fetches its own. */

@@ -10,6 +10,7 @@
  *  2. A run exists with its files, or neither does. What waits goes on waiting if its successor could not be stored.
  *  3. Nothing is accepted after `close`.
  */
+import { filesOfContent } from '../../domain/content.ts';
 import type { MessageContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -29,6 +30,7 @@ import { sessionFull } from './session-full.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import type { SessionRecovery } from './session-recovery.ts';
 import type { SessionRuns } from './session-runs.ts';
+import type { SessionWorkspace } from './session-workspace.ts';
 
 /** The content of a message with files that are not fetched yet (C2). */
 export interface PendingContent {
@@ -85,6 +87,7 @@ interface AdmissionParts {
   readonly scope: SessionScope;
   readonly runs: SessionRuns;
   readonly files: SessionFiles;
+  readonly workspace: Pick<SessionWorkspace, 'addUploads'>;
   readonly recovery: Pick<SessionRecovery, 'forgiveFeeds'>;
   /** What an earlier host left unfinished comes first (J3). */
   readonly recover: () => Promise<void>;
@@ -95,6 +98,7 @@ export class SessionAdmission {
   readonly #journal: Journal;
   readonly #runs: SessionRuns;
   readonly #files: SessionFiles;
+  readonly #workspace: AdmissionParts['workspace'];
   readonly #recovery: AdmissionParts['recovery'];
   readonly #recover: AdmissionParts['recover'];
   readonly #pending = new PendingMessages();
@@ -104,11 +108,12 @@ export class SessionAdmission {
   readonly #giving = new Map<number, number>();
   #isClosed = false;
 
-  constructor({ scope, runs, files, recovery, recover }: AdmissionParts) {
+  constructor({ scope, runs, files, workspace, recovery, recover }: AdmissionParts) {
     this.#scope = scope;
     this.#journal = scope.journal;
     this.#runs = runs;
     this.#files = files;
+    this.#workspace = workspace;
     this.#recovery = recovery;
     this.#recover = recover;
   }
@@ -179,7 +184,10 @@ export class SessionAdmission {
         ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
       };
       const input = { ...run, ...stored, tokens, manifests };
-      const store = (): void => this.#files.commit(files, [content], staged);
+      const store = (): void => {
+        this.#files.commit(files, [content], staged);
+        this.#workspace.addUploads(filesOfContent(content));
+      };
       const submit = async (): Promise<Accepted> =>
         has(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
       const { receiving } = this.#runs;

@@ -3,11 +3,11 @@ import { encodeEvent } from '../../domain/event.ts';
 import type { EventView } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { BlobStore } from '../../domain/ports.ts';
 import type { SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { exportedFiles } from './exported-files.ts';
+import type { SessionFiles } from './session-files.ts';
 import { SeededCalls } from './seeded-calls.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
 
@@ -27,8 +27,7 @@ type Took = (chars: number) => Promise<void>;
 interface ExportSource {
   readonly journal: Journal;
   readonly record: SessionRecord;
-  /** The bytes of messages' files. */
-  readonly files: BlobStore;
+  readonly files: Pick<SessionFiles, 'read'>;
   /** Later events are left out. */
   readonly until: number;
   /** Like `took`, without waiting. */
@@ -43,7 +42,7 @@ interface Beginning {
   readonly files: AsyncIterable<string> | Iterable<string>;
 }
 
-/** The record, the seeded history, the runs, the files of messages, all events in order, and the variables. */
+/** The record, the seeded history, the runs, the files of messages and of the workspace, all events in order, and the variables. */
 export function exportLines(
   source: ExportSource,
   variables: VariablesSnapshot,
@@ -56,7 +55,7 @@ export function exportLines(
   const files =
     view !== null
       ? []
-      : exportedFiles(journal, record, bytesOfFiles, { bytesOf: (sha256) => stored.get(sha256), took });
+      : exportedFiles(journal, record, bytesOfFiles, { bytesOf: (sha256) => stored.read(sha256), took });
   return lines(source, variables, options, { going, runCount: journal.runs.count, files });
 }
 

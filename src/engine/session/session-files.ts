@@ -1,17 +1,18 @@
 /**
- * The files of a session's messages: where their bytes go, and how they come back (C2).
+ * The bytes of a session's files, of its messages (C2) and of its workspace (C7): where they go, and how they come back.
  *
- * Small files, and all files without object storage, are stored in the session's database with the run. Large ones are
- * put into the object storage before the run is created: the row of the object, the object, then the run.
+ * Small files, and all files without object storage, are stored in the session's database. Large ones are put into the
+ * object storage before anything refers to them: the row of the object, the object, then the run or the commit.
  *
- * Owns the order of these writes, and the deletion of objects that no message has. Does not own the rows
- * (journal/blobs.ts), the checks of a message (session.ts), or the objects of deleted sessions (durable/).
+ * Owns the order of these writes, and the deletion of bytes that nobody holds. Does not own the rows (journal/blobs.ts),
+ * the checks of a message (session.ts), the paths of the workspace (session-workspace.ts), or the objects of deleted
+ * sessions (durable/).
  *
  * Invariants:
  *  1. A run exists with all of its files, or neither does.
  *  2. The row of an object is durable before the object is put, and remains until it is deleted.
- *  3. An object that a message is about to have is not deleted. While an object is being deleted, by this host or by an
- *     earlier one, a message with the same bytes stores them in the database.
+ *  3. Bytes that a message or a commit is about to have, or that an action reads, are not deleted. While an object is being
+ *     deleted, by this host or by an earlier one, the same bytes are stored in the database.
  *  4. Nothing is written after the session was closed: its database may be that of another session (T5).
  */
 import type { MessageContent } from '../../domain/content.ts';
@@ -57,12 +58,13 @@ export class SessionFiles implements BlobStore {
   readonly #ports: FilesPorts;
   readonly #journal: Journal;
   readonly #objects: ObjectStore | null;
-  /** Number of messages that are about to have an object. */
+  /** Number of messages, commits and actions that need these bytes. */
   readonly #held = new Map<string, number>();
   /** Number of messages whose files are being put. */
   #staging = 0;
-  /** After a failure of the object storage. */
+  /** After a failure of the object storage, and after rows were deleted: those that are held remain. */
   #retryAt = 0;
+  #rowsRetryAt = 0;
 
   constructor(ports: FilesPorts) {
     this.#ports = ports;
@@ -70,10 +72,17 @@ export class SessionFiles implements BlobStore {
     this.#objects = ports.objects === null ? null : boundedObjects(ports.objects, ports.clock);
   }
 
-  /** @throws EngineError `storage_unavailable` */
+  /** The bytes of a message's file. @throws EngineError `storage_unavailable` */
   async get(sha256: string): Promise<Uint8Array | null> {
-    const file = this.#journal.blobs.file(sha256);
-    if (file?.place !== 'object') return file === null ? null : this.#journal.blobs.get(sha256);
+    return this.#journal.blobs.file(sha256) === null ? null : await this.read(sha256);
+  }
+
+  /** The bytes of any file that is held, or for which `hold` was called. @throws EngineError `storage_unavailable` */
+  async read(sha256: string): Promise<Uint8Array | null> {
+    const place = this.#journal.blobs.placeOf(sha256);
+    if (place === null) return null;
+    // An empty file has no rows.
+    if (place === 'rows') return this.#journal.blobs.get(sha256) ?? new Uint8Array();
     return (await this.#objects?.get(this.#keyOf(sha256))) ?? null;
   }
 
@@ -114,14 +123,7 @@ export class SessionFiles implements BlobStore {
       for (const [sha256, { length }] of large) blobs.announce(sha256, length, about(sha256), now);
     });
     const hashes = new Set(large.map(([sha256]) => sha256));
-    for (const sha256 of hashes) this.#held.set(sha256, (this.#held.get(sha256) ?? 0) + 1);
-    const release = (): void => {
-      for (const sha256 of hashes) {
-        const left = (this.#held.get(sha256) ?? 1) - 1;
-        if (left === 0) this.#held.delete(sha256);
-        else this.#held.set(sha256, left);
-      }
-    };
+    const release = this.hold(hashes);
     this.#staging += 1;
     const work = this.#put(large).finally(() => {
       this.#staging -= 1;
@@ -151,19 +153,93 @@ export class SessionFiles implements BlobStore {
     }
   }
 
+  // --- the workspace ---
+
+  /** Keeps bytes readable until the returned function is called, also if nobody holds them any longer. */
+  hold(hashes: ReadonlySet<string>): () => void {
+    for (const sha256 of hashes) this.#held.set(sha256, (this.#held.get(sha256) ?? 0) + 1);
+    return () => {
+      for (const sha256 of hashes) {
+        const left = (this.#held.get(sha256) ?? 1) - 1;
+        if (left > 0) this.#held.set(sha256, left);
+        else this.#held.delete(sha256);
+      }
+      this.#dropRows(hashes);
+    };
+  }
+
+  /**
+   * Stores bytes for a commit, which must hold them.
+   *
+   * @throws EngineError `session_full`, `storage_unavailable`
+   */
+  async store(sha256: string, bytes: Uint8Array): Promise<void> {
+    const { blobs } = this.#journal;
+    if (blobs.has(sha256)) return;
+    const now = this.#ports.clock.now();
+    if (this.#large(new Map([[sha256, bytes]])).length === 0) {
+      if (!this.#journal.hasRoomFor(bytes.length)) {
+        throw new EngineError('session_full', sessionFull('stores no further files'));
+      }
+      this.#journal.atomically(() => blobs.stage(sha256, bytes, now));
+      return;
+    }
+    if (blobs.objectBytes + bytes.length > limits.sessionObjectBytes) {
+      throw new EngineError('session_full', sessionFull('stores no further files', limits.sessionObjectBytes));
+    }
+    blobs.announce(sha256, bytes.length, { name: null, mediaType: null }, now);
+    const put = this.#put([[sha256, bytes]]);
+    this.#ports.hold(put.catch(() => undefined));
+    await put;
+  }
+
+  /** The workspace no longer has these bytes. In the transaction in which it gave them up. */
+  released(hashes: ReadonlySet<string>): void {
+    const now = this.#ports.clock.now();
+    for (const sha256 of hashes)
+      this.#journal.blobs.release(sha256, now + limits.releasedFileMs - limits.unreferredFileMs);
+    this.#dropRows(hashes);
+  }
+
+  #dropRows(hashes: ReadonlySet<string>): void {
+    if (this.#ports.isGone()) return;
+    for (const sha256 of hashes) if (!this.#held.has(sha256)) this.#journal.blobs.dropRows(sha256);
+  }
+
+  // --- bytes without a holder ---
+
   /** When `collect` has something to do, epoch milliseconds. */
   get collectsAt(): number {
-    const oldest = this.#objects === null ? null : this.#journal.blobs.oldestUnreferred;
+    return Math.min(this.#rowsCollectAt, this.#objectsCollectAt);
+  }
+
+  get #rowsCollectAt(): number {
+    const oldest = this.#journal.blobs.oldestUnreferred('rows');
+    return oldest === null ? Infinity : Math.max(oldest + limits.unreferredFileMs, this.#rowsRetryAt);
+  }
+
+  get #objectsCollectAt(): number {
+    const oldest = this.#objects === null ? null : this.#journal.blobs.oldestUnreferred('object');
     return oldest === null ? Infinity : Math.max(oldest + limits.unreferredFileMs, this.#retryAt);
   }
 
-  /** Deletes objects whose messages were never accepted. @throws EngineError `storage_unavailable`: repeated later */
+  /**
+   * Deletes bytes that nobody holds: of messages that were never accepted, of commits that a crash cut off, and objects that
+   * the workspace has released.
+   *
+   * @throws EngineError `storage_unavailable`: repeated later
+   */
   async collect(): Promise<void> {
     const now = this.#ports.clock.now();
-    if (this.#objects === null || this.collectsAt > now) return;
     const { blobs } = this.#journal;
+    if (this.#rowsCollectAt <= now) {
+      this.#rowsRetryAt = now + limits.objectRetryMs;
+      this.#dropRows(new Set(blobs.unreferred('rows', now - limits.unreferredFileMs)));
+      await this.#journal.sync();
+    }
+    if (this.#objects === null || this.#objectsCollectAt > now) return;
     // What is held is older than this only if the object storage hangs.
-    const due = blobs.unreferred(now - limits.unreferredFileMs).filter((sha256) => !this.#held.has(sha256));
+    const due = blobs.unreferred('object', now - limits.unreferredFileMs).filter((sha256) => !this.#held.has(sha256));
     this.#retryAt = now + limits.objectRetryMs;
     for (const sha256 of due) blobs.collect(sha256);
     await this.#journal.sync();

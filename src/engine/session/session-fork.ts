@@ -1,8 +1,9 @@
 /**
  * A fork: another session with the runs of a branch, up to the end of one of them (C4).
  *
- * The session sends its rows page by page, and the other one writes each page before it asks for the next. What belongs to
- * the session itself does not come along: relics, kept outcomes, what was sent to the model, decisions that are still open.
+ * The session sends its rows page by page, and the other one writes each page before it asks for the next. The files of the
+ * workspace come along as they are now, whatever the run is. What belongs to the session itself does not: relics, kept
+ * outcomes, what was sent to the model, decisions that are still open.
  *
  * Invariants:
  *  1. Both sides hold one page, or one file.
@@ -10,12 +11,13 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { BlobStore, ObjectStore } from '../../domain/ports.ts';
+import type { ObjectStore } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { ForkRow } from '../../journal/fork-rows.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { recordOf } from './run-setup.ts';
 import { objectPrefix } from './session-files.ts';
+import type { SessionFiles } from './session-files.ts';
 import { sessionFull } from './session-full.ts';
 import type { SessionScope } from './session-ports.ts';
 
@@ -42,8 +44,7 @@ export function requireForkable(scope: SessionScope, run: RunRecord | null): voi
 
 interface ForkSource {
   readonly journal: Journal;
-  /** The bytes of messages' files. */
-  readonly files: BlobStore;
+  readonly files: Pick<SessionFiles, 'read' | 'hold'>;
   /** Called with the number of characters that were read; yields to other work. */
   readonly took: (chars: number) => Promise<void>;
   /** @throws EngineError `unknown_session` once the session is being deleted: then nothing more is read */
@@ -51,17 +52,31 @@ interface ForkSource {
 }
 
 /** The pages of a fork, in order. @param last 0: the session has no runs */
-export async function* forkPages(
+export async function* forkPages(source: ForkSource, last: number): AsyncGenerator<ForkPage> {
+  source.requireOpen();
+  const workspace = new Set(source.journal.workspace.list().map(({ sha256 }) => sha256));
+  const release = source.files.hold(workspace);
+  try {
+    yield* pages(source, last, workspace);
+  } finally {
+    release();
+  }
+}
+
+/** @param workspace the hashes of its files, which stay readable */
+async function* pages(
   { journal, files, took, requireOpen }: ForkSource,
   last: number,
+  workspace: ReadonlySet<string>,
 ): AsyncGenerator<ForkPage> {
-  requireOpen();
   const hashes = new Set<string>();
   let page: ForkRow[] = [];
   let bytes = 0;
   for (const row of journal.forkReader.rows(journal.runs.branchNumbers(last))) {
     const size = sizeOf(row);
     if (row.kind === 'run' || row.kind === 'seeded' || row.kind === 'steered') noteFiles(row.text, hashes);
+    // The table may have changed since the beginning.
+    if (row.kind === 'workspace' && !workspace.has(row.file.sha256)) continue;
     if (page.length > 0 && bytes + size > limits.forkPageBytes) {
       yield page;
       requireOpen();
@@ -74,13 +89,16 @@ export async function* forkPages(
     requireOpen();
   }
   if (page.length > 0) yield page;
-  for (const sha256 of hashes) {
+  for (const sha256 of new Set([...hashes, ...workspace])) {
     requireOpen();
     const file = journal.blobs.file(sha256);
-    const content = file === null ? null : await files.get(sha256);
-    if (file === null || content === null) continue;
+    const isNeeded = workspace.has(sha256) || file !== null;
+    const content = isNeeded ? await files.read(sha256) : null;
+    if (content === null) continue;
     await took(content.length);
-    yield [{ kind: 'file', sha256, name: file.name, mediaType: file.mediaType, bytes: content }];
+    const holder = hashes.has(sha256) && file !== null ? 'message' : 'workspace';
+    const { name = null, mediaType = null } = file ?? {};
+    yield [{ kind: 'file', sha256, name, mediaType, bytes: content, holder }];
   }
 }
 
@@ -88,6 +106,7 @@ const encoder = new TextEncoder();
 
 function sizeOf(row: ForkRow): number {
   if (row.kind === 'file') return row.bytes.length;
+  if (row.kind === 'workspace') return row.file.path.length + limits.eventChars;
   const state = row.kind === 'event' ? (row.state?.length ?? 0) : 0;
   return encoder.encode(row.text).length + state + limits.eventChars;
 }
@@ -123,20 +142,31 @@ export class ForkTarget {
   /** All pages are written: the session exists from here on. @param also writes in the same transaction */
   async finish(also: () => void = () => undefined): Promise<void> {
     this.#journal.create(this.#record, () => {
+      this.#forgetLostFiles();
       this.#journal.variables.restore(this.#journal.runs.count);
       also();
     });
     await this.#journal.sync();
   }
 
-  async #takeFile({ sha256, name, mediaType, bytes }: Extract<ForkRow, { kind: 'file' }>): Promise<void> {
+  /** A path whose bytes were lost in the other session would be in the way of every action. */
+  #forgetLostFiles(): void {
+    const { workspace, blobs } = this.#journal;
+    for (const { path, sha256 } of workspace.list()) if (!blobs.has(sha256)) workspace.delete(path);
+  }
+
+  async #takeFile({ sha256, name, mediaType, bytes, holder }: Extract<ForkRow, { kind: 'file' }>): Promise<void> {
     const { blobs } = this.#journal;
     const about = { name, mediaType };
-    if (this.#objects === null || bytes.length < limits.objectFileLeastBytes) return blobs.put(sha256, bytes, about);
+    if (this.#objects === null || bytes.length < limits.objectFileLeastBytes) {
+      if (holder === 'message') return blobs.put(sha256, bytes, about);
+      blobs.stage(sha256, bytes, 0);
+      return blobs.refer(sha256, holder);
+    }
     // The row first: what is deleted with the session is found by it.
     blobs.announce(sha256, bytes.length, about, 0);
     await this.#journal.sync();
     await this.#objects.put(`${objectPrefix(this.#record)}${sha256}`, bytes, sha256);
-    blobs.refer(sha256);
+    blobs.refer(sha256, holder);
   }
 }

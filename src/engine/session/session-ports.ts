@@ -55,4 +55,4 @@ export interface SessionPorts extends Pick<
 }
 
 /** The ports, as used by the parts of a session. */
-export type SessionScope = SessionPorts & Pick<RunContext, 'pacer'>;
+export type SessionScope = SessionPorts & Pick<RunContext, 'pacer' | 'workspace'>;

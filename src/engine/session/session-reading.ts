@@ -15,7 +15,6 @@ import { encodeData } from '../../domain/event.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { BlobStore } from '../../domain/ports.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { SeededMessage, SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
@@ -31,23 +30,26 @@ import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
 import { SeededCalls } from './seeded-calls.ts';
+import type { SessionFiles } from './session-files.ts';
 import { exportLines, variablesJson } from './session-export.ts';
 import type { ExportOptions } from './session-export.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
+
+/** The bytes of the session's files. */
+export type StoredBytes = Pick<SessionFiles, 'read' | 'hold'>;
 
 export class SessionReading {
   readonly slices: Slices;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
-  readonly #files: BlobStore;
+  readonly #files: StoredBytes;
   readonly #isGone: () => boolean;
   readonly #until: number;
 
   constructor(given: {
     readonly journal: Journal;
     readonly record: SessionRecord;
-    /** The bytes of messages' files. */
-    readonly files: BlobStore;
+    readonly files: StoredBytes;
     readonly share: ThreadShare;
     /** Whether the session is being deleted: then nothing more is read. */
     readonly isGone: () => boolean;
@@ -262,10 +264,10 @@ export class SessionReading {
 
   /**
    * Everything of the session that is durable, as JSON Lines: its record, its seeded history, its runs, the files of its
-   * messages, all events in order, its variables.
+   * messages and of its workspace, all events in order, its variables.
    */
   export(variables: VariablesSnapshot, options: ExportOptions = {}): AsyncGenerator<string> {
-    return exportLines(
+    const lines = exportLines(
       {
         journal: this.#journal,
         record: this.#record,
@@ -277,6 +279,8 @@ export class SessionReading {
       variables,
       options,
     );
+    const hashes = new Set(this.#journal.workspace.list().map(({ sha256 }) => sha256));
+    return held(lines, () => this.#files.hold(hashes));
   }
 
   /** `GET …/state`, in pieces: the variables under both of their names. */
@@ -344,7 +348,7 @@ export class SessionReading {
     const file = this.#journal.blobs.file(sha256);
     if (file === null) throw new EngineError('unknown_content', `No message of this session has the file "${shown}"`);
     await this.#took(file.sizeBytes * limits.attachmentByteSteps);
-    const bytes = await this.#files.get(sha256);
+    const bytes = await this.#files.read(sha256);
     if (bytes === null) throw new EngineError('unknown_content', `The bytes of the file "${shown}" are lost`);
     const name = safeName(file.name ?? undefined) ?? `file-${sha256.slice(0, 12)}`;
     return { id: sha256, name, content_type: servedType(file.mediaType ?? undefined, false), bytes };
@@ -423,4 +427,14 @@ function endOf({ status, lastSeq }: RunRecord): number | null {
 /** An object without its closing brace: more members follow. */
 function open(members: object): string {
   return JSON.stringify(members).slice(0, -1);
+}
+
+/** @param hold keeps what the lines need until its result is called */
+async function* held(lines: AsyncIterable<string>, hold: () => () => void): AsyncGenerator<string> {
+  const release = hold();
+  try {
+    yield* lines;
+  } finally {
+    release();
+  }
 }

@@ -7,7 +7,7 @@
  *  - session-feeds.ts: periodic feeds
  *  - session-approvals.ts: people's decisions
  *  - session-calls.ts: results of clients for calls of client tools
- *  - session-files.ts: the bytes of messages' files
+ *  - session-files.ts: the bytes of files; session-workspace.ts: the files of programs
  *  - session-reading.ts: exports and documents; session-listing.ts: its entry in the directory
  *  - run-setup.ts: setup of a run; session-memory.ts: state shared by runs
  *
@@ -18,6 +18,7 @@
  *  1. A run that is unfinished in the journal has an owner here, or is ended by `recover` (J3).
  *  2. A reader who disconnects changes nothing (J5).
  */
+import { filesOfContent } from '../../domain/content.ts';
 import type { DirectoryEntry, SessionStatus } from '../../domain/directory.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { SessionEvent, TextPatch } from '../../domain/event.ts';
@@ -55,6 +56,7 @@ import type { ExportOptions } from './session-export.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
+import { SessionWorkspace } from './session-workspace.ts';
 
 /** An answer to what a run has asked: the result of a call, or a decision. */
 export type ClientAnswer =
@@ -64,6 +66,8 @@ export type ClientAnswer =
 export class Session {
   /** Its runs as a tree. */
   readonly branches: SessionBranches;
+  /** The files of its programs (C7). */
+  readonly workspace: SessionWorkspace;
   readonly #scope: SessionScope;
   readonly #journal: Journal;
   readonly #readers: Broadcaster;
@@ -86,7 +90,20 @@ export class Session {
       hold: ports.hold,
       isGone: () => this.#admission.isClosed,
     });
-    this.#scope = { ...ports, executors, blobs: ports.blobs ?? this.#files, pacer: new Pacer(ports.share) };
+    this.workspace = new SessionWorkspace({
+      journal: ports.journal,
+      clock: ports.clock,
+      files: this.#files,
+      hasObjects: ports.objects != null,
+      isGone: () => this.#admission.isClosed,
+    });
+    this.#scope = {
+      ...ports,
+      executors,
+      blobs: ports.blobs ?? this.#files,
+      workspace: this.workspace,
+      pacer: new Pacer(ports.share),
+    };
     this.#journal = ports.journal;
     this.#readers = new Broadcaster(ports.journal.lastSeq, (after, before) => ports.journal.between(after, before));
     this.#memory = new SessionMemory(ports, (data) => this.#feeds.changed(data));
@@ -106,6 +123,7 @@ export class Session {
       scope: this.#scope,
       runs: this.#runs,
       files: this.#files,
+      workspace: this.workspace,
       recovery: this.#recovery,
       recover: () => this.recover(),
     });
@@ -177,6 +195,7 @@ export class Session {
         messages.map(({ content }) => content ?? ''),
         NOTHING_STAGED,
       );
+      for (const { content } of messages) this.workspace.addUploads(filesOfContent(content ?? ''));
     };
     this.#journal.create(record, variables.length + messages.length === 0 ? null : fill);
     this.#memory.forgetVariables();
@@ -423,7 +442,7 @@ export class Session {
   get objects(): { readonly prefix: string; readonly isPending: boolean } | null {
     const { blobs } = this.#journal;
     if (blobs.objectBytes === 0) return null;
-    return { prefix: objectPrefix(this.record), isPending: blobs.oldestUnreferred !== null };
+    return { prefix: objectPrefix(this.record), isPending: blobs.oldestUnreferred('object') !== null };
   }
 
   /** When the session expires, unless it is used before (H1). While something is running, it is being used. */

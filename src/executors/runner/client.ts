@@ -16,7 +16,9 @@ import { pause } from '../../domain/sleep.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
-import { killed, mergeRecord, runnerRetryMs, SessionStream, type Transport, watch, type Watched } from './stream.ts';
+import { readFiles, sendFiles, type Send } from './file-transfer.ts';
+import { killed, mergeRecord, runnerRetryMs, SessionStream, watch } from './stream.ts';
+import type { Transport, Watched, WatchedEnd } from './stream.ts';
 import { broken, relicAnswerOf, wireJob, wireRelicCall } from './wire.ts';
 
 export interface RunnerClientOptions {
@@ -54,15 +56,49 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     options.contacted?.(answered);
   };
 
-  async function request(method: string, target: string, body: string, signal: AbortSignal): Promise<Response> {
+  async function request(
+    method: string,
+    target: string,
+    body: string | Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Response> {
     const url = new URL(target, `${base}/`);
     const token = await tokenOf({ method, url, body }, options.key, options.newNonce(), clock.now());
+    const type = typeof body === 'string' ? 'application/json' : 'application/octet-stream';
     return await options.fetch(url.href, {
       method,
-      headers: { authorization: `Bearer ${token}`, ...(body === '' ? {} : { 'content-type': 'application/json' }) },
+      headers: { authorization: `Bearer ${token}`, ...(body === '' ? {} : { 'content-type': type }) },
       signal,
-      ...(body === '' ? {} : { body }),
+      ...(body === '' ? {} : { body: body as string | Uint8Array<ArrayBuffer> }),
     });
+  }
+
+  /** Sends files of a workspace, or asks for some; the whole answer has to come within `limits.workspaceTransferMs`. */
+  function transferOf(signal: AbortSignal): Send {
+    return async (method, target, body) => {
+      const stop = new AbortController();
+      const ms = limits.workspaceTransferMs;
+      const cancel = clock.schedule(ms, () => stop.abort(new NoAnswer(`no answer within ${ms / 1_000} s`)));
+      try {
+        const response = await request(method, target, body, AbortSignal.any([signal, stop.signal]));
+        return new Response(await response.arrayBuffer(), { status: response.status });
+      } catch (fault) {
+        signal.throwIfAborted();
+        const message = `The files of the job could not be transferred: ${connectionFailure(fault)}`;
+        throw new RunnerError('runner_unavailable', message, { beforeDispatch: true, cause: fault });
+      } finally {
+        cancel();
+      }
+    };
+  }
+
+  /** Gives the result of a job access to the bytes of its files. */
+  function withFiles({ workspace, ...result }: WatchedEnd, session: string): JobResult {
+    if (workspace === undefined) return result;
+    return {
+      ...result,
+      workspace: { ...workspace, read: (hashes, signal) => readFiles(session, hashes, transferOf(signal)) },
+    };
   }
 
   function tenantQuery(): string {
@@ -102,6 +138,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     const body = JSON.stringify(wireJob(job));
     // An attempt without an answer may have submitted the job, regardless of later attempts.
     let mayBeThere = false;
+    let transfers = 0;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
       try {
@@ -118,7 +155,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         });
       }
       if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
-      throw refusalOf(answer, mayBeThere);
+      const missing = job.workspace === undefined ? null : missingFilesOf(answer);
+      if (job.workspace === undefined || missing === null || transfers >= limits.workspaceAttempts)
+        throw refusalOf(answer, mayBeThere);
+      transfers += 1;
+      attempt -= 1;
+      await sendFiles(job.session, job.workspace, missing, transferOf(signal));
     }
   }
 
@@ -170,7 +212,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const stream = streamOf(job.session);
       let onAbort: (() => void) | undefined;
       try {
-        return await new Promise<JobResult>((resolve, reject) => {
+        const ended = await new Promise<WatchedEnd>((resolve, reject) => {
           const maxSilenceMs =
             job.movable === true ? (options.moveAfterMs ?? limits.runnerLostMs) : limits.runnerLostMs;
           const watched = watch(job.id, observe, resolve, maxSilenceMs);
@@ -195,6 +237,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           };
           observe.signal.addEventListener('abort', onAbort, { once: true });
         });
+        return withFiles(ended, job.session);
       } finally {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
         stream.remove(job.id);
@@ -205,7 +248,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const stream = streamOf(session);
       let onAbort: (() => void) | undefined;
       try {
-        return await new Promise<JobResult | null>((resolve) => {
+        const ended = await new Promise<WatchedEnd | null>((resolve) => {
           const watched: Watched = { ...watch(id, observe, resolve), held: [] };
           stream.add(watched);
           onAbort = () => {
@@ -216,6 +259,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           if (observe.signal.aborted) onAbort();
           else void find(id, observe.signal).then((record) => mergeRecord(watched, record, () => resolve(null)));
         });
+        return ended === null ? null : withFiles(ended, session);
       } finally {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
         stream.remove(id);
@@ -264,6 +308,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       await ask('DELETE', target).catch(() => null);
     },
 
+    async forgetWorkspace(session) {
+      await ask('DELETE', `/workspaces/${encodeURIComponent(session)}`).catch(() => null);
+    },
+
     prewarm({ session, kind, runtime, sandbox }) {
       const body = {
         session,
@@ -291,6 +339,19 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       }
     },
   };
+}
+
+/** The files that the runner needs before it accepts the job; null if the answer says something else. */
+function missingFilesOf({
+  status,
+  text,
+}: {
+  readonly status: number;
+  readonly text: string;
+}): ReadonlySet<string> | null {
+  const body = status === 409 ? parseObject(text) : null;
+  if (body?.['code'] !== 'missing_files' || !Array.isArray(body['missing'])) return null;
+  return new Set(body['missing'].map(String));
 }
 
 function pathOf(id: string): string {

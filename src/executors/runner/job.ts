@@ -1,7 +1,7 @@
 /** Runs a job on the runner: shared by `python`, `shell`, `docker`, script and container tools (R1-R4). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
-import type { JobResult, RunnerJob } from '../../domain/ports.ts';
+import type { ActionWorkspace, JobResult, JobWorkspace, RunnerJob } from '../../domain/ports.ts';
 import type { ActionCall, ActionContext } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
 import { reportAtExit } from './failure-report.ts';
@@ -13,16 +13,17 @@ const OUTPUT_CHARS = 2_000;
 /**
  * Runs one job and converts its end to an outcome: its output (parsed if it is JSON), or a failure with the code
  * `nonzero_exit`, `timeout`, `oom`, `killed`, `output_limit`, `build_failed`, `lost` (`outcome_unknown` if a second
- * execution could do harm), `runner_unavailable` or `input_too_large`. Output is streamed as progress `{stream, text}`.
+ * execution could do harm), `runner_unavailable`, `input_too_large`, `workspace_full` or `workspace_lost`. Output is streamed as progress `{stream, text}`.
  */
 export async function runJob(
   call: ActionCall,
-  { runner, session, signal, progress }: ActionContext,
-  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable'> & {
+  context: ActionContext,
+  job: Omit<RunnerJob, 'id' | 'session' | 'limits' | 'movable' | 'workspace'> & {
     readonly memoryMb?: number | null;
     readonly cpus?: number | null;
   },
 ): Promise<ActionOutcome> {
+  const { runner, session, signal, progress } = context;
   const what = nameOf(call);
   if (runner === null) {
     return failure('runner_unavailable', `${what} needs a runner, but none is configured (RUNNER_URLS)`, {
@@ -40,38 +41,63 @@ export async function runJob(
       },
     );
   }
-  let result: JobResult;
-  try {
-    result = await runner.run(
+  const run = async (workspace?: JobWorkspace): Promise<JobResult> =>
+    await runner.run(
       {
         ...program,
         id: jobIdOf(call),
         session,
         limits: { timeoutMs: call.timeoutMs, memoryMb, ...(cpus === null ? {} : { cpus }) },
         movable: isRepeatable(call),
+        ...(workspace === undefined ? {} : { workspace }),
       },
       { signal, output: (stream, text) => progress({ stream, text }), waiting: waitingFor(progress) },
     );
+  const workspace = workspaceOf(call, context);
+  let result: JobResult;
+  try {
+    result = await (workspace === null ? run() : workspace.use(run));
   } catch (fault) {
     return failureOf(fault, signal, 'runner_unavailable');
   }
-  return outcomeOf(result, what, call);
+  return await withFiles(outcomeOf(result, what, call), result, call, context);
+}
+
+/**
+ * The workspace of a program (C7). The result of a `pure` tool depends on its parameters only, so it has none; a tool's
+ * manifest may opt out, and an agent's for its own code.
+ */
+function workspaceOf({ tool }: ActionCall, { workspace }: ActionContext): ActionWorkspace | null {
+  const hasNone = tool !== null && (tool.workspace === false || tool.effects === 'pure');
+  return hasNone ? null : (workspace ?? null);
+}
+
+/** Commits the files that a program left. If that fails, the action fails: later actions would not find them. */
+async function withFiles(
+  outcome: ActionOutcome,
+  { workspace: left }: JobResult,
+  call: ActionCall,
+  context: ActionContext,
+): Promise<ActionOutcome> {
+  const workspace = workspaceOf(call, context);
+  const error = left === undefined || workspace === null ? null : await workspace.commit(left);
+  if (error === null) return outcome;
+  if (outcome.ok) return { ok: false, error: { ...error, message: `${nameOf(call)}: ${error.message}` } };
+  return { ...outcome, error: { ...outcome.error, message: `${outcome.error.message} (${error.message})` } };
 }
 
 /**
  * The outcome of an attempt's job that an earlier host submitted (J2); waits for a running one. Null if no runner knows
  * the job.
  */
-export async function recoverJob(
-  call: ActionCall,
-  { runner, session, signal, progress }: ActionContext,
-): Promise<ActionOutcome | null> {
+export async function recoverJob(call: ActionCall, context: ActionContext): Promise<ActionOutcome | null> {
+  const { runner, session, signal, progress } = context;
   if (runner === null) return null;
   const result = await runner.lookup(
     { id: jobIdOf(call), session },
     { signal, output: (stream, text) => progress({ stream, text }) },
   );
-  return result === null ? null : outcomeOf(result, nameOf(call), call);
+  return result === null ? null : await withFiles(outcomeOf(result, nameOf(call), call), result, call, context);
 }
 
 /** Reports in the action's progress why it waits before submission. */

@@ -262,6 +262,10 @@ export function createRunnerPool({ runners, connect, clock }: RunnerPoolOptions)
       await Promise.all(pooled.map((runner) => runner.client.stopRelics(space, options)));
     },
 
+    async forgetWorkspace(session) {
+      await Promise.all(pooled.map((runner) => runner.client.forgetWorkspace(session)));
+    },
+
     prewarm(hint) {
       void choose(hint, new Set()).then((runner) => runner?.client.prewarm(hint));
     },

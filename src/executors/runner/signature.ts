@@ -8,7 +8,8 @@ const AUDIENCE = 'cortex-runner';
 export interface Signable {
   readonly method: string;
   readonly url: URL;
-  readonly body: string;
+  /** A text is signed as UTF-8. */
+  readonly body: string | Uint8Array;
 }
 
 /**
@@ -44,8 +45,9 @@ function jwkOf({ id, secret }: SigningKey): Parameters<typeof sign>[1] {
   return { kty: 'oct', alg: 'HS256', kid: id, k: base64Url(new TextEncoder().encode(secret)) };
 }
 
-async function hashOf(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+async function hashOf(body: Signable['body']): Promise<string> {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : (body as Uint8Array<ArrayBuffer>);
+  const digest = await crypto.subtle.digest('SHA-256', bytes);
   return base64Url(new Uint8Array(digest));
 }
 

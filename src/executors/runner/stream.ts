@@ -15,6 +15,11 @@ import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
 import { pause } from '../../domain/sleep.ts';
 import type { Clock, JobEnd, JobObserver, JobResult } from '../../domain/ports.ts';
+import type { WorkspaceResult } from '../../domain/workspace.ts';
+import { workspaceResultOf } from './file-transfer.ts';
+
+/** The end of a job, with what it left but without access to the bytes. */
+export type WatchedEnd = Omit<JobResult, 'workspace'> & { readonly workspace?: WorkspaceResult };
 
 /** An awaited job. */
 export interface Watched {
@@ -30,7 +35,7 @@ export interface Watched {
   readonly maxSilenceMs: number;
   /** Events that arrived before the record; null once they need not be held. */
   held: JobEvent[] | null;
-  settle(result: JobResult): void;
+  settle(result: WatchedEnd): void;
 }
 
 interface JobEvent {
@@ -253,7 +258,7 @@ function lost(watched: Watched): JobResult {
   return { end: 'lost', exitCode: null, stdout: watched.stdout, stderr: watched.stderr, truncated: false };
 }
 
-function resultOf(payload: JsonObject, stdout: string, stderr: string): JobResult {
+function resultOf(payload: JsonObject, stdout: string, stderr: string): WatchedEnd {
   const end = payload['end'];
   const exitCode = payload['exit_code'];
   return {
@@ -262,5 +267,12 @@ function resultOf(payload: JsonObject, stdout: string, stderr: string): JobResul
     stdout,
     stderr,
     truncated: payload['truncated'] === true,
+    ...(isJsonObject(payload['workspace']) ? { workspace: leftBy(payload['workspace']) } : {}),
   };
+}
+
+function leftBy(report: JsonObject): WorkspaceResult {
+  const message = 'The report of the runner about its files is not valid';
+  const unreadable = { changes: [], skipped: [], skippedCount: 0, error: { code: 'workspace_lost', message } } as const;
+  return workspaceResultOf(report) ?? unreadable;
 }

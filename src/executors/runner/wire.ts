@@ -2,6 +2,7 @@
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { ImageBuild } from '../../domain/manifest.ts';
 import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports.ts';
+import { wireWorkspace } from './file-transfer.ts';
 
 export function wireJob(job: RunnerJob): JsonObject {
   const { timeoutMs, memoryMb, cpus } = job.limits;
@@ -11,6 +12,7 @@ export function wireJob(job: RunnerJob): JsonObject {
     ...programOf(job),
     inputs: job.inputs,
     ...(job.sandbox === undefined ? {} : { sandbox: job.sandbox }),
+    ...(job.workspace === undefined ? {} : { workspace: wireWorkspace(job.workspace) }),
     limits: {
       timeout_ms: Math.max(1, Math.round(timeoutMs)),
       ...(memoryMb === null ? {} : { memory_mb: memoryMb }),

@@ -6,7 +6,7 @@ import { isPassed } from '../../domain/manifest.ts';
 import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ToolSummary } from '../../domain/ports.ts';
 import { internalUses } from '../prompt/prompt.ts';
-import { approvalNote, toolReturns, workflowReturns } from '../prompt/returns.ts';
+import { approvalNote, toolReturns, workflowReturns, workspaceNote } from '../prompt/returns.ts';
 
 const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
   text: { type: 'string' },
@@ -44,7 +44,7 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
     return { name, summary, parameters: schema };
   };
   const further: ToolSummary[] = [
-    ...agent.capabilities.map((type) => typeSummary(type, type)),
+    ...agent.capabilities.map((type) => typeSummary(type, type, workspaceNote(agent))),
     ...internalUses(agent).map((name) => {
       const { prompt, parameters } = internalActionSpec(name);
       return { name, summary: prompt, parameters: schemaOf(parameters) };

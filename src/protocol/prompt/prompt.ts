@@ -20,7 +20,15 @@ import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
 import { defaultOf, limitsOf } from './parameter-limits.ts';
-import { approvalNote, endpointReturns, oneLine, tablesOf, toolReturns, workflowReturns } from './returns.ts';
+import {
+  approvalNote,
+  endpointReturns,
+  oneLine,
+  tablesOf,
+  toolReturns,
+  workflowReturns,
+  workspaceNote,
+} from './returns.ts';
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
 export function buildSystemPrompt(resolved: ResolvedAgent): string {
@@ -255,7 +263,12 @@ function code(agent: AgentDefinition): string {
   const lines = agent.capabilities.map(
     (type) => `- type="${type}"${approvalNote({ agent }, type, null)} ${actionSpec(type).prompt ?? ''}`,
   );
-  return section('Code (parameters in braces). Returns what it prints: the value if that is JSON, else text', lines);
+  const title = [
+    'Code in a sandbox (parameters in braces)',
+    workspaceNote(agent),
+    'Returns what it prints, parsed if JSON',
+  ];
+  return section(title.filter((part) => part !== '').join('. '), lines);
 }
 
 function internals(agent: AgentDefinition): string {

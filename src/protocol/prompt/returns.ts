@@ -5,6 +5,7 @@ import type { ActionType } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type {
+  AgentDefinition,
   RelicDefinition,
   RelicEndpoint,
   ResolvedAgent,
@@ -14,6 +15,7 @@ import type {
 import { learnedValue } from '../../domain/learned-shape.ts';
 import { renderShape, shapeOfSchema } from '../../domain/shape.ts';
 import type { Shape } from '../../domain/shape.ts';
+import { WORKSPACE_FOLDER } from '../../domain/workspace.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 
 type Known = Pick<ResolvedAgent, 'agent' | 'shapes'>;
@@ -80,4 +82,9 @@ export function oneLine(text: string): string {
 
 function safe(text: string): string {
   return escapeReservedTags(sanitizeText(text));
+}
+
+/** Where the code of an agent starts, and what becomes of its files (C7); empty if it has no workspace. */
+export function workspaceNote({ workspace }: Pick<AgentDefinition, 'workspace'>): string {
+  return workspace === false ? '' : `Starts in ${WORKSPACE_FOLDER}, whose files last`;
 }

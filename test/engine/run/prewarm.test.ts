@@ -19,6 +19,7 @@ function spyingRunner(hints: PrewarmHint[]): RunnerClient {
     lookup: unexpected,
     callRelic: unexpected,
     stopRelics: () => Promise.resolve(),
+    forgetWorkspace: () => Promise.resolve(),
     prewarm: (hint) => void hints.push(hint),
     health: () => Promise.resolve(null),
   };

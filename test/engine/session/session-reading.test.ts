@@ -206,7 +206,7 @@ describe('values read for requests', () => {
     new SessionReading({
       journal,
       record: { ...SESSION_RECORD, owner: 'key1' },
-      files: { get: async (sha256) => journal.blobs.get(sha256) },
+      files: { read: async (sha256) => journal.blobs.get(sha256), hold: () => () => undefined },
       share: new ThreadShare(new FairQueue(instantClock()), () => null),
       isGone: () => false,
     });

@@ -247,6 +247,7 @@ const throwing = (fault: unknown): RunnerClient => ({
   prewarm: () => undefined,
   callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
   stopRelics: () => Promise.resolve(),
+  forgetWorkspace: () => Promise.resolve(),
   health: () => Promise.resolve(null),
 });
 

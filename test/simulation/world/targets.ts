@@ -119,6 +119,7 @@ export class Targets {
       },
       callRelic: () => Promise.reject(new Error('this world has no relics')),
       stopRelics: () => Promise.resolve(),
+      forgetWorkspace: () => Promise.resolve(),
       prewarm: () => undefined,
       health: () => Promise.resolve({}),
     };

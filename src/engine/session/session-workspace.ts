@@ -1,0 +1,299 @@
+/**
+ * The workspace of a session (C7): which file is at which path, and how actions, skills and people change it.
+ *
+ * Owns the changes of the table of paths, their limits, and their conflicts. Does not own the bytes (session-files.ts) or
+ * the programs.
+ *
+ * Invariants:
+ *  1. The files of one commit, and of one call of `write`, change together or not at all, after their bytes are stored.
+ *  2. An attempt commits once: its files, the mark of its commit and the event are one transaction.
+ *  3. No path is a file and a folder: the last writer replaces what is in the way.
+ *  4. The workspace never exceeds its limits. A change that would exceed them is refused as a whole.
+ *  5. Bytes that an action reads, or that a commit is about to have, are kept until then.
+ */
+import type { ActionError } from '../../domain/action.ts';
+import { EngineError, messageOf, unknownSession } from '../../domain/errors.ts';
+import type { EventData } from '../../domain/event.ts';
+import { limits } from '../../domain/limits.ts';
+import type { ActionWorkspace, Clock, JobResult, JobWorkspace, WorkspaceStore } from '../../domain/ports.ts';
+import { pathIssue } from '../../domain/workspace.ts';
+import { UPLOADS_FOLDER } from '../../domain/workspace.ts';
+import type { WorkspaceChange, WorkspaceFile } from '../../domain/workspace.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { sha256Hex } from '../../domain/sha256.ts';
+import type { SessionFiles } from './session-files.ts';
+import { planChanges } from './workspace-plan.ts';
+import type { WorkspacePlan } from './workspace-plan.ts';
+
+/** An attempt of an action, as its commit needs it. */
+export interface CommittingAttempt {
+  /** Unique in the session: the runtime key with the attempt. */
+  readonly key: string;
+  readonly run: number;
+  /** Aborted: the attempt no longer counts, and nothing of it is committed. */
+  readonly signal: AbortSignal;
+  readonly append: (data: EventData['file_changed']) => void;
+  readonly warn: (code: 'workspace_conflict' | 'workspace_skipped', message: string) => void;
+}
+
+interface WorkspacePorts {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly files: SessionFiles;
+  /** Whether large files are objects: then the workspace may be larger. */
+  readonly hasObjects: boolean;
+  readonly isGone: () => boolean;
+}
+
+export class SessionWorkspace implements WorkspaceStore {
+  readonly #ports: WorkspacePorts;
+  readonly #journal: Journal;
+
+  constructor(ports: WorkspacePorts) {
+    this.#ports = ports;
+    this.#journal = ports.journal;
+  }
+
+  get maxBytes(): number {
+    return this.#ports.hasObjects ? limits.workspaceObjectBytes : limits.workspaceBytes;
+  }
+
+  list(): readonly WorkspaceFile[] {
+    return this.#journal.workspace.list();
+  }
+
+  file(path: string): WorkspaceFile | null {
+    return this.#journal.workspace.get(path);
+  }
+
+  async read(sha256: string): Promise<Uint8Array | null> {
+    return this.#journal.workspace.uses(sha256) ? await this.#ports.files.read(sha256) : null;
+  }
+
+  async write(
+    files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
+  ): Promise<readonly WorkspaceFile[]> {
+    for (const { path, bytes } of files) {
+      const issue = pathIssue(path);
+      if (issue !== null) throw new EngineError('invalid_request', `${quoted(path)} cannot be a path: ${issue}`);
+      if (bytes.length > limits.workspaceFileBytes) throw tooLarge(path, bytes.length);
+    }
+    const hashed = await Promise.all(files.map(async (file) => ({ ...file, sha256: await sha256Hex(file.bytes) })));
+    const changes = hashed.map(({ path, sha256, bytes, executable = false }) => ({
+      path,
+      base: null,
+      sha256,
+      size: bytes.length,
+      executable,
+    }));
+    this.#requireFit(changes);
+    const release = this.#ports.files.hold(new Set(hashed.map(({ sha256 }) => sha256)));
+    try {
+      for (const { sha256, bytes } of hashed) await this.#ports.files.store(sha256, bytes);
+      this.#requireOpen();
+      this.#journal.atomically(() => this.#apply(changes));
+    } finally {
+      release();
+    }
+    await this.#journal.sync();
+    return changes.flatMap(({ path }) => this.file(path) ?? []);
+  }
+
+  async remove(path: string): Promise<readonly WorkspaceFile[]> {
+    const one = this.file(path);
+    const gone = one === null ? this.#journal.workspace.below(path) : [one];
+    this.#journal.atomically(() => this.#apply(gone.map((file) => ({ path: file.path, base: null, deleted: true }))));
+    await this.#journal.sync();
+    return gone;
+  }
+
+  /** Refers to the files of messages, in the transaction with their message. Files that do not fit are left out. */
+  addUploads(files: readonly { readonly name: string; readonly sha256: string; readonly size: number }[]): void {
+    for (const { name, sha256, size } of files) {
+      const path = this.#uploadPath(name, sha256);
+      const change = { path, base: null, sha256, size, executable: false };
+      if (this.#fitIssue(planChanges(this.list(), [change], 0)) === null) this.#apply([change]);
+    }
+  }
+
+  /** The path of an upload: its name, or a numbered one if another file has it. */
+  #uploadPath(name: string, sha256: string): string {
+    for (let number = 1; ; number += 1) {
+      const path = numbered(name, number);
+      const known = this.file(path);
+      if ((known === null || known.sha256 === sha256) && this.#journal.workspace.below(path).length === 0) return path;
+    }
+  }
+
+  ofAttempt(attempt: CommittingAttempt): ActionWorkspace {
+    return {
+      use: (body) => this.#use(body),
+      commit: (changed) => this.#commit(attempt, changed),
+      write: (files) => this.#writeFor(attempt, files),
+    };
+  }
+
+  async #use<T>(body: (workspace: JobWorkspace) => Promise<T>): Promise<T> {
+    const files = this.list();
+    const release = this.#ports.files.hold(new Set(files.map(({ sha256 }) => sha256)));
+    try {
+      return await body({
+        files,
+        maxBytes: this.maxBytes,
+        read: async (sha256) => {
+          const bytes = await this.#ports.files.read(sha256);
+          if (bytes !== null) return bytes;
+          throw new EngineError('storage_unavailable', `The bytes of ${nameOf(files, sha256)} are no longer stored`);
+        },
+      });
+    } finally {
+      release();
+    }
+  }
+
+  async #writeFor(
+    { signal, append }: CommittingAttempt,
+    files: Parameters<WorkspaceStore['write']>[0],
+  ): Promise<readonly WorkspaceFile[]> {
+    const written = await this.write(files);
+    if (!signal.aborted && written.length > 0) append(eventOf({ written, deleted: [] }));
+    return written;
+  }
+
+  async #commit(attempt: CommittingAttempt, changed: NonNullable<JobResult['workspace']>): Promise<ActionError | null> {
+    const { changes, skippedCount, error } = changed;
+    if (this.#journal.workspace.isCommitted(attempt.key)) return null;
+    if (error !== null) return { ...error, retryable: false };
+    const written = changes.filter((change) => 'sha256' in change);
+    const release = this.#ports.files.hold(new Set(written.map(({ sha256 }) => sha256)));
+    try {
+      await this.#fetch(changed, new Set(written.map(({ sha256 }) => sha256)), attempt.signal);
+      attempt.signal.throwIfAborted();
+      this.#requireOpen();
+      this.#journal.atomically(() => {
+        if (this.#journal.workspace.isCommitted(attempt.key)) return;
+        const plan = this.#apply(changes);
+        const isEmpty = plan.written.length + plan.deleted.length === 0;
+        if (isEmpty && skippedCount === 0) return;
+        this.#journal.workspace.committed(attempt.key, attempt.run);
+        if (!isEmpty) attempt.append(eventOf(plan));
+        if (plan.conflicts.length > 0) attempt.warn('workspace_conflict', conflictNote(plan.conflicts));
+        if (skippedCount > 0) attempt.warn('workspace_skipped', skippedNote(changed));
+      });
+      return null;
+    } catch (fault) {
+      if (attempt.signal.aborted)
+        return { code: 'aborted', message: messageOf(attempt.signal.reason), retryable: false };
+      const code = fault instanceof EngineError && fault.code === 'workspace_full' ? fault.code : 'workspace_lost';
+      return { code, message: `Its files could not be kept: ${messageOf(fault)}`, retryable: false };
+    } finally {
+      release();
+    }
+  }
+
+  /** Stores the bytes that nobody holds. */
+  async #fetch(
+    { read }: NonNullable<JobResult['workspace']>,
+    hashes: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const missing = new Set([...hashes].filter((sha256) => !this.#journal.blobs.has(sha256)));
+    if (missing.size === 0) return;
+    for await (const [sha256, bytes] of read([...missing], signal)) {
+      if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
+      this.#requireOpen();
+      await this.#ports.files.store(sha256, bytes);
+      missing.delete(sha256);
+    }
+    if (missing.size > 0) throw new Error(`the runner did not send the bytes of ${missing.size} files`);
+  }
+
+  /** Changes the table. In a transaction; the bytes are stored. @throws EngineError `workspace_full` */
+  #apply(changes: readonly WorkspaceChange[]): WorkspacePlan {
+    const { workspace, blobs } = this.#journal;
+    const plan = this.#requireFit(changes);
+    for (const path of plan.deleted) workspace.delete(path);
+    for (const file of plan.written) {
+      blobs.refer(file.sha256, 'workspace');
+      workspace.set(file);
+    }
+    this.#ports.files.released(plan.released);
+    return plan;
+  }
+
+  #requireFit(changes: readonly WorkspaceChange[]): WorkspacePlan {
+    const plan = planChanges(this.list(), changes, this.#ports.clock.now());
+    const issue = this.#fitIssue(plan);
+    if (issue !== null) throw new EngineError('workspace_full', issue);
+    return plan;
+  }
+
+  /** Why the workspace would be too large; null if it would not. */
+  #fitIssue({ files, bytes }: WorkspacePlan): string | null {
+    const hint = 'delete files that are no longer needed';
+    if (files > limits.workspaceFiles) {
+      return `The workspace would have ${files} files (allowed: ${limits.workspaceFiles}); ${hint}`;
+    }
+    if (bytes <= this.maxBytes) return null;
+    return `The workspace would have ${bytes} bytes (allowed: ${this.maxBytes}); ${hint}`;
+  }
+
+  #requireOpen(): void {
+    if (this.#ports.isGone()) throw unknownSession();
+  }
+}
+
+function tooLarge(path: string, size: number): EngineError {
+  const message = `The file ${quoted(path)} has ${size} bytes (allowed: ${limits.workspaceFileBytes})`;
+  return new EngineError('workspace_full', message);
+}
+
+function eventOf({ written, deleted }: Pick<WorkspacePlan, 'written' | 'deleted'>): EventData['file_changed'] {
+  const files = written.slice(0, limits.workspaceListed).map(({ path, size }) => ({ path, size }));
+  const listed = deleted.slice(0, limits.workspaceListed - files.length);
+  const omitted = written.length + deleted.length - files.length - listed.length;
+  return {
+    files,
+    ...(listed.length === 0 ? {} : { deleted: listed }),
+    ...(omitted === 0 ? {} : { omitted }),
+  };
+}
+
+function conflictNote(paths: readonly string[]): string {
+  return `Another action or a person changed ${listOf(paths)} in the workspace after this action had begun; the files of this action, which ended last, count`;
+}
+
+function skippedNote({ skipped, skippedCount }: NonNullable<JobResult['workspace']>): string {
+  const named = skipped.slice(0, limits.workspaceSkippedShown);
+  const list = named.map(({ path, reason }) => `${quoted(path)} (${reason})`).join(', ');
+  const more = skippedCount > named.length ? ` and ${skippedCount - named.length} more` : '';
+  return `Not kept in the workspace: ${list}${more}`;
+}
+
+function listOf(paths: readonly string[]): string {
+  const named = paths.slice(0, limits.workspaceSkippedShown).map(quoted);
+  const more = paths.length > named.length ? ` and ${paths.length - named.length} more files` : '';
+  return `${named.join(', ')}${more}`;
+}
+
+function nameOf(files: readonly WorkspaceFile[], sha256: string): string {
+  return quoted(files.find((file) => file.sha256 === sha256)?.path ?? sha256.slice(0, 12));
+}
+
+function quoted(path: string): string {
+  return JSON.stringify(path.slice(0, limits.excerptChars));
+}
+
+/** `uploads/table.csv`, or `uploads/table-2.csv`. @param name as the client wrote it: hostile input */
+function numbered(name: string, number: number): string {
+  const last = name.split(/[/\\]/).at(-1) ?? '';
+  const plain = last
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029\uFFFD<>:"|?*]/gu, '_')
+    .trim()
+    .slice(-limits.fileNameChars);
+  const safe = pathIssue(`${UPLOADS_FOLDER}/${plain}`) === null ? plain : 'file';
+  const dot = safe.lastIndexOf('.');
+  const [stem, extension] = dot <= 0 ? [safe, ''] : [safe.slice(0, dot), safe.slice(dot)];
+  return `${UPLOADS_FOLDER}/${number === 1 ? safe : `${stem}-${number}${extension}`}`;
+}

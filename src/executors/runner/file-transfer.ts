@@ -1,0 +1,160 @@
+/**
+ * The files of a workspace on their way to a runner and back (C7): as frames, each with the hash of the bytes (32 bytes),
+ * their number (4 bytes, big endian), and the bytes.
+ */
+import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject, type Json } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
+import type { JobWorkspace } from '../../domain/ports.ts';
+import { pathIssue } from '../../domain/workspace.ts';
+import type { WorkspaceChange, WorkspaceResult } from '../../domain/workspace.ts';
+import { joinedBytes } from '../../domain/bytes.ts';
+
+const HASH_BYTES = 32;
+const HEAD_BYTES = HASH_BYTES + 4;
+/** The length of a frame whose bytes the runner does not have. */
+const ABSENT = 0xffff_ffff;
+const HASH = /^[0-9a-f]{64}$/;
+
+/** Sends a signed request to the runner; the signal of its timeout is the caller's. */
+export type Send = (method: 'PUT' | 'POST', target: string, body: string | Uint8Array) => Promise<Response>;
+
+function filesPath(session: string): string {
+  return `/workspaces/${encodeURIComponent(session)}/files`;
+}
+
+/**
+ * Sends the files of a job that the runner does not have, in requests of at most `limits.workspaceTransferBytes` or one file.
+ *
+ * @throws Error if a request fails, or `workspace.read` does
+ */
+export async function sendFiles(
+  session: string,
+  { files, read }: JobWorkspace,
+  missing: ReadonlySet<string>,
+  send: Send,
+): Promise<void> {
+  const hashes = [...new Set(files.map(({ sha256 }) => sha256))].filter((sha256) => missing.has(sha256));
+  let frames: Uint8Array[] = [];
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    if (frames.length === 0) return;
+    const response = await send('PUT', filesPath(session), joinedBytes(frames));
+    frames = [];
+    bytes = 0;
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`the runner did not take files: ${answer.slice(0, limits.logFieldChars)}`);
+  };
+  for (const sha256 of hashes) {
+    const content = await read(sha256);
+    if (bytes > 0 && bytes + content.length > limits.workspaceTransferBytes) await flush();
+    frames.push(headOf(sha256, content.length), content);
+    bytes += content.length + HEAD_BYTES;
+  }
+  await flush();
+}
+
+/**
+ * Reads files from the runner, in any order.
+ *
+ * @throws EngineError `runner_unavailable` if the runner does not have one, or the connection fails
+ */
+export async function* readFiles(
+  session: string,
+  hashes: readonly string[],
+  send: Send,
+): AsyncGenerator<readonly [sha256: string, bytes: Uint8Array]> {
+  let left = [...hashes];
+  while (left.length > 0) {
+    const body = JSON.stringify({ hashes: left });
+    const response = await send('POST', `${filesPath(session)}/read`, body);
+    if (!response.ok) throw absent(`it answered ${response.status}`);
+    const frames = framesOf(new Uint8Array(await response.arrayBuffer()));
+    const taken = new Set<string>();
+    for (const [sha256, bytes] of frames) {
+      if (bytes === null) throw absent(`it no longer has ${sha256.slice(0, 12)}`);
+      taken.add(sha256);
+      yield [sha256, bytes];
+    }
+    const before = left.length;
+    left = left.filter((sha256) => !taken.has(sha256));
+    if (left.length === before) throw absent('its answer is empty');
+  }
+}
+
+function absent(why: string): EngineError {
+  return new EngineError('runner_unavailable', `The runner did not send the files of the job: ${why}`);
+}
+
+function headOf(sha256: string, length: number): Uint8Array {
+  const head = new Uint8Array(HEAD_BYTES);
+  for (let at = 0; at < HASH_BYTES; at += 1) head[at] = Number.parseInt(sha256.slice(at * 2, at * 2 + 2), 16);
+  new DataView(head.buffer).setUint32(HASH_BYTES, length);
+  return head;
+}
+
+/** @throws EngineError `runner_unavailable` for an answer that ends in the middle of a frame */
+function framesOf(bytes: Uint8Array): (readonly [string, Uint8Array | null])[] {
+  const frames: (readonly [string, Uint8Array | null])[] = [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length;) {
+    if (at + HEAD_BYTES > bytes.length) throw absent('its answer is cut');
+    const sha256 = Array.from(bytes.subarray(at, at + HASH_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join(
+      '',
+    );
+    const length = view.getUint32(at + HASH_BYTES);
+    at += HEAD_BYTES;
+    if (length === ABSENT) {
+      frames.push([sha256, null]);
+      continue;
+    }
+    if (at + length > bytes.length) throw absent('its answer is cut');
+    frames.push([sha256, bytes.subarray(at, at + length)]);
+    at += length;
+  }
+  return frames;
+}
+
+/** The files of a job in the format of its request. */
+export function wireWorkspace({ files, maxBytes }: JobWorkspace): Json {
+  return {
+    files: files.map(({ path, sha256, size, executable, modifiedAt }) => ({
+      path,
+      sha256,
+      size,
+      ...(executable ? { executable } : {}),
+      modified_at: modifiedAt,
+    })),
+    max_bytes: maxBytes,
+  };
+}
+
+/** What a program left, as the runner reports it; null if the report is not valid. */
+export function workspaceResultOf(json: Json | undefined): WorkspaceResult | null {
+  if (!isJsonObject(json) || !Array.isArray(json['changes'])) return null;
+  const changes = json['changes'].map(changeOf);
+  if (changes.includes(null)) return null;
+  const skipped = Array.isArray(json['skipped']) ? json['skipped'].filter(isJsonObject) : [];
+  const { error, skipped_count: count } = json;
+  return {
+    changes: changes.filter((change) => change !== null),
+    skipped: skipped.map(({ path, reason }) => ({ path: String(path), reason: String(reason) })),
+    skippedCount: typeof count === 'number' ? count : skipped.length,
+    error: isJsonObject(error)
+      ? {
+          code: error['code'] === 'workspace_full' ? 'workspace_full' : 'workspace_lost',
+          message: String(error['message']),
+        }
+      : null,
+  };
+}
+
+function changeOf(json: Json): WorkspaceChange | null {
+  if (!isJsonObject(json)) return null;
+  const { path, base, sha256, size, executable, deleted } = json;
+  if (typeof path !== 'string' || pathIssue(path) !== null) return null;
+  if (base !== null && (typeof base !== 'string' || !HASH.test(base))) return null;
+  if (deleted === true) return { path, base, deleted };
+  if (typeof sha256 !== 'string' || !HASH.test(sha256) || !Number.isSafeInteger(size)) return null;
+  return { path, base, sha256, size: Number(size), executable: executable === true };
+}
