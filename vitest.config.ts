@@ -17,6 +17,7 @@ const PROCESSES = [
   'container-runner/test/sandbox/**/*.test.ts',
   'test/scripts/{arguments,connection,migrate,orphans,wrangler}.test.ts',
   'test/packaging.test.ts',
+  'test/workspace/*.test.ts',
   'test/simulation/**/*.test.ts',
 ];
 

@@ -57,6 +57,7 @@ export async function observe(
     sizes: null,
     listing: null,
     variables: null,
+    workspace: null,
     stuck: stuck ?? (session.isDeleted && (await exists(session)) ? 'the deleted session exists' : null),
   };
 }

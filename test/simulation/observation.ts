@@ -268,6 +268,8 @@ export interface Observation {
   readonly places: ReadonlyMap<number, SeenPlace>;
   /** Names of the current variables at the end; null if that is unknown. */
   readonly variables: readonly string[] | null;
+  /** The files of the workspace at the end, `text` null if the bytes are lost; null if that is unknown. */
+  readonly workspace: readonly { readonly path: string; readonly text: string | null }[] | null;
   readonly replacements: readonly Replacement[];
   readonly sizes: Sizes | null;
   /** Null if there is no index, if the world did not come to rest, or if another session has the id now. */

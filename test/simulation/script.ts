@@ -128,3 +128,9 @@ function callOf(target: ActionScript['target'], token: string, values: readonly 
 export function words(count: number): string {
   return Array.from({ length: count }, (_, at) => `word${at}`).join(' ');
 }
+
+/** The file that every job writes, and the one that only jobs of one action write. */
+export const SHARED_FILE = 'shared.txt';
+export function ownFile(token: string): string {
+  return `own/${token}.txt`;
+}

@@ -199,16 +199,15 @@ export class Attempts {
 
   /** Null for the code of an agent that has opted out (C7). */
   #workspaceOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionWorkspace | null {
-    const { context, log, actions } = this.#scope;
-    const { id, name, type } = actions.declaration(key);
+    const { context, actions } = this.#scope;
+    const { type } = actions.declaration(key);
     if (context.workspace == null || (isCapability(type) && context.resolved.agent.workspace === false)) return null;
-    const action = { id, name };
     return context.workspace.ofAttempt({
       key: `${context.runNumber}/${key}/${attempt}`,
       run: context.runNumber,
       signal,
-      append: (data) => log.append('file_changed', data, { action }),
-      warn: (code, message) => log.warn(code, message, action),
+      append: (data) => actions.append('file_changed', key, data),
+      warn: (code, message) => actions.append('warning', key, { code, message }),
     });
   }
 

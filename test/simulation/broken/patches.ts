@@ -17,6 +17,7 @@ import { READER_PATCHES } from './patches/readers.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
 import { SEEDED_PATCHES } from './patches/seeded.ts';
 import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
+import { WORKSPACE_PATCHES } from './patches/workspace.ts';
 
 export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
@@ -33,4 +34,5 @@ export const PATCHES: readonly Patch[] = [
   ...RUN_PATCHES,
   ...SCHEDULER_PATCHES,
   ...SEEDED_PATCHES,
+  ...WORKSPACE_PATCHES,
 ];

@@ -9,6 +9,7 @@ import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
 import { historyFirst } from './history-first.ts';
 import type { Invariant, Violation } from './invariant.ts';
+import { keptFiles } from './kept-files.ts';
 import { listedSessions } from './listed-sessions.ts';
 import { imagesShown } from './images-shown.ts';
 import { nothingAfterEnd } from './nothing-after-end.ts';
@@ -57,6 +58,7 @@ export const INVARIANTS: readonly Invariant[] = [
   ownBranch,
   takenOnce,
   wholeFork,
+  keptFiles,
 ];
 
 /** The violations of all invariants. */

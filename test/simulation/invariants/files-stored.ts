@@ -6,14 +6,14 @@ import type { Invariant } from './invariant.ts';
 export const filesStored: Invariant = {
   name: 'files stored',
   holds:
-    'Every stored message has the bytes of its files, under their hash; one that was refused or lost leaves neither a run nor a file.',
+    'Every stored message and every path of the workspace has the bytes of its files, under their hash; a message that was refused or lost leaves neither a run nor a file.',
   *check(seen) {
     for (const { at, references, files } of factsOf(seen, 'files_stored')) {
       const stored = new Set(files.map(({ name }) => name));
       const needed = new Set(references);
       for (const { name, hash } of files) {
         if (hash !== name) yield `at ${at} ms, the bytes of the file ${name} have the hash ${hash}`;
-        if (!needed.has(name)) yield `at ${at} ms, the file ${name} belongs to no message`;
+        if (!needed.has(name)) yield `at ${at} ms, the file ${name} belongs to no message and no path`;
       }
       for (const name of references) if (!stored.has(name)) yield `at ${at} ms, the file ${name} has no bytes`;
     }

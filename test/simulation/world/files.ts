@@ -78,7 +78,11 @@ const INPUTS = `SELECT run, CASE WHEN input <> '' THEN input ELSE (SELECT GROUP_
 const RECEIVED = `SELECT CASE WHEN input <> '' THEN input ELSE (SELECT GROUP_CONCAT(text, '') FROM
   (SELECT text FROM chunks WHERE seq = -steered.run AND field = 'steered ' || number ORDER BY part)) END AS input FROM steered`;
 
-/** The files that stored messages refer to, and those that are stored. */
+/** Without the bytes of a commit that has not been made, or was cut off. */
+const HELD = `SELECT sha256, bytes FROM blobs WHERE sha256 IN (SELECT sha256 FROM message_files WHERE state = 'stored')
+  ORDER BY sha256, part`;
+
+/** The files that stored messages and the workspace refer to, and those that are stored. */
 export function storedFiles(disk: Disk): StoredFiles {
   if (!disk.has('blobs')) return { references: [], files: [] };
   const inputs = [INPUTS, RECEIVED].flatMap((sql) => disk.exec(sql, [], false)).map(({ input }) => String(input));
@@ -86,7 +90,8 @@ export function storedFiles(disk: Disk): StoredFiles {
     Array.from(text.matchAll(/"sha256":"([0-9a-f]{64})"/g), ([, hash = '']) => hash),
   );
   const hashes = new Map<string, ReturnType<typeof createHash>>();
-  for (const { sha256, bytes } of disk.exec(`SELECT sha256, bytes FROM blobs ORDER BY sha256, part`, [], false)) {
+  for (const { sha256 } of disk.exec(`SELECT sha256 FROM workspace`, [], false)) references.push(String(sha256));
+  for (const { sha256, bytes } of disk.exec(HELD, [], false)) {
     const hash = hashes.get(String(sha256)) ?? createHash('sha256');
     hashes.set(String(sha256), hash.update(bytes as Uint8Array));
   }

@@ -136,6 +136,16 @@ export class Rows {
     return this.query('variables', `SELECT key FROM variables ORDER BY key`).map(({ key }) => String(key));
   }
 
+  /** The files of the workspace; `text`: null if their bytes are not stored. */
+  get workspace(): { readonly path: string; readonly text: string | null }[] {
+    const sql = `SELECT path, (SELECT GROUP_CONCAT(CAST(bytes AS TEXT), '') FROM
+      (SELECT bytes FROM blobs WHERE blobs.sha256 = workspace.sha256 ORDER BY part)) AS text FROM workspace ORDER BY path`;
+    return this.query('workspace', sql).map(({ path, text }) => ({
+      path: String(path),
+      text: text === null ? null : String(text),
+    }));
+  }
+
   /** How many runs there were when the head was moved to this run; null if it was moved again, or nothing had to be moved. */
   runsAtMove(run: number): number | null {
     const [row] = this.query('head', `SELECT newest FROM head WHERE run = ?`, run);

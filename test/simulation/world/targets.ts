@@ -4,12 +4,14 @@
  */
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ChildEnd, ChildSessions, JobResult, RunnerClient } from '../../../src/domain/ports.ts';
+import type { ChildEnd, ChildSessions, JobResult, JobWorkspace, RunnerClient } from '../../../src/domain/ports.ts';
+import type { WorkspaceResult } from '../../../src/domain/workspace.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
 import type { AttemptScript } from '../history.ts';
 import { placeOf, scriptOf } from '../script.ts';
-import { pngOf } from './files.ts';
+import { ownFile, SHARED_FILE } from '../script.ts';
+import { bytesOf, hashOf, pngOf } from './files.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
@@ -28,9 +30,28 @@ function outputOf(token: string, target: string | null): JsonObject {
 /** What the earlier session asked for. */
 const EARLIER = 'the earlier session';
 
-function jobResult(token: string, end: JobResult['end'], exitCode: number | null): JobResult {
+type JobEnd = Omit<JobResult, 'workspace'> & { readonly workspace?: WorkspaceResult };
+
+function jobResult(token: string, end: JobResult['end'], exitCode: number | null): JobEnd {
   return { end, exitCode, stdout: `output of ${token}`, stderr: '', truncated: false };
 }
+
+/** Every job writes a file of its own and one that all share. @param text differs for each attempt */
+function leftBy(token: string, text: string, workspace: JobWorkspace | undefined): WorkspaceResult {
+  const bytes = bytesOf(text);
+  const file = { sha256: hashOf(bytes), size: bytes.length, executable: false };
+  const base = (path: string): string | null => workspace?.files.find((one) => one.path === path)?.sha256 ?? null;
+  const changes = [ownFile(token), SHARED_FILE].map((path) => ({ path, base: base(path), ...file }));
+  return { changes, skipped: [], skippedCount: 0, error: null };
+}
+
+const EARLIER_JOB: JobResult = {
+  end: 'exited',
+  exitCode: 0,
+  stdout: `output of ${EARLIER}`,
+  stderr: '',
+  truncated: false,
+};
 
 function childEnd(token: string, isGood: boolean): ChildEnd {
   return {
@@ -52,7 +73,9 @@ interface Work<Result> {
 
 export class Targets {
   readonly #stage: Stage;
-  readonly #jobs = new Map<string, Work<JobResult>>();
+  readonly #jobs = new Map<string, Work<JobEnd>>();
+  /** What jobs have written, by hash. */
+  readonly #written = new Map<string, Uint8Array>();
   readonly #children = new Map<string, Work<ChildEnd>>();
 
   constructor(stage: Stage) {
@@ -83,18 +106,25 @@ export class Targets {
 
   /** The runner: a job runs once, also if it is submitted or looked up again. */
   runner(life: Life, incarnation: number): RunnerClient {
-    const observe = async (work: Work<JobResult>, signal: AbortSignal): Promise<JobResult> => {
+    const written = this.#written;
+    async function* read(hashes: readonly string[]): AsyncGenerator<readonly [string, Uint8Array]> {
+      for (const sha256 of hashes) {
+        await life.wait(1);
+        yield [sha256, written.get(sha256) ?? new Uint8Array()];
+      }
+    }
+    const observe = async (work: Work<JobEnd>, signal: AbortSignal): Promise<JobResult> => {
       const onAbort = (): void => work.stop();
       signal.addEventListener('abort', onAbort, { once: true });
-      const result = await work.ended;
+      const { workspace, ...result } = await work.ended;
       await life.wait(0);
       signal.removeEventListener('abort', onAbort);
-      return result;
+      return workspace === undefined ? result : { ...result, workspace: { ...workspace, read } };
     };
     return {
-      run: async ({ id, code }, { signal }) => {
+      run: async ({ id, code, workspace }, { signal }) => {
         life.enter();
-        if (!this.#stage.isOwnKey(id, incarnation)) return jobResult(EARLIER, 'exited', 0);
+        if (!this.#stage.isOwnKey(id, incarnation)) return EARLIER_JOB;
         const token = /"(\w+)"/.exec(code)?.[1] ?? '';
         const attempt = Number(id.split('/').at(-1));
         const { ms, end } = this.#attemptOf(token, attempt);
@@ -105,14 +135,16 @@ export class Targets {
         let job = this.#jobs.get(id);
         if (job === undefined) {
           this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt, incarnation);
-          job = this.#startJob(token, ms, end);
+          const text = `${token} of ${id}`;
+          this.#written.set(hashOf(bytesOf(text)), bytesOf(text));
+          job = this.#startJob(token, ms, end, leftBy(token, text, workspace));
           this.#jobs.set(id, job);
         }
         return await observe(job, signal);
       },
       lookup: async ({ id }, { signal }) => {
         life.enter();
-        if (!this.#stage.isOwnKey(id, incarnation)) return jobResult(EARLIER, 'exited', 0);
+        if (!this.#stage.isOwnKey(id, incarnation)) return EARLIER_JOB;
         const job = this.#jobs.get(id);
         await life.wait(1);
         return job === undefined ? null : await observe(job, signal);
@@ -150,11 +182,13 @@ export class Targets {
     };
   }
 
-  #startJob(token: string, ms: number, end: AttemptScript['end']): Work<JobResult> {
-    const result = (how: JobResult['end'], exitCode: number | null): JobResult => jobResult(token, how, exitCode);
+  /** @param workspace what it leaves if it ends by itself */
+  #startJob(token: string, ms: number, end: AttemptScript['end'], workspace: WorkspaceResult): Work<JobEnd> {
+    const result = (how: JobResult['end'], exitCode: number | null): JobEnd => jobResult(token, how, exitCode);
     if (end === 'lost') return this.#work(ms, result('lost', null), result('killed', null));
     if (end === 'silent') return this.#work(null, result('lost', null), result('killed', null));
-    return this.#work(ms, result('exited', end === 'ok' || end === 'deaf' ? 0 : 1), result('killed', null));
+    const exited = result('exited', end === 'ok' || end === 'deaf' ? 0 : 1);
+    return this.#work(ms, { ...exited, workspace }, result('killed', null));
   }
 
   #startChild(token: string, { ms, end }: AttemptScript): Work<ChildEnd> {

@@ -356,8 +356,9 @@ class World {
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
     const seen = host === null ? NO_RUNS : runsOf(host);
-    const { runs, variables } = this.#rows;
-    const rest = { runs, sizes, listing, ...seen, variables: host === null ? null : variables, replacements };
+    const { runs, variables, workspace } = this.#rows;
+    const stored = host === null ? {} : { variables, workspace };
+    const rest = { runs, sizes, listing, ...seen, ...stored, replacements };
     return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, ...rest });
   }
 
@@ -406,15 +407,16 @@ function allEvents({ session }: Host): SessionEvent[] {
   return events;
 }
 
-type SeenRuns = Pick<Observation, 'messageOf' | 'places' | 'variables'>;
+type SeenRuns = Pick<Observation, 'messageOf' | 'places' | 'variables' | 'workspace'>;
 
-const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map(), variables: null };
+const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map(), variables: null, workspace: null };
 
 /** The message of each run, and its place in the tree of runs. */
 function runsOf({ session }: Host): SeenRuns {
   const runs = session.exists ? session.runs(1_000) : [];
   return {
     variables: null,
+    workspace: null,
     messageOf: new Map(
       runs.map(({ run, input, idempotencyKey: key }) => [run, messageOf(key, JSON.stringify(input)) ?? -1]),
     ),

@@ -1,0 +1,3 @@
+import { describeWorkspace } from './levels-contract.ts';
+
+describeWorkspace('bubblewrap');

@@ -1,0 +1,232 @@
+/**
+ * The contract of the workspace with a real session and real runners, the same at every sandbox level (C7): programs share
+ * files, whatever interpreter, runner or host they have.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SandboxLevel } from '../../container-runner/sandbox/sandbox.ts';
+import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
+import { SECRET, startRunner } from '../../container-runner/test/support/test-runner.ts';
+import type { TestRunner } from '../../container-runner/test/support/test-runner.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import type { Clock, RunnerClient } from '../../src/domain/ports.ts';
+import { createRunnerClient } from '../../src/executors/runner/client.ts';
+import { createRunnerPool } from '../../src/executors/runner/pool.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { openNodeSql } from '../support/node-sql.ts';
+import { runText, sessionKit } from '../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../support/session-kit.ts';
+
+const realClock: Clock = {
+  now: Date.now,
+  schedule(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Requests to runners, by method and path, without ids. */
+interface Wire {
+  readonly sent: string[];
+  readonly client: RunnerClient;
+}
+
+function wireTo(...runners: readonly TestRunner[]): Wire {
+  const sent: string[] = [];
+  const client = createRunnerPool({
+    runners: runners.map(({ url }) => ({ url, labels: [] })),
+    connect: (baseUrl) =>
+      createRunnerClient({
+        baseUrl,
+        key: { id: null, secret: SECRET },
+        fetch: async (input, init) => {
+          const { pathname } = new URL(input);
+          sent.push(`${init.method ?? 'GET'} ${pathname.split('/').filter(isName).join('/')}`);
+          return await fetch(input, init);
+        },
+        clock: realClock,
+        newNonce: () => randomUUID(),
+      }),
+    clock: realClock,
+  });
+  return { sent, client };
+}
+
+/** Ids of jobs and sessions are left out. */
+function isName(segment: string): boolean {
+  return /^[a-z]+$/.test(segment);
+}
+
+const action = (type: 'python' | 'shell', id: string, code: string, more: object = {}): string => {
+  const parameters = type === 'python' ? { code } : { command: code };
+  return `<action type="${type}" mode="async" id="${id}">${JSON.stringify({ parameters, timeout: 60, ...more })}</action>`;
+};
+
+const answer = (...ids: readonly string[]): string =>
+  `<response final="true">${ids.map((id) => `${id}: $${id}`).join('\n')}</response>`;
+
+async function textOf({ session }: SessionKit, path: string): Promise<string | null> {
+  const file = session.workspace.file(path);
+  const bytes = file === null ? null : await session.workspace.read(file.sha256);
+  return bytes === null ? null : new TextDecoder().decode(bytes);
+}
+
+const paths = ({ session }: SessionKit): string[] => session.workspace.list().map(({ path }) => path);
+
+const warnings = ({ events }: SessionKit): string[] =>
+  events.flatMap((event: SessionEvent) => (event.type === 'warning' ? [event.data.code] : []));
+
+const errorsOf = ({ actions }: RunResult): unknown[] => actions.map(({ error }) => error?.code ?? null);
+
+export function describeWorkspace(level: SandboxLevel): void {
+  const skip = reasonToSkip(level);
+  describe.skipIf(skip !== null)(`[C7] the workspace at the level ${level}${skip === null ? '' : ` (${skip})`}`, () => {
+    let runner: TestRunner;
+    beforeAll(async () => {
+      runner = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
+    });
+    afterAll(async () => await runner.close());
+
+    const kitWith = async (wire: Wire, options: KitOptions = {}): Promise<SessionKit> =>
+      await sessionKit({ ...options, runner: wire.client });
+
+    test('python writes a table, a shell reads it, and the next run finds both', async () => {
+      const kit = await kitWith(wireTo(runner));
+      const first = await runText(
+        kit,
+        action(
+          'python',
+          'write',
+          'import csv\nwith open("data.csv", "w") as f: csv.writer(f).writerows([[1, 2], [3, 4]])',
+        ),
+        action('shell', 'count', 'mkdir -p out && wc -l < data.csv > out/lines.txt && pwd && cat out/lines.txt', {
+          depends_on: ['write'],
+        }),
+        answer('count'),
+      );
+      expect(errorsOf(first)).toEqual([null, null]);
+      expect(first.response.replaceAll(/\s+/g, ' ')).toContain('/workspace 2');
+      expect(paths(kit)).toEqual(['data.csv', 'out/lines.txt']);
+      expect((await textOf(kit, 'data.csv'))?.replaceAll('\r', '')).toBe('1,2\n3,4\n');
+      const second = await runText(
+        kit,
+        action('python', 'read', 'import os\nprint(sorted(os.listdir(".")), os.environ["CORTEX_WORKSPACE"])'),
+        answer('read'),
+      );
+      expect(second.response).toContain("['data.csv', 'out'] /workspace");
+      expect(kit.faults).toEqual([]);
+    });
+
+    test('a file that a person writes is there, one that a program deletes is gone, and a program stays executable', async () => {
+      const kit = await kitWith(wireTo(runner));
+      await kit.session.workspace.write([
+        { path: 'old.txt', bytes: new TextEncoder().encode('old') },
+        { path: 'bin/greet.sh', bytes: new TextEncoder().encode('echo "hello $1"\n'), executable: true },
+        { path: 'ünïcode 表.txt', bytes: new TextEncoder().encode('✓') },
+      ]);
+      const { response } = await runText(
+        kit,
+        action('shell', 'a', 'rm old.txt && test -x bin/greet.sh && cat "ünïcode 表.txt" && sh bin/greet.sh you'),
+        answer('a'),
+      );
+      expect(response).toContain('✓hello you');
+      expect(paths(kit)).toEqual(['bin/greet.sh', 'ünïcode 表.txt']);
+      expect(kit.session.workspace.file('bin/greet.sh')?.executable).toBe(true);
+    });
+
+    test('parallel writers are merged; of one path, the last one counts, with a warning', async () => {
+      const kit = await kitWith(wireTo(runner));
+      await runText(
+        kit,
+        action('python', 'quick', 'open("shared.txt", "w").write("quick"); open("quick.txt", "w").write("1")'),
+        action(
+          'python',
+          'slow',
+          'import time\ntime.sleep(3)\nopen("shared.txt", "w").write("slow"); open("slow.txt", "w").write("1")',
+        ),
+        answer('quick', 'slow'),
+      );
+      expect(paths(kit)).toEqual(['quick.txt', 'shared.txt', 'slow.txt']);
+      expect(await textOf(kit, 'shared.txt')).toBe('slow');
+      expect(warnings(kit)).toEqual(['workspace_conflict']);
+    });
+
+    test('an exit code keeps the files, a timeout does not', async () => {
+      const kit = await kitWith(wireTo(runner));
+      const result = await runText(
+        kit,
+        action('python', 'exits', 'import sys\nopen("kept.txt", "w").write("1")\nsys.exit(3)'),
+        action('python', 'hangs', 'open("lost.txt", "w").write("1")\nwhile True: pass', { timeout: 2 }),
+        answer('exits'),
+      );
+      expect(errorsOf(result)).toEqual(['nonzero_exit', 'timeout']);
+      expect(paths(kit)).toEqual(['kept.txt']);
+    });
+
+    test('links are left out with a warning, and too many files fail the action', async () => {
+      const kit = await kitWith(wireTo(runner));
+      const result = await runText(
+        kit,
+        action('python', 'link', 'import os\nos.symlink("/etc/passwd", "link")\nopen("x.txt", "w").write("1")'),
+        action('python', 'many', 'for n in range(2500): open(f"many-{n}", "w").close()', { depends_on: ['link'] }),
+        answer('link'),
+      );
+      expect(errorsOf(result)).toEqual([null, 'workspace_full']);
+      expect(paths(kit)).toEqual(['x.txt']);
+      expect(warnings(kit)).toEqual(['workspace_skipped']);
+    });
+
+    test('a runner that has the files gets none of them again', async () => {
+      const wire = wireTo(runner);
+      const kit = await kitWith(wire);
+      await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('once') }]);
+      const read = action('shell', 'a', 'cat x.txt');
+      await runText(kit, read, answer('a'));
+      await runText(kit, read, answer('a'));
+      expect(wire.sent.filter((request) => request === 'PUT workspaces/files')).toHaveLength(1);
+    });
+
+    test('a session that moves to another runner takes its files along', async () => {
+      const other = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
+      try {
+        const sql = openNodeSql();
+        const clock = new FakeClock();
+        const first = await kitWith(wireTo(runner), { sql, clock });
+        await runText(first, action('python', 'a', 'open("x.txt", "w").write("from the first")'), answer('a'));
+        const second = await kitWith(wireTo(other), { sql, clock });
+        const { response } = await runText(second, action('shell', 'b', 'cat x.txt'), answer('b'));
+        expect(response).toContain('from the first');
+      } finally {
+        await other.close();
+      }
+    });
+
+    test('a runner that is replaced, with an empty cache, gets the files again', async () => {
+      const before = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
+      const kit = await kitWith(wireTo(before, runner));
+      await runText(kit, action('python', 'a', 'open("x.txt", "w").write("kept")'), answer('a'));
+      await before.close();
+      const { response } = await runText(kit, action('shell', 'b', 'cat x.txt'), answer('b'));
+      expect(response).toContain('kept');
+    });
+
+    test('10 MB go in and come back', async () => {
+      const kit = await kitWith(wireTo(runner));
+      const bytes = Uint8Array.from({ length: 10_485_760 }, (_, at) => (at * 31) % 253);
+      await kit.session.workspace.write([{ path: 'large.bin', bytes }]);
+      const { response } = await runText(
+        kit,
+        action(
+          'python',
+          'a',
+          'data = open("large.bin", "rb").read()\nopen("copy.bin", "wb").write(data[::-1])\nprint(len(data))',
+        ),
+        answer('a'),
+      );
+      expect(response).toContain('10485760');
+      const copy = await kit.session.workspace.read(kit.session.workspace.file('copy.bin')?.sha256 ?? '');
+      expect(Buffer.from(copy ?? []).equals(Buffer.from(bytes.toReversed()))).toBe(true);
+    });
+  });
+}
