@@ -22,11 +22,14 @@ import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { StateFolder } from './state.ts';
 import { SERVICE, VERSION } from './version.ts';
+import type { FileCache } from './workspace/file-cache.ts';
+import { signedPart, WorkspaceRoutes } from './workspace/routes.ts';
 
 export interface AppParts {
   readonly jobs: Jobs;
   readonly ledger: Ledger;
   readonly state: StateFolder;
+  readonly files: FileCache;
   readonly sandboxes: SandboxRegistry;
   readonly relics: Relics;
   readonly prewarmer: Prewarmer;
@@ -90,6 +93,9 @@ export function createApp(parts: AppParts): Hono {
   });
   app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
 
+  const workspaces = new WorkspaceRoutes(parts.files, authority);
+  workspaces.addUpload(app);
+
   // all routes below need a signed request
   app.use(
     bodyLimit({
@@ -100,25 +106,21 @@ export function createApp(parts: AppParts): Hono {
     }),
   );
   app.use(async (c, next) => {
-    const { pathname, search } = new URL(c.req.url);
-    await authority.check({
-      method: c.req.method,
-      target: pathname + search,
-      authorization: c.req.header('authorization') ?? null,
-      body: await c.req.text(),
-    });
+    await authority.check(signedPart(c), new Uint8Array(await c.req.arrayBuffer()));
     await next();
   });
 
   app.put('/jobs/:id', async (c) => {
     const id = idOf(c.req.param('id'));
-    const { record, created } = jobs.submit(id, parseJob(await c.req.text()), tenantOf(c.req.query('tenant')));
+    const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenantOf(c.req.query('tenant')));
     return c.json(summaryOf(record), created ? 202 : 200);
   });
   app.get('/jobs/:id', (c) => {
     const record = recordOf(c.req.param('id'));
+    const workspace = ledger.workspace(record.id);
     return c.json({
       ...summaryOf(record),
+      ...(workspace === null ? {} : { workspace }),
       stdout: ledger.printed(record.id, 'stdout'),
       stderr: ledger.printed(record.id, 'stderr'),
       last_seq: ledger.lastEvent(record.id),
@@ -154,6 +156,7 @@ export function createApp(parts: AppParts): Hono {
     );
   });
 
+  workspaces.addOthers(app);
   addRelicRoutes(app, relics);
   addEgressRoutes(app, parts.egress);
 

@@ -18,12 +18,18 @@ export interface SignedRequest {
   /** Path and query as sent. */
   readonly target: string;
   readonly authorization: string | null;
-  readonly body: string;
 }
 
 export interface Authority {
   /** @throws RunnerError `unauthorized`; the message names the problem and reveals nothing about the secret */
-  check(request: SignedRequest): Promise<void>;
+  check(request: SignedRequest, body: Uint8Array): Promise<void>;
+  /**
+   * The same for a body that is read in pieces: checks everything else first, so that only a signed request costs space.
+   *
+   * @returns checks the SHA-256 of the body and uses up the token; the request may have an effect only after it
+   * @throws RunnerError `unauthorized`, as does the returned function
+   */
+  open(request: SignedRequest): Promise<(bodyHash: Uint8Array) => void>;
 }
 
 /**
@@ -39,25 +45,30 @@ export function createAuthority(
   now: () => number,
   publicHost: string | null = null,
 ): Authority {
-  return {
-    async check({ method, target, authorization, body }) {
-      const [scheme, token] = authorization?.split(' ') ?? [];
-      if (scheme?.toLowerCase() !== 'bearer' || token === undefined)
-        refuse('expected the header "Authorization: Bearer <token>"');
-      const claims = await verify(token, keys, now());
-      if (claims['htm'] !== method) refuse('it was signed for another method');
-      if (claims['htu'] !== target) refuse('it was signed for another path');
-      if (publicHost !== null && claims['hst'] !== publicHost) refuse('it was signed for another runner');
-      if (claims['bod'] !== createHash('sha256').update(body, 'utf8').digest('base64url')) {
-        refuse('its body differs from the signed one');
-      }
-      const { iat, exp, jti } = claims;
-      if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > limits.tokenSeconds) {
-        refuse(`its token is valid for longer than ${limits.tokenSeconds} s`);
-      }
-      if (typeof jti !== 'string' || jti.length < 16 || jti.length > 128)
-        refuse('its token must have a "jti" of 16 to 128 characters');
+  async function open({ method, target, authorization }: SignedRequest): Promise<(bodyHash: Uint8Array) => void> {
+    const [scheme, token] = authorization?.split(' ') ?? [];
+    if (scheme?.toLowerCase() !== 'bearer' || token === undefined)
+      refuse('expected the header "Authorization: Bearer <token>"');
+    const claims = await verify(token, keys, now());
+    if (claims['htm'] !== method) refuse('it was signed for another method');
+    if (claims['htu'] !== target) refuse('it was signed for another path');
+    if (publicHost !== null && claims['hst'] !== publicHost) refuse('it was signed for another runner');
+    const { iat, exp, jti } = claims;
+    if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > limits.tokenSeconds) {
+      refuse(`its token is valid for longer than ${limits.tokenSeconds} s`);
+    }
+    if (typeof jti !== 'string' || jti.length < 16 || jti.length > 128)
+      refuse('its token must have a "jti" of 16 to 128 characters');
+    return (bodyHash) => {
+      if (claims['bod'] !== Buffer.from(bodyHash).toString('base64url')) refuse('its body differs from the signed one');
       if (!ledger.spend(jti, (exp + limits.clockSkewSeconds) * 1_000)) refuse('its token was used before');
+    };
+  }
+  return {
+    open,
+    async check(request, body) {
+      const finish = await open(request);
+      finish(createHash('sha256').update(body).digest());
     },
   };
 }

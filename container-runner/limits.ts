@@ -85,6 +85,14 @@ export const limits = {
   workspaceCacheBytes: 2_147_483_648,
   /** The cache of a session is removed after this time without a job. */
   workspaceCacheMs: 24 * 3_600_000,
+  /** Cached files of one session; beyond it, its least recently used files are removed. */
+  workspaceSessionCacheBytes: 536_870_912,
+  /** A smaller file counts as this much: it needs a block on disk, a name and an entry in memory. */
+  workspaceCacheFileBytes: 16_384,
+  /** A file that arrives is kept in memory up to this size, and on disk beyond it. */
+  workspaceBufferBytes: 262_144,
+  /** Concurrent transfers of files; further ones get 429. An upload needs its size on disk twice. */
+  workspaceTransfers: 64,
   /** How long reading what a program left may take. */
   workspaceCollectMs: 15_000,
 
@@ -203,6 +211,8 @@ export const limits = {
   heartbeatMs: 5_000,
   /** Rows read from the ledger per query for one reader. */
   eventRows: 256,
+  /** Characters after which a query ends: the end of a job with many changed files is long. */
+  eventBatchChars: 16_777_216,
 
   // --- start and stop ---
   /** Time for running jobs to end after SIGTERM, in seconds. */

@@ -10,6 +10,7 @@ export interface MetricSources {
   readonly relics: { readonly running: number; readonly restarts: number };
   readonly prewarmer: { readonly held: number };
   readonly ledger: { readonly sizeBytes: number };
+  readonly files: { readonly sizeBytes: number };
   readonly maxRunning: number;
   readonly draining: () => boolean;
 }
@@ -38,6 +39,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   gauge('relic_restarts', 'Restarts of relics since the start of the runner.', () => sources.relics.restarts);
   gauge('prewarmed', 'Sandboxes that are reserved for a session.', () => sources.prewarmer.held);
   gauge('ledger_bytes', 'Size of the job ledger.', () => sources.ledger.sizeBytes);
+  gauge('workspace_cache_bytes', 'Size of the cached files of workspaces.', () => sources.files.sizeBytes);
   gauge('draining', '1 while the runner is stopping and accepts no new jobs.', () => (sources.draining() ? 1 : 0));
   new Gauge({ name: 'cortex_runner_info', help: 'Version of the runner.', labelNames: ['version'], registers }).set(
     { version: VERSION },

@@ -7,6 +7,7 @@ const PROBLEMS = {
   not_found: { status: 404, title: 'Unknown route' },
   unknown_job: { status: 404, title: 'Unknown job' },
   id_conflict: { status: 409, title: 'The id was used for another job' },
+  missing_files: { status: 409, title: 'Files of the workspace must be sent first' },
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported: { status: 422, title: 'No sandbox supports this' },
   busy: { status: 429, title: 'The runner is full' },
@@ -14,7 +15,7 @@ const PROBLEMS = {
   egress_refused: { status: 403, title: 'The address is not allowed' },
   egress_failed: { status: 502, title: 'The outbound request failed' },
   egress_timeout: { status: 504, title: 'The outbound request timed out' },
-  storage: { status: 503, title: 'The ledger of the runner failed' },
+  storage: { status: 503, title: 'The storage of the runner failed' },
   starting: { status: 503, title: 'The runner is starting' },
   stopping: { status: 503, title: 'The runner is stopping' },
   internal: { status: 500, title: 'Internal error of the runner' },
@@ -28,13 +29,13 @@ export class RunnerError extends Error {
   readonly code: ProblemCode;
   readonly headers: Readonly<Record<string, string>>;
   /** Additional members of the document. */
-  readonly members: Readonly<Record<string, boolean>>;
+  readonly members: Readonly<Record<string, boolean | readonly string[]>>;
 
   constructor(
     code: ProblemCode,
     message: string,
     headers: Readonly<Record<string, string>> = {},
-    members: Readonly<Record<string, boolean>> = {},
+    members: RunnerError['members'] = {},
   ) {
     super(message);
     this.code = code;

@@ -30,6 +30,7 @@ import { WasmSandbox } from './sandbox/wasm.ts';
 import { StateFolder } from './state.ts';
 import { type ImageListener, Startup } from './startup.ts';
 import { SERVICE, VERSION } from './version.ts';
+import { FileCache } from './workspace/file-cache.ts';
 
 export interface RunnerOptions extends RunnerConfig {
   /** Time between TERM and KILL of a job, in milliseconds; default: limits.ts. */
@@ -95,6 +96,7 @@ async function openRunner(
     onSetAside: (file, reason) => log.error({ file, reason }, 'an unusable file was renamed and replaced'),
   });
   const ledger = openLedger(state, now);
+  const files = new FileCache(state, now);
   const abandoned = killAbandoned();
   if (abandoned > 0) log.warn({ processes: abandoned }, 'processes of a runner that was killed are ended');
   const { sandboxes, absent } =
@@ -106,6 +108,7 @@ async function openRunner(
   const jobs: Jobs = new Jobs({
     ledger,
     sandboxes: registry,
+    files,
     images: options.images,
     prewarmer,
     operatorLimits,
@@ -120,6 +123,7 @@ async function openRunner(
     relics,
     prewarmer,
     ledger,
+    files,
     maxRunning: operatorLimits.running,
     draining: () => jobs.draining,
   });
@@ -132,6 +136,7 @@ async function openRunner(
     jobs,
     ledger,
     state,
+    files,
     sandboxes: registry,
     relics,
     prewarmer,
@@ -147,6 +152,7 @@ async function openRunner(
     } catch (fault) {
       log.error({ reason: fault instanceof Error ? fault.message : String(fault) }, 'the ledger cannot be pruned');
     }
+    files.prune();
   }, limits.pruneEveryMs);
   pruning.unref();
 

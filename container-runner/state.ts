@@ -66,6 +66,18 @@ export class StateFolder {
     if (taken !== undefined) this.setAside(name, `${taken} is not a file`);
   }
 
+  /** Sets aside anything with this name that is not a folder, or a link to one. */
+  requireFolder(name: string): void {
+    if (!exists(this.file(name))) return;
+    let isFolder = false;
+    try {
+      isFolder = fs.statSync(this.file(name)).isDirectory();
+    } catch {
+      // a link that leads nowhere
+    }
+    if (!isFolder) this.setAside(name, 'it is not a folder');
+  }
+
   /** Existing files that were set aside, newest first, at most `limits.setAsideNames`. */
   setAsideNames(): string[] {
     try {

@@ -4,6 +4,7 @@ import type { JobRequest } from './job.ts';
 import { limits } from '../limits.ts';
 import { RunnerError } from '../problem.ts';
 import type { ImageLaunch, Launch } from '../sandbox/sandbox.ts';
+import type { LaunchWorkspace } from '../workspace/workspace.ts';
 
 /** Environment variables that change the behaviour of loaders, shells, interpreters and common tools. */
 const RESERVED_NAMES = new Set(
@@ -18,6 +19,9 @@ const RESERVED_NAMES = new Set(
 const RESERVED_PATTERN =
   /^(CORTEX_|LD_|DYLD_|BASH_|LC_|PYTHON|PYENV|NODE_|NPM_|PERL|RUBY|GEM_|LUA_|PHP|GIT_|SSH_|DOCKER_|XDG_|MALLOC_|GO[A-Z]+$|V8_|UV_)|_(proxy|PROXY)$|^__/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Where programs see the files of their session (C7). */
+const WORKSPACE_FOLDER = '/workspace' as const;
 
 const encoder = new TextEncoder();
 function bytesOf(text: string): number {
@@ -35,6 +39,7 @@ export type Program =
  * - python: `inputs` is predefined; standard input is empty.
  * - shell, docker: each input is a variable: strings verbatim, others as compact JSON.
  * - tool: the inputs as JSON in the first argument (or the job's own arguments), on standard input and in the file.
+ * - all with a workspace: its folder in a variable. Code and docker jobs start there, tools in their work directory.
  *
  * @throws RunnerError `invalid_request` for values that cannot be passed to a process
  */
@@ -48,14 +53,16 @@ export function programOf(job: JobRequest): Program {
     diskMb: job.limits.disk_mb,
     timeoutMs: job.limits.timeout_ms,
   };
-  const plain = { args: [], stdin: '', env: {} };
+  const place: Readonly<Record<string, string>> =
+    job.workspace === undefined ? {} : { CORTEX_WORKSPACE: WORKSPACE_FOLDER };
+  const plain = { args: [], stdin: '', env: place };
   switch (job.kind) {
     case 'python':
       refuseNul('code', job.code);
       return source({ ...common, ...plain, interpreter: 'python3', entry: 'code', source: job.code });
     case 'shell': {
       refuseNul('code', job.code);
-      const env = variablesOf(job.inputs);
+      const env = { ...variablesOf(job.inputs), ...place };
       return source({ ...common, ...plain, env, interpreter: 'shell', entry: 'code', source: job.code });
     }
     case 'docker': {
@@ -74,7 +81,8 @@ export function programOf(job: JobRequest): Program {
         command: job.command ?? null,
         args: job.args,
         stdin: '',
-        env: variablesOf(job.inputs),
+        env: { ...variablesOf(job.inputs), ...place },
+        ...(job.workspace === undefined ? {} : { directory: WORKSPACE_FOLDER }),
       };
       return { type: 'image', launch: { ...launch, image: job.image } };
     }
@@ -82,13 +90,25 @@ export function programOf(job: JobRequest): Program {
       const words = job.args ?? [inputsJson];
       for (const word of words) refuseNul('args', word);
       const args = words.reduce((sum, word) => sum + bytesOf(word), 0) <= limits.argumentBytes ? words : [];
-      const given = { ...common, args, stdin: inputsJson, env: {} };
+      const given = { ...common, args, stdin: inputsJson, env: place };
       const { image, build, code = '', runtime = 'python3' } = job;
       if (image !== undefined) return { type: 'image', launch: { ...given, command: null, image } };
       if (build !== undefined) return { type: 'build', build, launch: { ...given, command: null } };
       refuseNul('code', code);
       return source({ ...given, interpreter: runtime, entry: 'tool', source: code });
     }
+  }
+}
+
+/** The program with the files of its workspace. */
+export function withWorkspace(program: Program, workspace: LaunchWorkspace): Program {
+  switch (program.type) {
+    case 'source':
+      return { ...program, launch: { ...program.launch, workspace } };
+    case 'image':
+      return { ...program, launch: { ...program.launch, workspace } };
+    case 'build':
+      return { ...program, launch: { ...program.launch, workspace } };
   }
 }
 

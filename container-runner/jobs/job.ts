@@ -6,6 +6,8 @@ import { imageReference } from '../images/image-name.ts';
 import { limits } from '../limits.ts';
 import { RunnerError } from '../problem.ts';
 import { type Interpreter, INTERPRETERS, SANDBOX_LEVELS } from '../sandbox/sandbox.ts';
+import type { WireResult } from '../workspace/receiver.ts';
+import { jobWorkspace } from '../workspace/request.ts';
 
 /** A runtime key with its attempt; only characters that are safe in paths and log lines. */
 export const jobId = z
@@ -33,6 +35,8 @@ const common = {
   limits: jobLimits.prefault({}),
   /** A required level; never replaced by a weaker one. */
   sandbox: z.enum(SANDBOX_LEVELS).optional(),
+  /** Absent: the program has no workspace (C7). */
+  workspace: jobWorkspace.optional(),
 };
 
 /** Closed: unknown fields are rejected. */
@@ -100,6 +104,8 @@ export interface Outcome {
   /** Null unless the program ended on its own. */
   readonly exitCode: number | null;
   readonly truncated: boolean;
+  /** What the program left in its workspace; absent unless it had one and `exited`. */
+  readonly workspace?: WireResult;
 }
 
 /** @throws RunnerError `invalid_json`, `invalid_request` */

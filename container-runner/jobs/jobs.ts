@@ -15,7 +15,7 @@ import type { Logger } from 'pino';
 
 import { isAllowed } from '../images/image-name.ts';
 import { BuildFailure } from '../images/tool-images.ts';
-import { type Program, programOf } from './job-data.ts';
+import { type Program, programOf, withWorkspace } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from '../ledger/ledger.ts';
 import { LedgerError } from '../ledger/ledger-error.ts';
@@ -27,6 +27,9 @@ import { hasCapacity } from '../fair-share.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import type { Sandbox, SandboxProcess } from '../sandbox/sandbox.ts';
 import { supervise } from '../supervise.ts';
+import type { FileCache } from '../workspace/file-cache.ts';
+import { JobWorkspace } from '../workspace/job-workspace.ts';
+import { UNCHANGED } from '../workspace/receiver.ts';
 
 interface Entry {
   readonly id: string;
@@ -35,8 +38,12 @@ interface Entry {
   readonly session: string;
   readonly sandbox: Sandbox;
   readonly program: Program;
+  /** Null: the program has none. */
+  readonly workspace: JobWorkspace | null;
   readonly outputBytes: number;
   readonly stop: AbortController;
+  /** It did not start at once. */
+  hasWaited: boolean;
 }
 
 export interface JobCounts {
@@ -47,6 +54,7 @@ export interface JobCounts {
 export class Jobs {
   readonly #ledger: Ledger;
   readonly #sandboxes: SandboxRegistry;
+  readonly #files: FileCache;
   readonly #log: Logger;
   /** Images that jobs may name, as patterns. */
   readonly #images: readonly string[];
@@ -64,6 +72,8 @@ export class Jobs {
   constructor(options: {
     readonly ledger: Ledger;
     readonly sandboxes: SandboxRegistry;
+    /** The cache of the files of workspaces. */
+    readonly files: FileCache;
     readonly images: readonly string[];
     readonly prewarmer: Prewarmer;
     readonly operatorLimits: OperatorLimits;
@@ -75,6 +85,7 @@ export class Jobs {
   }) {
     this.#ledger = options.ledger;
     this.#sandboxes = options.sandboxes;
+    this.#files = options.files;
     this.#log = options.log;
     this.#images = options.images;
     this.#prewarmer = options.prewarmer;
@@ -91,44 +102,68 @@ export class Jobs {
    * Accepts a job, or finds an accepted one with the id.
    *
    * @returns the job's record, and whether this request created it
-   * @throws RunnerError `id_conflict`, `invalid_request`, `unsupported`, `busy`, `stopping`
+   * @throws RunnerError `id_conflict`, `invalid_request`, `unsupported`, `busy`, `missing_files`, `stopping`
    */
-  submit(
+  async submit(
     id: string,
     request: JobRequest,
     tenant: string | null = null,
-  ): { readonly record: JobRecord; readonly created: boolean } {
+  ): Promise<{ readonly record: JobRecord; readonly created: boolean }> {
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest('base64url');
-    const known = this.#ledger.job(id);
-    if (known !== null) {
-      if (known.requestHash !== '' && known.requestHash !== requestHash) {
-        throw new RunnerError('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
-      }
-      return { record: known, created: false };
-    }
-    if (this.#stopping) {
-      throw new RunnerError('stopping', 'The runner is stopping and accepts no new jobs', {
-        'retry-after': String(limits.stoppingRetrySeconds),
-      });
-    }
+    const accepted = this.#accepted(id, requestHash);
+    if (accepted !== null) return { record: accepted, created: false };
     requireWithinLimits(request.limits, this.#operatorLimits);
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
     this.#admit(tenant);
-    this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
-    this.#queue.push({
+    let workspace: JobWorkspace | null = null;
+    if (request.workspace !== undefined) {
+      workspace = await JobWorkspace.take(this.#files, request.session, request.workspace);
+    }
+    try {
+      // a check of files takes time: another request may have added the job, or taken the last place
+      const added = this.#accepted(id, requestHash);
+      if (added !== null) {
+        workspace?.release();
+        return { record: added, created: false };
+      }
+      this.#admit(tenant);
+      this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
+    } catch (fault) {
+      workspace?.release();
+      throw fault;
+    }
+    const entry: Entry = {
       id,
       tenant,
       session: request.session,
       sandbox,
       program,
+      workspace,
       outputBytes: request.limits.output_bytes,
       stop: new AbortController(),
-    });
+      hasWaited: false,
+    };
+    this.#queue.push(entry);
     this.#startNext();
+    entry.hasWaited = this.#queue.includes(entry);
     const record = this.#ledger.job(id);
     if (record === null) throw new Error(`The ledger has no job ${JSON.stringify(id)}`);
     return { record, created: true };
+  }
+
+  /** The accepted job with this id, or null if a new one may be accepted. @throws RunnerError `id_conflict`, `stopping` */
+  #accepted(id: string, requestHash: string): JobRecord | null {
+    const known = this.#ledger.job(id);
+    if (known !== null && known.requestHash !== '' && known.requestHash !== requestHash) {
+      throw new RunnerError('id_conflict', `The id ${JSON.stringify(id)} was used for a job with another body`);
+    }
+    if (known === null && this.#stopping) {
+      throw new RunnerError('stopping', 'The runner is stopping and accepts no new jobs', {
+        'retry-after': String(limits.stoppingRetrySeconds),
+      });
+    }
+    return known;
   }
 
   /** Kills a job; an unknown id will never start. */
@@ -219,11 +254,18 @@ export class Jobs {
   }
 
   async #run(entry: Entry): Promise<void> {
-    const { id, session, sandbox, program, stop } = entry;
+    const { id, session, sandbox, program, workspace, stop } = entry;
     let outcome: Outcome;
     let unkept = false;
     try {
       this.#ledger.start(id, session, sandbox.level);
+      // its files were checked when it was accepted
+      const damaged = entry.hasWaited ? ((await workspace?.damaged()) ?? null) : null;
+      if (damaged !== null) {
+        this.#tell(entry, `The file ${JSON.stringify(damaged)} was lost in the cache of the runner\n`);
+        this.#finish(entry, { end: 'lost', exitCode: null, truncated: false });
+        return;
+      }
       const process = await this.#begin(entry);
       outcome = await supervise(process, {
         timeoutMs: program.launch.timeoutMs,
@@ -242,6 +284,7 @@ export class Jobs {
         },
       });
       if (unkept) outcome = { end: 'lost', exitCode: null, truncated: true };
+      if (workspace !== null && outcome.end === 'exited') outcome = { ...outcome, workspace: workspace.result() };
     } catch (fault) {
       if (fault instanceof LedgerError) {
         this.#log.error({ job: id, reason: fault.message }, 'the ledger cannot be written');
@@ -261,6 +304,7 @@ export class Jobs {
         end: stop.signal.aborted ? 'killed' : 'exited',
         exitCode: stop.signal.aborted ? null : 126,
         truncated: false,
+        ...(workspace === null || stop.signal.aborted ? {} : { workspace: UNCHANGED }),
       };
     }
     this.#finish(entry, outcome);
@@ -278,7 +322,8 @@ export class Jobs {
   }
 
   async #begin(entry: Entry): Promise<SandboxProcess> {
-    const { sandbox, program, stop } = entry;
+    const { sandbox, stop } = entry;
+    const program = entry.workspace === null ? entry.program : withWorkspace(entry.program, entry.workspace.launch());
     if (program.type === 'source') {
       const held = await this.#prewarmer.take(entry.session, sandbox, program.launch.interpreter);
       return await (held ?? sandbox).start(program.launch);
@@ -305,6 +350,7 @@ export class Jobs {
   }
 
   #finish(entry: Entry, outcome: Outcome): void {
+    entry.workspace?.release();
     if (this.#write(entry, outcome)) return;
     this.#unwritten.push({ entry, outcome });
     this.#retryLater();
@@ -326,6 +372,8 @@ export class Jobs {
 
   /** False if the ledger cannot be written; the next start marks the unfinished job as lost. */
   #write({ id, session }: Entry, outcome: Outcome): boolean {
+    // names of files are contents
+    const { workspace, ...logged } = outcome;
     try {
       this.#ledger.finish(id, session, outcome);
       const record = this.#ledger.job(id);
@@ -333,10 +381,12 @@ export class Jobs {
       this.#onEnd(record);
       const { kind, sandbox: level, startedAt, endedAt } = record;
       const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
-      this.#log.info({ job: id, session, kind, sandbox: level, ...outcome, ms }, 'job ended');
+      const files =
+        workspace === undefined ? {} : { changes: workspace.changes.length, skipped: workspace.skipped_count };
+      this.#log.info({ job: id, session, kind, sandbox: level, ...logged, ...files, ms }, 'job ended');
       return true;
     } catch (fault) {
-      this.#log.error({ job: id, ...outcome, reason: messageOf(fault) }, 'the ledger cannot be written');
+      this.#log.error({ job: id, ...logged, reason: messageOf(fault) }, 'the ledger cannot be written');
       return false;
     }
   }

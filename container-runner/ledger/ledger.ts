@@ -17,7 +17,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
 import type { JobEnd, Outcome } from '../jobs/job.ts';
 import { LedgerError, reasonOf } from './ledger-error.ts';
-import { checkTables, repairRows } from './repair-ledger.ts';
+import { prepareTables } from './schema.ts';
 import { limits } from '../limits.ts';
 
 /** `build`: output of the build of a job's image. */
@@ -47,24 +47,11 @@ export interface JobRecord {
 }
 
 export const LEDGER_FILE = 'jobs.sqlite';
-const SCHEMA_VERSION = 1;
 /** Number of jobs that are deleted at a time when the ledger is too large. */
 const PRUNE_STEP = 10;
-const SCHEMA = `
-  CREATE TABLE jobs (
-    id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
-    request_hash TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
-    end TEXT, exit_code INTEGER, truncated INTEGER NOT NULL DEFAULT 0
-  ) STRICT;
-  CREATE INDEX jobs_by_session ON jobs (session, ended_at);
-  CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, job TEXT NOT NULL, type TEXT NOT NULL,
-    data TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX events_by_session ON events (session, seq);
-  CREATE INDEX events_by_job ON events (job, seq);
-  CREATE TABLE tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-`;
+/** Columns of a `JobRecord`. */
+const COLUMNS =
+  'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated';
 
 type Row = Record<string, unknown>;
 
@@ -98,19 +85,7 @@ export class Ledger {
     this.#db = new DatabaseSync(file);
     try {
       this.#db.exec('PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
-      const version = Number(this.#db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-      if (version > SCHEMA_VERSION) {
-        throw new LedgerError(
-          `The ledger ${file} was written by a newer version (schema ${version}, known: ${SCHEMA_VERSION}). Start that version, or move the file away to create a new ledger`,
-        );
-      }
-      if (version === 0) {
-        const first = `INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ${Math.floor(now())});`;
-        this.#db.exec(`BEGIN; ${SCHEMA} ${first} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
-      } else {
-        checkTables(this.#db);
-        repairRows(this.#db, now());
-      }
+      prepareTables(this.#db, file, now());
       this.#markAbandonedLost();
       this.prune();
     } catch (fault) {
@@ -170,14 +145,16 @@ export class Ledger {
   /** Ends a job; false if it has already ended. */
   finish(id: string, session: string, outcome: Outcome): boolean {
     const at = this.#now();
+    const workspace = outcome.workspace === undefined ? null : JSON.stringify(outcome.workspace);
     try {
       this.#db.exec('BEGIN IMMEDIATE');
       const { changes } = this.#run(
-        `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ? WHERE id = ? AND state <> 'ended'`,
+        `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ?, workspace = ? WHERE id = ? AND state <> 'ended'`,
         at,
         outcome.end,
         outcome.exitCode,
         outcome.truncated ? 1 : 0,
+        workspace,
         id,
       );
       if (changes === 1) {
@@ -185,7 +162,9 @@ export class Ledger {
           end: outcome.end,
           exit_code: outcome.exitCode,
           truncated: outcome.truncated,
+          ...(outcome.workspace === undefined ? {} : { workspace: outcome.workspace }),
         });
+        this.#sinceMeasured += workspace?.length ?? 0;
       }
       this.#db.exec('COMMIT');
       if (changes === 1) this.#notify(session);
@@ -200,8 +179,14 @@ export class Ledger {
   }
 
   job(id: string): JobRecord | null {
-    const row = this.#get('SELECT * FROM jobs WHERE id = ?', id);
+    const row = this.#get(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`, id);
     return row === undefined ? null : recordOf(row);
+  }
+
+  /** What a job left in its workspace; null unless it had one and exited. */
+  workspace(id: string): unknown {
+    const text = this.#get('SELECT workspace FROM jobs WHERE id = ?', id)?.['workspace'];
+    return typeof text === 'string' ? JSON.parse(text) : null;
   }
 
   /** The complete output of a job on one stream. */
@@ -215,18 +200,30 @@ export class Ledger {
     return Number(this.#get('SELECT MAX(seq) AS seq FROM events WHERE job = ?', id)?.['seq'] ?? 0);
   }
 
-  /** Events of a session after a number, oldest first, at most `limits.eventRows`. */
+  /**
+   * Events of a session after a number, oldest first, at most `limits.eventRows`, and none after
+   * `limits.eventBatchChars`.
+   */
   events(session: string, after: number): LedgerEvent[] {
-    return this.#all(
-      `SELECT seq, job, type, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ${limits.eventRows}`,
-      session,
-      after,
-    ).map((row) => ({
-      seq: Number(row['seq']),
-      job: String(row['job']),
-      type: String(row['type']) as EventType,
-      data: String(row['data']),
-    }));
+    const sql = `SELECT seq, job, type, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ${limits.eventRows}`;
+    const events: LedgerEvent[] = [];
+    let chars = 0;
+    try {
+      for (const row of this.#statement(sql).iterate(session, after)) {
+        const data = String(row['data']);
+        events.push({
+          seq: Number(row['seq']),
+          job: String(row['job']),
+          type: String(row['type']) as EventType,
+          data,
+        });
+        chars += data.length;
+        if (chars >= limits.eventBatchChars) break;
+      }
+    } catch (fault) {
+      throw named(fault);
+    }
+    return events;
   }
 
   /** Position for a reader without one: before the first event of unfinished and recently ended jobs. */

@@ -1,24 +1,31 @@
 /** Checks an existing ledger: its pages, its tables, and rows that readers could not parse (R1). */
 import type { DatabaseSync } from 'node:sqlite';
 
+import { UNCHANGED, type WireResult } from '../workspace/receiver.ts';
+
 const COLUMNS = {
   jobs: 'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated',
   events: 'seq, session, job, type, data',
   tokens: 'id, expires_at',
 } as const;
+/** Further columns of jobs, by the first version that has them. */
+const ADDED_COLUMNS: readonly (readonly [version: number, column: string])[] = [[2, 'workspace']];
 
 /** Has SQLite's error code for a damaged file, so callers handle it like SQLite's own errors. */
 class DamagedFile extends Error {
   readonly errcode = 11;
 }
 
-/** @throws Error of SQLite if a page is damaged or a table has the wrong columns */
-export function checkTables(db: DatabaseSync): void {
+/** @param version of the schema @throws Error of SQLite if a page is damaged or a table has the wrong columns */
+export function checkTables(db: DatabaseSync, version: number): void {
   // takes about 0.1 s for 100 MB
   const result = Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0];
   if (result !== 'ok') throw new DamagedFile(String(result));
   for (const [table, columns] of Object.entries(COLUMNS)) {
     db.prepare(`SELECT ${columns} FROM ${table} LIMIT 1`).get();
+  }
+  for (const [since, column] of ADDED_COLUMNS) {
+    if (version >= since) db.prepare(`SELECT ${column} FROM jobs LIMIT 1`).get();
   }
 }
 
@@ -27,10 +34,14 @@ const VALID_PAYLOAD = `
   CASE WHEN json_valid(data) AND instr(data, char(10)) = 0 AND instr(data, char(13)) = 0 THEN
     CASE type
       WHEN 'started' THEN json_type(data, '$.sandbox') = 'text'
-      WHEN 'exited' THEN json_type(data, '$.end') = 'text'
+      WHEN 'exited' THEN json_type(data, '$.end') = 'text' AND coalesce(json_type(data, '$.workspace'), 'object') = 'object'
       ELSE json_type(data, '$.text') = 'text'
     END
   ELSE 0 END`;
+const LOST_WORKSPACE = JSON.stringify({
+  ...UNCHANGED,
+  error: { code: 'workspace_lost', message: 'The files that the program left are damaged in the ledger of the runner' },
+} satisfies WireResult);
 const REPAIRS = [
   `DELETE FROM events WHERE type NOT IN ('started', 'build', 'stdout', 'stderr', 'exited')`,
   `UPDATE events SET data = CASE type
@@ -42,6 +53,9 @@ const REPAIRS = [
   `UPDATE jobs SET state = 'running' WHERE state NOT IN ('queued', 'running', 'ended')`,
   `UPDATE jobs SET end = 'lost', exit_code = NULL WHERE state = 'ended' AND (end IS NULL OR end NOT IN
      ('exited', 'timeout', 'killed', 'oom', 'output_limit', 'lost', 'build_failed'))`,
+  `UPDATE jobs SET workspace = CASE end WHEN 'exited' THEN '${LOST_WORKSPACE}' END
+   WHERE workspace IS NOT NULL AND (end IS NOT 'exited' OR
+     CASE WHEN json_valid(workspace) THEN json_type(workspace) END IS NOT 'object')`,
 ];
 
 /** Repairs rows, so that one damaged row does not fail requests for others. */

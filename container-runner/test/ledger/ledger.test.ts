@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { Ledger } from '../../ledger/ledger.ts';
 import { limits } from '../../limits.ts';
@@ -27,6 +27,14 @@ afterEach(async () => {
 const exited = { end: 'exited', exitCode: 0, truncated: false } as const;
 function add(id: string, session = 's'): boolean {
   return ledger.add({ id, session, kind: 'python', requestHash: 'h' });
+}
+/** Changes the file between two starts. */
+function change(act: (db: DatabaseSync) => void): void {
+  ledger.close();
+  const db = new DatabaseSync(file);
+  act(db);
+  db.close();
+  ledger = new Ledger(file, () => now);
 }
 function reopen(): void {
   ledger.close();
@@ -153,11 +161,96 @@ test('[R1] watchers get only the events of their session, until they stop', () =
   expect(heard).toEqual(['s']);
 });
 
+describe('what a job left in its workspace', () => {
+  const workspace = {
+    changes: [{ path: 'a\n\u2028"', base: null, sha256: 'f'.repeat(64), size: 1, executable: false }],
+    skipped: [],
+    skipped_count: 0,
+    error: null,
+  } as const;
+  const payload = { end: 'exited', exit_code: 0, truncated: false, workspace };
+
+  test('[C7] is stored with its end, in the record and in the event, and kept over a restart', () => {
+    add('a');
+    ledger.finish('a', 's', { ...exited, workspace });
+    add('b');
+    ledger.finish('b', 's', exited);
+    for (let start = 0; start < 2; start += 1) {
+      expect(ledger.workspace('a')).toEqual(workspace);
+      expect(ledger.workspace('b')).toBeNull();
+      expect(ledger.workspace('unknown')).toBeNull();
+      expect(ledger.events('s', 0).map(({ data }) => JSON.parse(data) as unknown)).toEqual([
+        payload,
+        { end: 'exited', exit_code: 0, truncated: false },
+      ]);
+      reopen();
+    }
+  });
+
+  test.each(['', '{', '[]', '1', '"x"'])(
+    '[R1] is damaged in the ledger (%j): it is an error, not lost silently',
+    (text) => {
+      add('a');
+      ledger.finish('a', 's', { ...exited, workspace });
+      change((db) => db.prepare('UPDATE jobs SET workspace = ?').run(text));
+      expect(ledger.workspace('a')).toMatchObject({ changes: [], error: { code: 'workspace_lost' } });
+      expect(ledger.job('a')).toMatchObject({ end: 'exited' });
+    },
+  );
+
+  test('[R1] is damaged in the event: the event says that the job is lost', () => {
+    add('a');
+    ledger.finish('a', 's', { ...exited, workspace });
+    const data = JSON.stringify({ ...payload, workspace: 'x' });
+    change((db) => db.prepare('UPDATE events SET data = ?').run(data));
+    expect(ledger.events('s', 0).map((event) => JSON.parse(event.data) as unknown)).toEqual([
+      { end: 'lost', exit_code: null, truncated: false },
+    ]);
+  });
+
+  test('[C7] long ones are read in several batches', () => {
+    const long = { ...workspace, skipped: [{ path: 'x'.repeat(limits.eventBatchChars / 4), reason: '' }] };
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      add(id);
+      ledger.finish(id, 's', { ...exited, workspace: long });
+    }
+    const first = ledger.events('s', 0);
+    expect(first.map(({ job }) => job)).toEqual(['a', 'b', 'c', 'd']);
+    expect(ledger.events('s', first.at(-1)?.seq ?? 0).map(({ job }) => job)).toEqual(['e', 'f']);
+  });
+});
+
+test('[J9] a ledger of the first version is migrated, with its jobs, events and tokens', () => {
+  add('a');
+  ledger.output('a', 's', 'stdout', 'kept');
+  ledger.finish('a', 's', exited);
+  ledger.spend('t', now + 60_000);
+  const before = [ledger.job('a'), ledger.events('s', 0)];
+  change((db) => db.exec('ALTER TABLE jobs DROP COLUMN workspace; PRAGMA user_version = 1'));
+  expect([ledger.job('a'), ledger.events('s', 0)]).toEqual(before);
+  expect(ledger.workspace('a')).toBeNull();
+  expect(ledger.spend('t', now + 60_000)).toBe(false);
+  // and only once
+  reopen();
+  expect(ledger.job('a')).toEqual(before[0]);
+});
+
+test('[J9] the database of another program is not migrated', () => {
+  ledger.close();
+  const db = new DatabaseSync(`${file}.other`);
+  db.exec('CREATE TABLE jobs (x); PRAGMA user_version = 1');
+  expect(() => new Ledger(`${file}.other`, () => now)).toThrow(/no such/);
+  expect(db.prepare(`SELECT sql FROM sqlite_master`).all()).toEqual([{ sql: 'CREATE TABLE jobs (x)' }]);
+  expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
+  db.close();
+  ledger = new Ledger(':memory:', () => now);
+});
+
 test('[J9] a ledger of a newer version is not changed', () => {
   ledger.close();
   const db = new DatabaseSync(file);
   db.exec('PRAGMA user_version = 99');
   db.close();
-  expect(() => new Ledger(file, () => now)).toThrow(/newer version \(schema 99, known: 1\)/);
+  expect(() => new Ledger(file, () => now)).toThrow(/newer version \(schema 99, known: 2\)/);
   ledger = new Ledger(':memory:', () => now);
 });

@@ -1,5 +1,6 @@
 /** A sandbox whose programs the test controls. */
-import { PassThrough } from 'node:stream';
+import fs from 'node:fs';
+import { PassThrough, Readable } from 'node:stream';
 
 import type { ImageBuild } from '../../images/image-build.ts';
 import {
@@ -13,6 +14,19 @@ import {
   type SandboxLevel,
   type SandboxProcess,
 } from '../../sandbox/sandbox.ts';
+import type { LaunchWorkspace, LeftEntry } from '../../workspace/workspace.ts';
+
+/** An entry of a workspace: by default, a regular file with the announced size of its bytes. */
+export interface FakeEntry extends Partial<Omit<LeftEntry, 'path'>> {
+  readonly path: string;
+  readonly bytes?: string | Uint8Array | Readable;
+}
+
+/** What a program leaves in its workspace. `isComplete` false: the sandbox fails after these entries. */
+export interface FakeRemains {
+  readonly entries: Iterable<FakeEntry>;
+  readonly isComplete?: boolean;
+}
 
 export interface FakeProcess {
   readonly launch: Launch | ImageLaunch;
@@ -20,7 +34,8 @@ export interface FakeProcess {
   readonly held: boolean;
   readonly signals: string[];
   print(text: string): void;
-  end(end?: Partial<ProcessEnd>): void;
+  /** Its end; an end by itself leaves the workspace as it was, or as told. */
+  end(end?: Partial<ProcessEnd>, remains?: FakeRemains): void;
 }
 
 export class FakeSandbox implements Sandbox {
@@ -86,10 +101,12 @@ export class FakeSandbox implements Sandbox {
     const ended = new Promise<ProcessEnd>((resolve) => {
       settle = resolve;
     });
-    const end = (how: Partial<ProcessEnd> = {}): void => {
+    const end = (how: Partial<ProcessEnd> = {}, remains?: FakeRemains): void => {
       stdout.end();
       stderr.end();
-      settle({ exitCode: 0, signal: null, oom: false, ...how });
+      const finished = { exitCode: 0, signal: null, oom: false, ...how };
+      if (launch.workspace === undefined || finished.exitCode === null) settle(finished);
+      else void relay(launch.workspace, remains).then(() => settle(finished));
     };
     this.started.push({ launch, held, signals, print: (text) => stdout.write(text), end });
     return Promise.resolve({
@@ -110,4 +127,26 @@ export class FakeSandbox implements Sandbox {
   close(): Promise<void> {
     return Promise.resolve();
   }
+}
+
+/** Gives the receiver what a program left, like a sandbox. */
+export async function relay(
+  { files, receiver }: LaunchWorkspace,
+  { entries, isComplete = true }: FakeRemains = { entries: files.map(unchanged) },
+): Promise<void> {
+  for (const { path, kind = 'file', executable = false, size, bytes = '' } of entries) {
+    const content = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+    const announced = size ?? (content instanceof Uint8Array ? content.length : 0);
+    const stream = content instanceof Uint8Array ? Readable.from([content]) : content;
+    const mayGoOn = await receiver.entry(
+      { path, kind, executable, size: announced },
+      kind === 'file' || bytes !== '' ? stream : null,
+    );
+    if (!mayGoOn) return;
+  }
+  if (isComplete) receiver.complete();
+}
+
+function unchanged({ path, executable, size, source }: LaunchWorkspace['files'][number]): FakeEntry {
+  return { path, executable, size, bytes: fs.createReadStream(source) };
 }

@@ -35,7 +35,7 @@ export type JobBody = Record<string, unknown>;
 export interface TestRunner {
   readonly url: string;
   readonly stateDir: string;
-  /** A signed request. */
+  /** A signed request; a body is sent as JSON, bytes as they are. */
   ask(method: string, target: string, body?: unknown): Promise<Response>;
   put(id: string, body: JobBody): Promise<Response>;
   /** Events of a session until `enough` returns true. */
@@ -83,7 +83,7 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
         url,
         method,
         target,
-        body === undefined ? '' : JSON.stringify(body),
+        body === undefined ? '' : body instanceof Uint8Array ? body : JSON.stringify(body),
         firstKey(options.secret ?? SECRET),
       ),
     );
@@ -184,7 +184,7 @@ export async function signed(
   url: string,
   method: string,
   target: string,
-  body: string,
+  body: string | Uint8Array,
   tampering: Tampering = {},
 ): Promise<Request> {
   const now = Math.floor(Date.now() / 1_000);
@@ -207,6 +207,6 @@ export async function signed(
   return new Request(`${url}${tampering.sentTarget ?? target}`, {
     method: tampering.sentMethod ?? method,
     headers: { authorization: `Bearer ${token}` },
-    ...(sent === '' ? {} : { body: sent }),
+    ...(sent === '' ? {} : { body: typeof sent === 'string' ? sent : Buffer.from(sent) }),
   });
 }
