@@ -50,7 +50,21 @@ function wireTo(...runners: readonly TestRunner[]): Wire {
       }),
     clock: realClock,
   });
-  return { sent, client };
+  return { sent, client: named(client, randomUUID().slice(0, 8)) };
+}
+
+/** All sessions of these tests have one id, and runners run a job id once. */
+function named(client: RunnerClient, name: string): RunnerClient {
+  const own = <T extends { readonly id: string; readonly session: string }>(job: T): T => ({
+    ...job,
+    id: `${name}/${job.id}`,
+    session: `${name}_${job.session}`,
+  });
+  return {
+    ...client,
+    run: (job, observe) => client.run(own(job), observe),
+    lookup: (job, observe) => client.lookup(own(job), observe),
+  };
 }
 
 /** Ids of jobs and sessions are left out. */
