@@ -147,12 +147,16 @@ async function openRunner(
   });
 
   const pruning = setInterval(() => {
-    try {
-      ledger.prune();
-    } catch (fault) {
-      log.error({ reason: fault instanceof Error ? fault.message : String(fault) }, 'the ledger cannot be pruned');
+    for (const [name, part] of [
+      ['the ledger', ledger],
+      ['the cache of files', files],
+    ] as const) {
+      try {
+        part.prune();
+      } catch (fault) {
+        log.error({ reason: fault instanceof Error ? fault.message : String(fault) }, `${name} cannot be pruned`);
+      }
     }
-    files.prune();
   }, limits.pruneEveryMs);
   pruning.unref();
 

@@ -98,6 +98,12 @@ test('[R7] a signed request passes', async () => {
   expect(sandbox.started.length).toBe(1);
 });
 
+test('[R7] a body with characters beyond ASCII is signed by its bytes', async () => {
+  const text = JSON.stringify(job({ kind: 'python', code: 'print("é 🙂")' }));
+  expect((await fetch(await signed(runner.url, 'PUT', '/jobs/a', text))).status).toBe(202);
+  expect(sandbox.started[0]?.launch).toMatchObject({ source: 'print("é 🙂")' });
+});
+
 test('[R7] a clock difference of a few seconds is accepted', async () => {
   const skew = limits.clockSkewSeconds - 3;
   expect((await send({ claims: { iat: now + skew, exp: now + skew + 60 } })).status).toBe(202);

@@ -120,7 +120,7 @@ export class FileCache {
     if (file === undefined) return null;
     const known = this.path(session, sha256);
     if (file.signature === null || signatureOf(known) !== file.signature) {
-      const checked = await verify(known, sha256);
+      const checked = await verify(known, sha256, this.#now());
       if (checked === null) {
         this.#drop(session, sha256, file);
         return null;

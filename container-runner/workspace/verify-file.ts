@@ -15,10 +15,15 @@ export function signatureOf(file: string): string | null {
 /**
  * Reads a file and compares its hash.
  *
+ * @param now epoch milliseconds
  * @returns null: there is no such file, or its bytes are others. `signature`: its state; null if it may still change
  *   without a new state, so that the next use reads it again
  */
-export async function verify(file: string, sha256: string): Promise<{ readonly signature: string | null } | null> {
+export async function verify(
+  file: string,
+  sha256: string,
+  now: number,
+): Promise<{ readonly signature: string | null } | null> {
   let handle: fs.promises.FileHandle;
   try {
     if (fs.lstatSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
@@ -36,8 +41,7 @@ export async function verify(file: string, sha256: string): Promise<{ readonly s
       hash.update(buffer.subarray(0, bytesRead));
     }
     if (hash.digest('hex') !== sha256) return null;
-    // the clock of the file system, not of the runner
-    const isRecent = Date.now() - Number(stats.ctimeMs) < RECENT_MS;
+    const isRecent = now - Number(stats.ctimeMs) < RECENT_MS;
     return { signature: isRecent ? null : textOf(stats) };
   } catch {
     return null;

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { Readable } from 'node:stream';
 
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
 import type { FileCache } from '../../workspace/file-cache.ts';
@@ -100,6 +100,9 @@ describe('[C7] a file that is damaged on disk counts as missing, is removed, and
     for (const isChecked of [false, true]) {
       for (const isRestarted of [false, true]) {
         await kit.put(cache, 's', LARGE);
+        // old enough that the check of its bytes is not repeated until it changes
+        fs.utimesSync(kit.fileOf('s', LARGE), 1, 1);
+        now = Date.now() + 60_000;
         if (isChecked) expect(await cache.has('s', sha256Of(LARGE))).toBe(true);
         damage(kit.fileOf('s', LARGE));
         if (isRestarted) cache = kit.open(() => now);
@@ -109,6 +112,28 @@ describe('[C7] a file that is damaged on disk counts as missing, is removed, and
         expect(await textOf(cache, 's', LARGE)).toBe(LARGE);
         cache.remove('s');
       }
+    }
+  });
+
+  test('an intact file is read once, and again only after a change of its state', async () => {
+    await kit.put(cache, 's', LARGE);
+    const file = kit.fileOf('s', LARGE);
+    const reads = vi.spyOn(fs.promises, 'open');
+    const check = async (): Promise<number> => {
+      reads.mockClear();
+      expect(await cache.has('s', sha256Of(LARGE))).toBe(true);
+      return reads.mock.calls.length;
+    };
+    try {
+      // a change that follows at once might not change its state
+      now = Math.floor(fs.statSync(file).ctimeMs) + 50;
+      expect([await check(), await check()]).toEqual([1, 1]);
+      now += 60_000;
+      expect([await check(), await check(), await check()]).toEqual([1, 0, 0]);
+      fs.utimesSync(file, 1, 1);
+      expect([await check(), await check()]).toEqual([1, 0]);
+    } finally {
+      reads.mockRestore();
     }
   });
 
