@@ -81,9 +81,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const cancel = clock.schedule(ms, () => stop.abort(new NoAnswer(`no answer within ${ms / 1_000} s`)));
       try {
         const response = await request(method, target, body, AbortSignal.any([signal, stop.signal]));
-        return new Response(await response.arrayBuffer(), { status: response.status });
+        const { ok, status, headers } = response;
+        if (!ok) throw refusalOf({ status, headers, text: await response.text() });
+        return new Uint8Array(await response.arrayBuffer());
       } catch (fault) {
         signal.throwIfAborted();
+        if (fault instanceof RunnerError) throw fault;
         const message = `The files of the job could not be transferred: ${connectionFailure(fault)}`;
         throw new RunnerError('runner_unavailable', message, { beforeDispatch: true, cause: fault });
       } finally {

@@ -16,8 +16,8 @@ const HEAD_BYTES = HASH_BYTES + 4;
 const ABSENT = 0xffff_ffff;
 const HASH = /^[0-9a-f]{64}$/;
 
-/** Sends a signed request to the runner; the signal of its timeout is the caller's. */
-export type Send = (method: 'PUT' | 'POST', target: string, body: string | Uint8Array) => Promise<Response>;
+/** Sends a signed request to the runner, and returns its answer. @throws EngineError if it refuses, or does not answer */
+export type Send = (method: 'PUT' | 'POST', target: string, body: string | Uint8Array) => Promise<Uint8Array>;
 
 function filesPath(session: string): string {
   return `/workspaces/${encodeURIComponent(session)}/files`;
@@ -26,7 +26,7 @@ function filesPath(session: string): string {
 /**
  * Sends the files of a job that the runner does not have, in requests of at most `limits.workspaceTransferBytes` or one file.
  *
- * @throws Error if a request fails, or `workspace.read` does
+ * @throws EngineError if a request fails, or `workspace.read` does
  */
 export async function sendFiles(
   session: string,
@@ -39,11 +39,9 @@ export async function sendFiles(
   let bytes = 0;
   const flush = async (): Promise<void> => {
     if (frames.length === 0) return;
-    const response = await send('PUT', filesPath(session), joinedBytes(frames));
+    await send('PUT', filesPath(session), joinedBytes(frames));
     frames = [];
     bytes = 0;
-    const answer = await response.text();
-    if (!response.ok) throw new Error(`the runner did not take files: ${answer.slice(0, limits.logFieldChars)}`);
   };
   for (const sha256 of hashes) {
     const content = await read(sha256);
@@ -67,9 +65,7 @@ export async function* readFiles(
   let left = [...hashes];
   while (left.length > 0) {
     const body = JSON.stringify({ hashes: left });
-    const response = await send('POST', `${filesPath(session)}/read`, body);
-    if (!response.ok) throw absent(`it answered ${response.status}`);
-    const frames = framesOf(new Uint8Array(await response.arrayBuffer()));
+    const frames = framesOf(await send('POST', `${filesPath(session)}/read`, body));
     const taken = new Set<string>();
     for (const [sha256, bytes] of frames) {
       if (bytes === null) throw absent(`it no longer has ${sha256.slice(0, 12)}`);
