@@ -97,7 +97,7 @@ describe('[C7] files from a runner', () => {
 
   test.each([1, 2, 3])('in answers of %i files', async (perAnswer) => {
     const read = await readAll(contents.map(hashOf), filled(perAnswer).send);
-    expect([...read.values()]).toEqual(contents);
+    expect([...read.values()].map((bytes) => [...bytes])).toEqual(contents.map((bytes) => [...bytes]));
   });
 
   const cases: readonly (readonly [string, Send])[] = [
