@@ -36,7 +36,7 @@ function readFolder(target: string): ManifestFolder {
   const isFolder = statSync(target).isDirectory();
   const paths = isFolder
     ? readdirSync(target, { recursive: true, encoding: 'utf8' })
-        .filter((name) => !/(^|[/\\])(\.git|node_modules)[/\\]/.test(name))
+        .filter((name) => !/(^|[/\\])(\.git|node_modules|__pycache__)[/\\]/.test(name))
         .map((name) => join(target, name))
     : [target];
   const files: ManifestFile[] = [];

@@ -35,7 +35,10 @@ export class SkillFolders {
     for (const file of files) {
       const folder = folderOf(file.path);
       // A skill that is not in a folder has no files.
-      if (folder !== '' && isSkillFile(file)) this.#skills.set(folder, file.path);
+      if (folder === '' || !isSkillFile(file)) continue;
+      const other = this.#skills.get(folder);
+      // Of SKILL.md and skill.md in one folder, the first one is the skill.
+      if (other === undefined || file.path < other) this.#skills.set(folder, file.path);
     }
   }
 
