@@ -15,9 +15,12 @@ Ask for the form first.
 const agent = (name: string, skills: string): string =>
   `kind: Agent\nversion: "1"\nname: ${name}\nsummary: s\npersona: You help.\ninternal_actions: {enabled: false}\nimport: {skills: [${skills}]}\n`;
 
-async function upload(method: 'POST' | 'PUT', parts: Readonly<Record<string, string | Uint8Array>>): Promise<Response> {
+async function upload(
+  method: 'POST' | 'PUT',
+  parts: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>,
+): Promise<Response> {
   const form = new FormData();
-  for (const [path, content] of Object.entries(parts)) form.append(path, new File([content as BlobPart], path));
+  for (const [path, content] of Object.entries(parts)) form.append(path, new File([content], path));
   const packed = new Response(form);
   const body = await packed.arrayBuffer();
   const type = packed.headers.get('content-type') ?? '';
