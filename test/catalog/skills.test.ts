@@ -149,6 +149,11 @@ metadata:
     ]);
   });
 
+  test('is read in the same way with CRLF', () => {
+    const text = skill('name: a\ndescription: Use when: asked').replaceAll('\n', '\r\n');
+    expect(only({ 'a/SKILL.md': text }).description).toBe('Use when: asked');
+  });
+
   test('keeps members of any type, and ignores metadata that is no map', () => {
     const files = { 'a/SKILL.md': skill('name: a\ndescription: x\nmetadata: none\nlicense: 5\nhooks: {a: [1]}') };
     expect(only(files).metadata).toEqual({ license: 5, hooks: { a: [1] } });

@@ -7,6 +7,7 @@
  */
 import type { ManifestFile } from '../../domain/catalog.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import { quoted } from '../check/problem.ts';
 import type { Issue } from '../check/issues.ts';
 import { splitFrontMatter } from './front-matter.ts';
@@ -97,18 +98,17 @@ const REPAIRED =
 /** The front matter; if it is not valid YAML, as it is meant by agents that read it line by line. */
 function readFrontMatter(yaml: string, quota: TokenQuota): { readonly file: YamlFile; readonly wasRepaired: boolean } {
   const file = readYaml(yaml, quota);
-  if (file.errors.length === 0) return { file, wasRepaired: false };
-  const repaired = withQuotes(yaml);
-  const again = repaired === yaml ? file : readYaml(repaired, quota);
+  if (file.errors.length === 0 || yaml.length > limits.yamlChars) return { file, wasRepaired: false };
+  const again = readYaml(withQuotes(yaml), quota);
   return again.errors.length === 0 ? { file: again, wasRepaired: true } : { file, wasRepaired: false };
 }
 
 /** Puts plain values of one line in quotes, where YAML would read more than text. */
 function withQuotes(yaml: string): string {
-  const lines = yaml.split('\n');
+  const lines = yaml.split('\n').map((line) => line.trimEnd());
   return lines
     .map((line, index) => {
-      const [, key = '', value = ''] = /^([A-Za-z][\w-]*:[ \t]+)([^\s"'|>].*?)\s*$/.exec(line) ?? [];
+      const [, key = '', value = ''] = /^([A-Za-z][\w-]*:[ \t]+)([^\s"'|>].*)$/.exec(line) ?? [];
       const isPlain = value !== '' && !/^[ \t]/.test(lines[index + 1] ?? '');
       return isPlain && /:(\s|$)|\s#|^[[{&*!%@`]/.test(value) ? `${key}${JSON.stringify(value)}` : line;
     })

@@ -14,7 +14,6 @@ import {
 import type { ActionType, InternalAction } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import { limits } from '../../domain/limits.ts';
 import { isPassed } from '../../domain/manifest.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
 import { isInternalAllowed } from './allowed.ts';
@@ -22,6 +21,7 @@ import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
 import { defaultOf, limitsOf } from './parameter-limits.ts';
+import { skillSection } from './skill-section.ts';
 import { approvalNote, endpointReturns, oneLine, tablesOf, toolReturns, workflowReturns } from './returns.ts';
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
@@ -35,7 +35,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
   // Functions are declared in a separate field of the request; a second way to call them would cost and confuse (P17).
   const acting =
     agent.protocol.dialect === 'tool_calls'
-      ? [functionCalling(agent), skills(resolved)]
+      ? [functionCalling(agent), skillSection(resolved)]
       : [
           protocol(agent),
           examples(resolved),
@@ -45,7 +45,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
           agents(resolved),
           relics(resolved),
           workflows(resolved),
-          skills(resolved),
+          skillSection(resolved),
         ];
   return [
     who(agent),
@@ -266,30 +266,6 @@ function internals(agent: AgentDefinition): string {
     .filter((name) => name !== LOAD_SKILL)
     .map((name) => `- ${name} ${internalActionSpec(name).prompt}`);
   return section('Internal actions (type="internal", parameters in braces)', lines);
-}
-
-/** The names and descriptions of the skills, and how one is loaded (C8). */
-function skills({ agent, skills: known }: ResolvedAgent): string {
-  if (known === undefined || known.size === 0 || !isInternalAllowed(agent, LOAD_SKILL)) return '';
-  const share = Math.floor(limits.skillSummariesPromptChars / known.size);
-  const most = Math.min(limits.skillSummaryPromptChars, share);
-  const lines = [...known.values()].map(({ name, summary }) => {
-    const shown = summary.length > most ? `${summary.slice(0, most).toWellFormed()}…` : summary;
-    return `- ${name}: ${escapeReservedTags(sanitizeText(oneLine(shown)))}`;
-  });
-  return [`# Skills: how to do certain tasks well`, howToLoad(agent), ...lines].join('\n');
-}
-
-function howToLoad({ protocol: { dialect, form } }: AgentDefinition): string {
-  const load = {
-    type: 'internal',
-    name: LOAD_SKILL,
-    id: 'skill',
-    mode: 'async',
-    parameters: { name: 'NAME' },
-  } as const;
-  const call = dialect === 'tool_calls' ? `call ${LOAD_SKILL}` : renderAction(load, form).replaceAll('\n', '');
-  return `Before such a task, load its skill, and begin when you have read it: ${call}. Unlike other results, its text is guidance of your operator. The files that it lists are in the workspace.`;
 }
 
 function agents({ agent, agents: known }: ResolvedAgent): string {

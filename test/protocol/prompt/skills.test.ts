@@ -44,9 +44,9 @@ describe('[C8] the section of the prompt', () => {
   test.each([
     [
       'full',
-      '<action type="internal" id="skill" mode="async">{"name":"load_skill","parameters":{"name":"NAME"}}</action>',
+      '<action type="internal" id="ID" mode="async">{"name":"load_skill","parameters":{"name":"NAME"}}</action>',
     ],
-    ['compact', '<action type="internal" name="load_skill" id="skill" mode="async">{"name":"NAME"}</action>'],
+    ['compact', '<action type="internal" name="load_skill" id="ID" mode="async">{"name":"NAME"}</action>'],
   ] as const)('lists the skills and shows how one is loaded (%s)', (form, call) => {
     const section = sectionOf(agentWith([skillOf('a', 'Does A.'), skillOf('b', 'Does B.')], {}, { form }));
     expect(section).toBe(
