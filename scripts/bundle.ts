@@ -24,7 +24,7 @@ export function bundleOf({ catalog, entries }: Pick<LoadedManifests, 'catalog' |
 export function withEarlier({ data, sources }: Bundle, earlier: Bundle, isWritten: WrittenNames): Bundle {
   const merged = <K extends (typeof KINDS)[number]>(kind: K): CatalogData[K] => {
     const names = new Set(data[kind].map(({ name }) => name));
-    const kept = (earlier.data[kind] as readonly AnyDefinition[]).filter(
+    const kept = ((earlier.data[kind] ?? []) as readonly AnyDefinition[]).filter(
       (one) => !names.has(one.name) && isWritten(idOf(one)),
     );
     return [...data[kind], ...kept] as unknown as CatalogData[K];
@@ -54,7 +54,7 @@ export function writtenNames({ read }: Pick<LoadedManifests, 'read'>): WrittenNa
 
 const NAME = /^["']?name["']?[ \t]*:[ \t]*["']?([\w.-]+)/gm;
 
-const KINDS = ['agents', 'tools', 'relics', 'workflows', 'monuments'] as const;
+const KINDS = ['agents', 'tools', 'relics', 'workflows', 'skills', 'monuments'] as const;
 
 function idOf({ kind, name }: AnyDefinition): string {
   return `${kind.toLowerCase()}/${name}`;

@@ -10,6 +10,7 @@ import type { LoadedManifests } from '../src/catalog/load.ts';
 import { formatProblem } from '../src/catalog/check/problem.ts';
 import { parseIntervals } from '../src/domain/intervals.ts';
 import { limits } from '../src/domain/limits.ts';
+import { SkillFolders } from '../src/catalog/read/skill-file.ts';
 import type { Deployment } from '../src/catalog/check/deployment.ts';
 import { apiKeysOf } from '../src/settings/keys.ts';
 import { deploymentOf, modelsOnly } from '../src/settings/deployment.ts';
@@ -26,6 +27,8 @@ interface ManifestFolder {
   readonly files: readonly ManifestFile[];
   /** Files with the name of a manifest whose text cannot be read. */
   readonly problems: readonly ManifestProblem[];
+  /** Files of skills that are left out, because they are not text. */
+  readonly warnings: readonly ManifestProblem[];
   readonly skipped: readonly ManifestProblem[];
 }
 
@@ -33,11 +36,12 @@ function readFolder(target: string): ManifestFolder {
   const isFolder = statSync(target).isDirectory();
   const paths = isFolder
     ? readdirSync(target, { recursive: true, encoding: 'utf8' })
-        .filter((name) => !/(^|[/\\])(\.git|node_modules)[/\\]/.test(name))
+        .filter((name) => !/(^|[/\\])(\.git|node_modules|__pycache__)[/\\]/.test(name))
         .map((name) => join(target, name))
     : [target];
   const files: ManifestFile[] = [];
   const problems: ManifestProblem[] = [];
+  const others: ManifestProblem[] = [];
   const skipped: ManifestProblem[] = [];
   for (const path of paths.sort()) {
     const stat = statSync(path, { throwIfNoEntry: false });
@@ -51,9 +55,14 @@ function readFolder(target: string): ManifestFolder {
       const isManifest = !isFolder || /^["']?kind["']?[ \t]*:/m.test(beginningOf(path));
       const message = `the file ${why}${isManifest ? '' : '; skipped'}`;
       (isManifest ? problems : skipped).push({ file, line: 1, column: 1, field: '', message });
+    } else {
+      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
+      others.push({ file, line: 1, column: 1, field: '', message: `the file ${why} and is left out of the skill` });
     }
   }
-  return { files, problems, skipped };
+  const skills = new SkillFolders(files);
+  const warnings = others.filter(({ file }) => skills.ownerOf(file) !== null);
+  return { files, problems, warnings, skipped };
 }
 
 /** The beginning of a file that cannot be read as text. */
@@ -92,6 +101,7 @@ function load(targets: readonly string[], own: Deployment | boolean = false): Lo
   return {
     ...loaded,
     problems: [...folders.flatMap(({ problems }) => problems), ...loaded.problems],
+    warnings: [...folders.flatMap(({ warnings }) => warnings), ...loaded.warnings],
     skipped: [...folders.flatMap(({ skipped }) => skipped), ...loaded.skipped],
   };
 }
@@ -152,6 +162,7 @@ export function loadOwn(target: string): LoadedManifests {
     tools: definitions.filter((one) => one.kind === 'Tool'),
     relics: definitions.filter((one) => one.kind === 'Relic'),
     workflows: definitions.filter((one) => one.kind === 'Workflow'),
+    skills: definitions.filter((one) => one.kind === 'Skill'),
     monuments: definitions.filter((one) => one.kind === 'Monument'),
   });
   const read = new Map([...all.read].filter(([file]) => isOurs({ file })));

@@ -138,6 +138,7 @@ const LABELS: Readonly<Record<CountedKind, string>> = {
   tool: 'tools',
   relic: 'relics',
   workflow: 'workflows',
+  skill: 'skills',
   monument: 'monuments',
   protocol: 'protocol texts',
   other: 'other files',

@@ -11,6 +11,7 @@ import type {
   RelicDefinition,
   ResolvedAgent,
   ResolvedWorkflow,
+  SkillDefinition,
   ToolDefinition,
   WorkflowDefinition,
 } from '../domain/manifest.ts';
@@ -28,6 +29,7 @@ export type AnyDefinition =
   | ToolDefinition
   | RelicDefinition
   | WorkflowDefinition
+  | SkillDefinition
   | MonumentDefinition;
 
 /** All validated manifests, as plain JSON. */
@@ -36,6 +38,7 @@ export interface CatalogData {
   readonly tools: readonly ToolDefinition[];
   readonly relics: readonly RelicDefinition[];
   readonly workflows: readonly WorkflowDefinition[];
+  readonly skills: readonly SkillDefinition[];
   readonly monuments: readonly MonumentDefinition[];
   /**
    * Definitions whose name is also used in another folder. Each is visible only to the importers nearest to it
@@ -79,6 +82,7 @@ export function createCatalog(
     tool: byName(data.tools),
     relic: byName(data.relics),
     workflow: byName(data.workflows),
+    skill: byName(data.skills),
     monument: byName(data.monuments),
   };
   const knownNames = {
@@ -100,7 +104,7 @@ export function createCatalog(
     ),
   );
   /** Resolves a name for an importer: the definition of its own folder takes precedence. */
-  const pick = <K extends keyof typeof knownNames>(importer: string, kind: K, names: readonly string[]) => {
+  const pick = <K extends keyof typeof knownNames | 'skill'>(importer: string, kind: K, names: readonly string[]) => {
     const found = new Map<string, NonNullable<ReturnType<(typeof kinds)[K]['get']>>>();
     for (const name of names) {
       const definition = scoped.get(`${importer} ${kind}/${name}`) ?? kinds[kind].get(name);
@@ -108,11 +112,12 @@ export function createCatalog(
     }
     return found;
   };
-  const imported = (importer: string, { tools, agents, relics, workflows }: AgentDefinition['imports']) =>
+  const imported = (importer: string, { tools, agents, relics, workflows, skills = [] }: AgentDefinition['imports']) =>
     ({
       tools: pick(importer, 'tool', tools),
       relics: pick(importer, 'relic', relics),
       workflows: pick(importer, 'workflow', workflows),
+      skills: pick(importer, 'skill', skills),
       agents: new Map([...pick(importer, 'agent', agents)].map(([name, agent]) => [name, summaryOf(agent)])),
       knownNames,
     }) satisfies ImportedDefinitions;

@@ -8,9 +8,10 @@ import { limits } from '../domain/limits.ts';
 import { WorkMeter } from '../domain/work.ts';
 import { toAgent } from './build/build-agent.ts';
 import type { BuildContext } from './build/build-base.ts';
-import { toImports } from './build/build-imports.ts';
+import { toImports, withSkills } from './build/build-imports.ts';
 import type { ImportTarget } from './build/build-imports.ts';
 import { toMonument } from './build/build-monument.ts';
+import { toSkill } from './build/build-skill.ts';
 import { toRelic } from './build/build-relic.ts';
 import { toTool } from './build/build-tool.ts';
 import { toWorkflow } from './build/build-workflow.ts';
@@ -26,6 +27,7 @@ import { relativeTo } from './read/paths.ts';
 import type { PathIndex } from './read/paths.ts';
 import type { BuiltDefinition } from './read/read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
+import { skillSchema } from './schema/schema-skill.ts';
 import { relicSchema } from './schema/schema-relic.ts';
 import { workflowSchema } from './schema/schema-workflow.ts';
 
@@ -70,12 +72,14 @@ export class Definitions {
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
         return this.#build(found, agentSchema, (input, context) =>
-          toAgent(input, toImports(input.import, context.target), context),
+          toAgent(input, withSkills(input.import, context.target), context),
         );
       case 'workflow':
         return this.#build(found, workflowSchema, (input, { target, ...context }) =>
           toWorkflow(input, { ...context, imports: toImports(input.import, target), target }),
         );
+      case 'skill':
+        return this.#build(found, skillSchema, toSkill);
       case 'monument':
         return this.#build(found, monumentSchema, toMonument);
     }

@@ -25,8 +25,9 @@ import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
 import { PathIndex, normalPath } from './read/paths.ts';
-import { readManifestFile } from './read/read-file.ts';
+import { fileOfSkill, readManifestFile } from './read/read-file.ts';
 import type { ReadFile } from './read/read-file.ts';
+import { SkillFolders } from './read/skill-file.ts';
 import { secretsNamedBy } from './check/secrets.ts';
 
 export interface LoadedManifests extends ManifestProblems {
@@ -154,10 +155,13 @@ class Loader {
   }
 
   *#load(): Generator<number, LoadedManifests> {
+    const skills = new SkillFolders(this.#files.values());
     for (const [path, given] of this.#files) {
       const known = this.#before.get(path);
-      const again = known !== undefined && isSameFile(known, given) && known.tokens <= this.#tokens.left;
-      const file = again ? known : readManifestFile(given, this.#tokens);
+      const skill = skills.ownerOf(path);
+      const again =
+        skill === null && known !== undefined && isSameFile(known, given) && known.tokens <= this.#tokens.left;
+      const file = again ? known : skill === null ? readManifestFile(given, this.#tokens) : fileOfSkill(given, skill);
       if (again) this.#tokens.left -= known.tokens;
       this.#read.set(path, file);
       this.#log.parsed(file);
@@ -217,7 +221,7 @@ class Loader {
       const { imports } = definition;
       const field = target.kind === 'monument' ? null : (`${target.kind}s` as const);
       if (field === null || !named.has(`${target.kind}/${target.name}`)) continue;
-      const left = imports[field].filter((name) => name !== target.name);
+      const left = (imports[field] ?? []).filter((name) => name !== target.name);
       this.#built.set(importer, { ...definition, imports: { ...imports, [field]: left } });
     }
   }
@@ -245,6 +249,7 @@ class Loader {
       tools: all.filter((one) => one.kind === 'Tool'),
       relics: all.filter((one) => one.kind === 'Relic'),
       workflows: all.filter((one) => one.kind === 'Workflow'),
+      skills: all.filter((one) => one.kind === 'Skill'),
       monuments: all.filter((one) => one.kind === 'Monument'),
       scoped: this.#bindings.scoped.flatMap(({ importer, target }) => {
         const definition = target.scoped ? this.#built.get(target) : undefined;
@@ -320,7 +325,7 @@ class Loader {
 
 /** Whether a parsed file would be the same if it were parsed again. */
 function isSameFile(known: ReadFile, { text, isAlone = false }: ManifestFile): boolean {
-  if (known.text !== text) return false;
+  if (known.text !== text || known.isOfSkill) return false;
   return (
     known.isAlone === isAlone || (known.documents.length > 0 && known.skipped.length + known.warnings.length === 0)
   );

@@ -39,7 +39,7 @@ export interface AgentPrompt {
   readonly sections: readonly { readonly title: string; readonly tokens: number }[];
 }
 
-export type ManifestKind = 'agent' | 'tool' | 'relic' | 'workflow' | 'monument';
+export type ManifestKind = 'agent' | 'tool' | 'relic' | 'workflow' | 'skill' | 'monument';
 
 /** An entry of `GET /manifests`. */
 export interface ManifestEntry {

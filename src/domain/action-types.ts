@@ -287,6 +287,12 @@ const INTERNAL_ACTION_TABLE = {
   },
   remove_context_feed: { parameters: { id: 'name' }, further: {}, prompt: '{id}', forgetsResults: false },
   list_context_feeds: { parameters: {}, further: { 'id?': 'name' }, prompt: '{}', forgetsResults: false },
+  load_skill: {
+    parameters: { name: 'text' },
+    further: {},
+    prompt: '{name}: read one of your skills',
+    forgetsResults: false,
+  },
   clear_context: {
     parameters: {},
     further: {},
@@ -294,6 +300,9 @@ const INTERNAL_ACTION_TABLE = {
     forgetsResults: true,
   },
 } as const satisfies Record<string, InternalActionSpec>;
+
+/** Reads a skill of the agent (C8): allowed by the import of a skill, not by the list of allowed internal actions. */
+export const LOAD_SKILL = 'load_skill' satisfies keyof typeof INTERNAL_ACTION_TABLE;
 
 /** Idempotent: repeating one leaves the same state. */
 export type InternalAction = keyof typeof INTERNAL_ACTION_TABLE;
@@ -306,6 +315,11 @@ export function internalActionSpec(name: InternalAction): InternalActionSpec {
 
 export function isInternalAction(name: string): name is InternalAction {
   return Object.hasOwn(INTERNAL_ACTION_TABLE, name);
+}
+
+/** Whether an action reads a skill. */
+export function loadsSkill({ type, name }: { readonly type: ActionType; readonly name: string | null }): boolean {
+  return type === 'internal' && name === LOAD_SKILL;
 }
 
 /** Whether the results of earlier iterations lose their names when this action has completed (I). */

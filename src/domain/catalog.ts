@@ -1,6 +1,6 @@
 /** What a catalogue says about its manifests: to the routes, between objects, and in lists (M4). */
 
-export const MANIFEST_KINDS = ['agent', 'tool', 'relic', 'workflow', 'monument'] as const;
+export const MANIFEST_KINDS = ['agent', 'tool', 'relic', 'workflow', 'skill', 'monument'] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
 export interface ManifestRef {
@@ -71,8 +71,8 @@ export interface ReplaceReport extends ChangeReport {
 }
 
 /**
- * One file of a manifest folder: a YAML manifest, a Markdown file whose front matter has a `kind`, or a file that manifests
- * refer to by path.
+ * One file of a manifest folder: a YAML manifest, a Markdown file whose front matter has a `kind`, the `SKILL.md` of a skill
+ * (C8), or a file that manifests refer to by path.
  */
 export interface ManifestFile {
   /** Relative to the folder's parent, or absolute, with `/`; used in messages. */

@@ -401,6 +401,11 @@ export const limits = {
   /** One result in a prompt; references still resolve to the full value. */
   resultPromptChars: 16_384,
   resultsPromptChars: 131_072,
+  /** One description of a skill in a prompt, and all of them together, about 3,000 tokens (C8). */
+  skillSummaryPromptChars: 600,
+  skillSummariesPromptChars: 12_000,
+  /** Texts of loaded skills in one prompt, in addition to other results; each is shown as a whole or not at all (C8). */
+  loadedSkillsPromptChars: 131_072,
   /** All feeds of one prompt, about 8,000 tokens (F4). */
   feedsPromptChars: 32_000,
   /** Images and files whose bytes are sent in one model request, and their bytes before base64: three copies are in memory. */
@@ -569,6 +574,15 @@ export const limits = {
   scriptLookups: 400,
   /** Maximum length of a module's name in an import statement; a longer one is no file. */
   modulePathChars: 512,
+  /** Text of a `SKILL.md` without its front matter, about 16,000 tokens: the model is shown all of it (C8). */
+  skillTextChars: 65_536,
+  /** Its description, as in the common format; the rest is left out. */
+  skillDescriptionChars: 1_024,
+  /** Files beside a `SKILL.md`, and their bytes: each session of an agent keeps a copy with its pinned manifests. */
+  skillFiles: 100,
+  skillFilesBytes: 524_288,
+  /** Skills of one agent: each prompt has their names and descriptions. */
+  agentSkills: 32,
   /** Versions per manifest; the oldest are removed. */
   manifestVersions: 50,
   /** Steps in one list of a workflow, and nested lists (M6). */

@@ -170,6 +170,8 @@ export interface AgentDefinition extends ManifestBase {
     readonly agents: readonly string[];
     readonly relics: readonly string[];
     readonly workflows: readonly string[];
+    /** Names of its skills (C8); absent in workflows, and in definitions that are older than skills. */
+    readonly skills?: readonly string[];
   };
   readonly capabilities: readonly Capability[];
   /** Runner requirements of its python and shell actions. */
@@ -394,6 +396,22 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly capabilities?: readonly Capability[];
 }
 
+/** A file beside a `SKILL.md`. */
+export interface SkillFile {
+  /** Relative to the folder of the skill; `pathIssue` accepts it. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Instructions for a kind of task, which an agent loads when it needs them (C8). `summary` is its description in one line. */
+export interface SkillDefinition extends ManifestBase {
+  readonly kind: 'Skill';
+  /** The Markdown text of its `SKILL.md`, at most `limits.skillTextChars`. */
+  readonly text: string;
+  /** In the order of their paths. */
+  readonly files: readonly SkillFile[];
+}
+
 /** How much of the conversation the model sees again (M8). */
 export interface MemoryPolicy {
   /** Turns that are kept verbatim; older ones are omitted or summarised. Null: `limits.historyTurns`. */
@@ -430,6 +448,8 @@ export interface ImportedDefinitions {
   readonly workflows: ReadonlyMap<string, WorkflowDefinition>;
   /** Sub-agents: the part that callers need. */
   readonly agents: ReadonlyMap<string, ManifestBase>;
+  /** Skills of an agent (C8). Absent: none. */
+  readonly skills?: ReadonlyMap<string, SkillDefinition>;
   /** Every name in the catalogue by kind, to suggest similar names for an unknown one. */
   readonly knownNames: Readonly<Record<ImportedType, readonly string[]>>;
   /** Shapes of earlier results in this namespace, for targets whose manifest does not say what they return (L4). */

@@ -3,7 +3,13 @@ import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { EventData } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Pacer } from '../domain/work.ts';
-import type { AgentDefinition, RelicDefinition, RunnerNeeds, ToolDefinition } from '../domain/manifest.ts';
+import type {
+  AgentDefinition,
+  RelicDefinition,
+  RunnerNeeds,
+  SkillDefinition,
+  ToolDefinition,
+} from '../domain/manifest.ts';
 import type {
   ActionWorkspace,
   ChildBudget,
@@ -37,6 +43,13 @@ export interface ActionCall {
   readonly budget: ChildBudget | null;
 }
 
+/** The skills that an agent imports (C8). */
+export interface LoadableSkills {
+  readonly known: ReadonlyMap<string, SkillDefinition>;
+  /** Journals that the model has been given a skill; `files`: the number of its files in the workspace. */
+  loaded(name: string, files: number): void;
+}
+
 /** The parts of the engine and the outside world that an executor may use. */
 export interface ActionContext {
   /** Aborted at the timeout, on a cancel, and when the attempt is superseded. */
@@ -60,6 +73,8 @@ export interface ActionContext {
   readonly edgeRelics?: EdgeRelics | null;
   /** The session's files; null or absent: a call for a feed has none (C7). */
   readonly workspace?: ActionWorkspace | null;
+  /** The agent's skills (C8); null or absent: it has none, or the call is for a feed. */
+  readonly skills?: LoadableSkills | null;
   readonly children: ChildSessions;
   /** The scope of an imported agent or workflow that only its importers see (M2). */
   scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;

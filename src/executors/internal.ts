@@ -1,52 +1,54 @@
-/** `type="internal"`: the model changes its own session: variables, feeds and context (I). */
+/** `type="internal"`: the model changes its own session: variables, feeds, context, and skills (I, C8). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { INTERNAL_ACTIONS, isInternalAction } from '../domain/action-types.ts';
+import { INTERNAL_ACTIONS, LOAD_SKILL, isInternalAction } from '../domain/action-types.ts';
 import type { InternalAction } from '../domain/action-types.ts';
 import type { AgentDefinition } from '../domain/manifest.ts';
 import type { FeedStore } from '../domain/ports.ts';
 import type { Executor } from './executor.ts';
 import { failure, failureOf, quote, wrongParameter } from './failure.ts';
+import { loadSkill } from './load-skill.ts';
 
 /** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
 /**
- * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over
- * allowed; without a list of allowed actions, all are allowed.
+ * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill` is allowed if the agent has skills (C8).
  */
 export function internalPolicy(
-  policy: AgentDefinition['internalActions'],
+  { enabled, allowed, blocked }: AgentDefinition['internalActions'],
   name: string,
+  hasSkills = false,
 ): { readonly code: 'unknown_name' | 'not_allowed'; readonly message: string } | null {
+  const mayUse = (action: InternalAction): boolean => {
+    if (blocked.includes(action)) return false;
+    if (action === LOAD_SKILL) return hasSkills;
+    return enabled && (allowed?.includes(action) ?? true);
+  };
   if (!isInternalAction(name)) {
-    const known = INTERNAL_ACTIONS.join(', ');
+    const known = INTERNAL_ACTIONS.filter((action) => action !== LOAD_SKILL || hasSkills).join(', ');
     return {
       code: 'unknown_name',
       message: `No internal action is called "${name.slice(0, limits.excerptChars)}" (known: ${known})`,
     };
   }
-  const refuse = (why: string): { code: 'not_allowed'; message: string } => {
-    const allowed = policy.enabled
-      ? INTERNAL_ACTIONS.filter(
-          (action) => (policy.allowed?.includes(action) ?? true) && !policy.blocked.includes(action),
-        )
-      : [];
-    const listed = allowed.length === 0 ? 'none' : allowed.join(', ');
-    return { code: 'not_allowed', message: `The internal action "${name}" ${why} (allowed: ${listed})` };
-  };
-  if (!policy.enabled) return refuse('is not allowed: internal actions are disabled for this agent');
-  if (policy.blocked.includes(name)) return refuse('is blocked for this agent');
-  if (policy.allowed !== null && !policy.allowed.includes(name)) return refuse('is not allowed for this agent');
-  return null;
+  if (mayUse(name)) return null;
+  const listed = INTERNAL_ACTIONS.filter(mayUse).join(', ') || 'none';
+  const reasons: readonly (readonly [boolean, string])[] = [
+    [name === LOAD_SKILL && !hasSkills, 'is not available: this agent has no skills'],
+    [name !== LOAD_SKILL && !enabled, 'is not allowed: internal actions are disabled for this agent'],
+    [blocked.includes(name), 'is blocked for this agent'],
+  ];
+  const why = reasons.find(([holds]) => holds)?.[1] ?? 'is not allowed for this agent';
+  return { code: 'not_allowed', message: `The internal action "${name}" ${why} (allowed: ${listed})` };
 }
 
 export const internalExecutor: Executor = {
-  // oxlint-disable-next-line require-await -- the interface is asynchronous
-  async execute({ action, parameters }, { variables, internalActions, feeds, signal }) {
-    const refusal = internalPolicy(internalActions, action.name);
+  async execute({ action, parameters }, context) {
+    const { variables, internalActions, feeds, signal } = context;
+    const refusal = internalPolicy(internalActions, action.name, (context.skills?.known.size ?? 0) > 0);
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;
     const { key, value } = parameters;
@@ -78,6 +80,8 @@ export const internalExecutor: Executor = {
         // The engine removes the names of earlier results when this action ends.
         return { ok: true, output: { cleared: keys } };
       }
+      case 'load_skill':
+        return await loadSkill(parameters['name'], context);
       case 'add_context_feed':
       case 'remove_context_feed':
       case 'update_context_feed':

@@ -232,7 +232,7 @@ export const OPERATIONS = {
     role: 'admin',
     summary: 'Upload one manifest or a folder; manifests that do not load are reported, the others are stored',
   },
-  'GET /manifests/:kind': { summary: 'List manifests of one kind: agent, tool, relic, workflow, monument' },
+  'GET /manifests/:kind': { summary: 'List manifests of one kind: agent, tool, relic, workflow, skill, monument' },
   'GET /manifests/:kind/:name': {
     summary: 'Get one manifest with its versions; its source with `Accept: application/yaml`',
   },

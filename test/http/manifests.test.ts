@@ -136,6 +136,18 @@ test.each([
   expect(asked).toEqual([`replace ann ${JSON.stringify(files)}`]);
 });
 
+test.each([
+  ['---\nname: forms\ndescription: x\n---\nkind: none\n', 'skills/forms/SKILL.md'],
+  ['\uFEFF---\r\nname: "forms"\r\ndescription: x\r\n---\r\nbody', 'skills/forms/SKILL.md'],
+  ['---\ndescription: x\n---\nbody', 'skills/unnamed/SKILL.md'],
+  ['---\nname: ../../x\n---\nbody', 'skills/unnamed/SKILL.md'],
+  ['---\nkind: Agent\nname: a\n---\nbody', 'agents/a.yaml'],
+  ['---\nname: open', 'manifests/open.yaml'],
+])('[C8] the single file %j has the path %s', async (body, path) => {
+  await caller(ann)('/manifests', { method: 'POST', body });
+  expect(asked).toEqual([expect.stringContaining(`upload ann [{"path":"${path}"`)]);
+});
+
 test('[M4] a binary file in a folder is skipped and reported', async () => {
   const form = new FormData();
   form.append('tools/t.yaml', new File(['kind: Tool'], 't.yaml'));

@@ -5,7 +5,13 @@ import type { MessageContent } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
-import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../src/domain/manifest.ts';
+import type {
+  AgentDefinition,
+  ResolvedAgent,
+  ResolvedWorkflow,
+  SkillDefinition,
+  ToolDefinition,
+} from '../../src/domain/manifest.ts';
 import type {
   BlobStore,
   ChildSessions,
@@ -66,6 +72,8 @@ export interface KitOptions {
   readonly from?: string;
   /** Additional tools of the agent. */
   readonly tools?: readonly ToolDefinition[];
+  /** Skills of the agent, which must import them. */
+  readonly skills?: readonly SkillDefinition[];
   readonly approvalIds?: () => string;
   /** Replaces the executor of a type. */
   readonly executors?: Partial<
@@ -210,11 +218,12 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   };
 }
 
-function resolvedAgent({ agent: change, from = 'assistant', tools = [] }: KitOptions): ResolvedAgent {
+function resolvedAgent({ agent: change, from = 'assistant', tools = [], skills }: KitOptions): ResolvedAgent {
   const found = bundled.agent(from);
   if (found === null) throw new Error(`the bundled catalogue has no ${from}`);
   const more = tools.map((tool) => [tool.name, tool] as const);
-  const resolved = { ...found, tools: new Map([...found.tools, ...more]) };
+  const own = skills === undefined ? {} : { skills: new Map(skills.map((skill) => [skill.name, skill])) };
+  const resolved = { ...found, ...own, tools: new Map([...found.tools, ...more]) };
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
 }
 

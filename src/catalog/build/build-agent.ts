@@ -42,6 +42,7 @@ export function toAgent(
     imports: { ...imports, tools: [...new Set([...imports.tools, ...imported])] },
     capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
     ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
+    ...(input.workspace === 'none' ? { workspace: false } : {}),
     internalActions: {
       enabled: input.internal_actions?.enabled ?? true,
       allowed: input.internal_actions?.allowed_actions ?? null,

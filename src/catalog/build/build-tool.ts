@@ -48,6 +48,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     ),
     retry: input.retry === undefined ? null : toRetry(input.retry),
     cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
+    ...(input.workspace === 'none' ? { workspace: false } : {}),
     examples: input.examples ?? [],
   };
 }

@@ -4,7 +4,7 @@ import type { ImportedType } from '../../domain/action-types.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
+import { INTERNAL_ACTIONS, LOAD_SKILL, isInternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition, WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifest.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
@@ -174,9 +174,12 @@ function toTarget(
   const { type, target, action } = written;
   if (type === 'internal') {
     const name = target ?? action;
-    if (name === undefined || !isInternalAction(name)) {
-      const found = name === undefined ? 'is missing' : `"${name}" is not an internal action`;
-      context.addIssue([...field, 'target'], `${found} (allowed: ${INTERNAL_ACTIONS.join(', ')})`);
+    if (name === undefined || !isInternalAction(name) || name === LOAD_SKILL) {
+      const found = name === undefined ? 'is missing' : `"${name}" is not an internal action of a workflow`;
+      context.addIssue(
+        [...field, 'target'],
+        `${found} (allowed: ${INTERNAL_ACTIONS.filter((known) => known !== LOAD_SKILL).join(', ')})`,
+      );
     }
     return { target: name ?? null, action: null };
   }

@@ -73,6 +73,7 @@ function ofRequests(
       return [...models, ...providers, ...sources];
     }
     case 'Workflow':
+    case 'Skill':
     case 'Monument':
       return [];
   }

@@ -104,6 +104,7 @@ export function secretsNamedBy(definition: AnyDefinition): { readonly name: stri
         ? [{ name: definition.trigger.secret, path: ['trigger', 'secret'] }]
         : [];
     case 'Relic':
+    case 'Skill':
     case 'Monument':
       return [];
   }

@@ -19,6 +19,7 @@ export function understand(kind: ManifestKind, draft: Draft): void {
       return understandRelic(draft);
     case 'workflow':
       return understandWorkflow(draft);
+    case 'skill':
     case 'monument':
       return;
   }

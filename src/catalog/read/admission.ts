@@ -157,5 +157,6 @@ const OTHERS = {
   relic: 'importers nearer to this one use it',
   agent: 'that one is called by name, and importers nearer to this one use this one',
   workflow: 'that one is called by name, and importers nearer to this one use this one',
+  skill: 'importers nearer to this one use it',
   monument: 'this one is not listed',
 } as const;

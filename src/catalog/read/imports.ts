@@ -1,4 +1,5 @@
 /** Resolves imports (M2): names and paths to documents, in constant time. */
+import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type { ManifestKind } from '../../domain/catalog.ts';
 import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
@@ -44,7 +45,7 @@ export class ImportIndex<T extends Importable> {
   constructor(paths: PathIndex, folder: FolderOfFiles, bundled: Catalog | null) {
     this.#paths = paths;
     this.#folder = folder;
-    for (const kind of ['agent', 'tool', 'relic', 'workflow', 'monument'] as const) {
+    for (const kind of MANIFEST_KINDS) {
       this.#bundled.set(kind, new Set(bundled?.list(kind).map(({ name }) => name)));
     }
   }
@@ -127,6 +128,7 @@ export class ImportIndex<T extends Importable> {
 
   /** A path without its extension, to a folder, or from a folder above the importer. */
   #elsewhere(written: string, path: string, kind: ImportKind, importer: Importable): string | null {
+    if (kind === 'skill' && this.#folder.isFile(`${path}/SKILL.md`)) return `${path}/SKILL.md`;
     for (const end of ['', `/${kind}`]) {
       for (const extension of EXTENSIONS) {
         if (this.#folder.isFile(`${path}${end}${extension}`)) return `${path}${end}${extension}`;

@@ -16,6 +16,7 @@ import { FEED_DOCUMENT } from '../original/tool/feed-document.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
+import { isSkillFile, readSkillFile } from './skill-file.ts';
 import { readYaml } from './yaml-file.ts';
 import type { YamlDocument } from './yaml-file.ts';
 import type { TokenQuota } from './yaml-tokens.ts';
@@ -62,6 +63,8 @@ export interface ReadFile {
   readonly text: string;
   /** Whether the file was given alone. */
   readonly isAlone: boolean;
+  /** Whether it is in the folder of a skill, so that it was not read as a manifest (C8). */
+  readonly isOfSkill: boolean;
   readonly documents: readonly ReadDocument[];
   readonly problems: readonly ManifestProblem[];
   /** Documents that look like manifests, but are skipped. */
@@ -74,13 +77,15 @@ export interface ReadFile {
 }
 
 /**
- * Reads YAML files, and Markdown files whose front matter has a kind; other files contain no manifest.
+ * Reads YAML files, Markdown files whose front matter has a kind, and the `SKILL.md` of skills; other files contain no
+ * manifest.
  *
  * @param quota tokens that all files of a load share
  */
 export function readManifestFile({ path, text, isAlone = false }: ManifestFile, quota: TokenQuota): ReadFile {
-  const file = { path, text, isAlone };
+  const file = { path, text, isAlone, isOfSkill: false };
   const nothing = { ...file, documents: [], problems: [], warnings: [], skipped: [], size: 0, tokens: 0 };
+  if (isSkillFile(file)) return { ...nothing, ...ofSkill(file, quota) };
   if (/\.ya?ml$/i.test(path)) {
     // most files without a kind can be recognised without parsing them
     if (isAlone || text.includes('kind')) return readDocuments(file, text, null, quota);
@@ -93,6 +98,50 @@ export function readManifestFile({ path, text, isAlone = false }: ManifestFile, 
   return parts === null || !KIND_LINE.test(parts.yaml) ? nothing : readDocuments(file, parts.yaml, parts.body, quota);
 }
 
+/** The skill in a `SKILL.md`, or its issue. */
+function ofSkill(
+  file: Pick<ManifestFile, 'path' | 'text'>,
+  quota: TokenQuota,
+): Pick<ReadFile, 'documents' | 'problems' | 'size' | 'tokens'> {
+  const before = quota.left;
+  const read = readSkillFile(file, quota);
+  const cost = { size: file.text.length, tokens: before - quota.left };
+  if ('message' in read) return { documents: [], problems: [{ file: file.path, field: '', ...read }], ...cost };
+  const { document, name, value, notes } = read;
+  const normalised: Normalised = { value, notes, original: (path) => path, tolerance: () => null };
+  return {
+    documents: [{ file: file.path, kind: 'skill', name, document, normalised, built: null }],
+    problems: [],
+    ...cost,
+  };
+}
+
+/**
+ * A file in the folder of a skill, which is no manifest (C8).
+ *
+ * @param skill the path of its `SKILL.md`
+ */
+export function fileOfSkill({ path, text, isAlone = false }: ManifestFile, skill: string): ReadFile {
+  const isManifest = /\.(ya?ml|md|markdown)$/i.test(path) && OUR_KIND.test(text);
+  const message = `belongs to the skill in ${skill}, so it is no manifest`;
+  const at = { file: path, line: 1, column: 1, field: '' };
+  const isSkill = isSkillFile({ path, text });
+  const warnings = isManifest || isSkill ? [{ ...at, message }] : [];
+  return {
+    path,
+    text,
+    isAlone,
+    isOfSkill: true,
+    documents: [],
+    problems: [],
+    warnings,
+    skipped: [],
+    size: 0,
+    tokens: 0,
+  };
+}
+
+const OUR_KIND = /^["']?kind["']?[ \t]*:[ \t]*["']?(agent|tool|relic|workflow|monument)\b/im;
 const WITHOUT_KIND = 'no "kind", so it is no manifest';
 const KIND_LINE = /^["']?kind["']?[ \t]*:/m;
 
@@ -102,7 +151,7 @@ function isNamedLikeManifest(path: string): boolean {
 }
 
 function readDocuments(
-  file: Pick<ReadFile, 'path' | 'text' | 'isAlone'>,
+  file: Pick<ReadFile, 'path' | 'text' | 'isAlone' | 'isOfSkill'>,
   yaml: string,
   body: string | null,
   quota: TokenQuota,
@@ -155,6 +204,13 @@ function kindOf(
     const kind = written.toLowerCase();
     if (isKind(kind)) return kind;
     if (kind === FEED_DOCUMENT) return 'tool';
+    if (kind === 'skill') {
+      const { line, column } = document.place(['kind'], 'value');
+      const message = 'a skill is a folder with a SKILL.md, not a document with this kind';
+      if (isAlone) log.problems.push({ file: path, line, column, field: 'kind', message });
+      else log.warnings.push({ file: path, line, column, field: 'kind', message: `${message}; skipped` });
+      return null;
+    }
   }
   if (log.problems.length + log.warnings.length + log.skipped.length >= limits.manifestProblems) return null;
   const { line, column } = document.place(['kind'], 'value');
@@ -182,6 +238,6 @@ function isManifestWithoutKind({ value }: YamlDocument): boolean {
   return ['name', 'version', 'summary'].every((field) => typeof value[field] === 'string');
 }
 
-function isKind(kind: string): kind is ManifestKind {
+function isKind(kind: string): kind is keyof typeof KINDS {
   return Object.hasOwn(KINDS, kind);
 }

@@ -39,6 +39,9 @@ export const secretName = z
 
 export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
 
+/** Whether programs see the files of the session (C7). */
+export const workspace = z.enum(['none', 'session']);
+
 /** Any JSON value. The input was parsed from YAML or JSON, so its values need no validation. */
 export const json = z.unknown() as z.ZodType<Json>;
 

@@ -16,6 +16,7 @@ import {
   imports,
   json,
   jsonMap,
+  names,
   relativePath,
   resources,
   retry,
@@ -23,6 +24,7 @@ import {
   secretName,
   text,
   url,
+  workspace,
 } from './fields.ts';
 
 const environmentName = z
@@ -121,6 +123,9 @@ export const toolSchema = z.strictObject({
   timeout: duration.optional().describe('Up to 1 h, default 60 s; for client tools up to 7 days, default 24 h.'),
   retry: retry.optional().describe('Attempts, or {max_attempts, backoff, delay, max_delay}. Default: by effects.'),
   cache_ttl: duration.optional().describe('How long the session reuses a result; pure tools only.'),
+  workspace: workspace
+    .optional()
+    .describe('`none`: its program sees no files of the session. Default session; a pure tool sees none.'),
   examples: z.array(json).optional().describe('Example parameters; the model sees the first one.'),
 });
 
@@ -209,7 +214,15 @@ export const agentSchema = z.strictObject({
     .union([text, persona], { error: 'must be text, or a map of agent, user and examples' })
     .describe('Who the agent is; plain text means persona.agent.'),
   cognitive_engine: engine.optional().describe('The model, see docs/models.md.'),
-  import: imports.optional().describe('What the agent can call.'),
+  import: imports
+    .extend({
+      skills: names
+        .max(limits.agentSkills)
+        .optional()
+        .describe('Skills, by name or path: instructions that the agent loads when it needs them (docs/skills.md).'),
+    })
+    .optional()
+    .describe('What the agent can call, and its skills.'),
   context_feeds: z
     .array(feedSchema)
     .max(limits.feeds)
@@ -257,6 +270,9 @@ export const agentSchema = z.strictObject({
     })
     .optional()
     .describe("How the model's text is parsed, see docs/protocol.md."),
+  workspace: workspace
+    .optional()
+    .describe('`none`: its python, shell and docker actions see no files of the session. Default session.'),
   client_tools: z
     .enum(['allow', 'deny'])
     .optional()

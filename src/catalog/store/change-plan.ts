@@ -16,6 +16,7 @@ import type { LoadedManifests, ManifestEntry } from '../load.ts';
 import type { Deployment } from '../check/deployment.ts';
 import { formatProblem } from '../check/problem.ts';
 import type { ReadFile } from '../read/read-file.ts';
+import { SkillFolders } from '../read/skill-file.ts';
 import { placeholderOf } from './faulty-file.ts';
 import { isSame, kindOf } from './listed-manifest.ts';
 import type { CurrentRow, DamagedRow, ManifestTables } from './store-tables.ts';
@@ -75,7 +76,7 @@ export class ChangePlanner {
     const isReserved = (path: string): boolean =>
       first.allProblems.every(({ file, code }) => file !== path || code === 'manifest_read_only');
     const replaced = new Set<string>();
-    const left = files.flatMap((file) => {
+    const usable = files.flatMap((file) => {
       const { path } = file;
       if (!faulty.has(path) || (good.has(path) && !lost.has(path))) return [file];
       const read = first.loaded.read.get(path);
@@ -83,6 +84,13 @@ export class ChangePlanner {
       if (!tooLarge.has(path) && isReserved(path)) return [file];
       replaced.add(path);
       return [placeholderOf(read)];
+    });
+    // A skill is stored as a whole (C8); without its SKILL.md, its files could be read as manifests.
+    const skills = new SkillFolders(files);
+    const whole = new Set(usable.flatMap(({ path }) => (replaced.has(path) ? [] : [path])));
+    const left = usable.filter(({ path }) => {
+      const skill = skills.ownerOf(path);
+      return skill === null || whole.has(skill);
     });
     const behind = new Set([...faulty].filter((file) => !good.has(file)));
     const options = { read: first.loaded.read, behind };

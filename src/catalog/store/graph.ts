@@ -18,7 +18,7 @@ export interface ManifestGraph {
   readonly edges: readonly { readonly from: string; readonly to: string; readonly how: 'import' | 'feed' }[];
 }
 
-const KINDS = { tools: 'tool', relics: 'relic', workflows: 'workflow', agents: 'agent' } as const;
+const KINDS = { tools: 'tool', relics: 'relic', workflows: 'workflow', agents: 'agent', skills: 'skill' } as const;
 
 export function graphOf(data: CatalogData): ManifestGraph {
   const catalog = createCatalog(data);
@@ -36,7 +36,7 @@ export function graphOf(data: CatalogData): ManifestGraph {
   };
   const imports = (from: string, imported: AgentDefinition['imports']): void => {
     for (const [field, kind] of Object.entries(KINDS) as [keyof typeof KINDS, ManifestKind][]) {
-      for (const name of imported[field]) add(from, `${kind}/${name}`, 'import');
+      for (const name of imported[field] ?? []) add(from, `${kind}/${name}`, 'import');
     }
   };
   for (const agent of data.agents) {

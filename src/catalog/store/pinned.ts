@@ -5,6 +5,7 @@ import type {
   RelicDefinition,
   ResolvedAgent,
   ResolvedWorkflow,
+  SkillDefinition,
   ToolDefinition,
   WorkflowDefinition,
 } from '../../domain/manifest.ts';
@@ -17,6 +18,8 @@ interface Pinned {
   readonly relics: readonly RelicDefinition[];
   readonly workflows: readonly WorkflowDefinition[];
   readonly agents: readonly ManifestBase[];
+  /** Absent: none. */
+  readonly skills?: readonly SkillDefinition[];
   readonly knownNames: ImportedDefinitions['knownNames'];
 }
 
@@ -25,6 +28,7 @@ export function toPinned({
   relics,
   workflows,
   agents,
+  skills,
   knownNames,
   ...subject
 }: ResolvedAgent | ResolvedWorkflow): string {
@@ -34,6 +38,7 @@ export function toPinned({
     relics: [...relics.values()],
     workflows: [...workflows.values()],
     agents: [...agents.values()],
+    ...(skills === undefined ? {} : { skills: [...skills.values()] }),
     knownNames,
   };
   return JSON.stringify(pinned);
@@ -41,7 +46,7 @@ export function toPinned({
 
 /** @returns the agent or workflow that was passed to `toPinned` */
 export function fromPinned(text: string): ResolvedAgent | ResolvedWorkflow {
-  const { subject, tools, relics, workflows, agents, knownNames } = JSON.parse(text) as Pinned;
+  const { subject, tools, relics, workflows, agents, skills, knownNames } = JSON.parse(text) as Pinned;
   const byName = <T extends ManifestBase>(items: readonly T[]): Map<string, T> =>
     new Map(items.map((item) => [item.name, item]));
   return {
@@ -50,6 +55,7 @@ export function fromPinned(text: string): ResolvedAgent | ResolvedWorkflow {
     relics: byName(relics),
     workflows: byName(workflows),
     agents: byName(agents),
+    ...(skills === undefined ? {} : { skills: byName(skills) }),
     knownNames,
   };
 }

@@ -116,6 +116,7 @@ export class ManifestTables {
       tools: own.filter((one) => one.kind === 'Tool'),
       relics: own.filter((one) => one.kind === 'Relic'),
       workflows: own.filter((one) => one.kind === 'Workflow'),
+      skills: own.filter((one) => one.kind === 'Skill'),
       monuments: own.filter((one) => one.kind === 'Monument'),
       scoped,
     };
@@ -276,6 +277,7 @@ const MEMBERS: Readonly<Record<ManifestKind, readonly string[]>> = {
   tool: ['implementation', 'parameters'],
   relic: ['implementation', 'endpoints'],
   workflow: ['trigger', 'inputs', 'steps[]', 'outputs', 'imports'],
+  skill: ['files[]'],
   monument: ['body'],
 };
 const IMPORTS = ['agents[]', 'tools[]', 'relics[]', 'workflows[]'];

@@ -32,6 +32,7 @@ import { createCatalog } from '../catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from '../catalog.ts';
 import type { Deployment } from '../check/deployment.ts';
 import type { ManifestEntry } from '../load.ts';
+import { folderOf } from '../read/paths.ts';
 import { ChangePlanner, invalidManifest } from './change-plan.ts';
 import type { ChangePlan, SecretCheck } from './change-plan.ts';
 import { isSame, kindOf, listed, listedDamaged } from './listed-manifest.ts';
@@ -158,7 +159,7 @@ export class ManifestStore {
           `The ${ref.kind} "${ref.name}" shares the file ${home} with other manifests; upload that file to /manifests instead`,
         );
       }
-      const path = home ?? `${ref.kind}s/${ref.name}.yaml`;
+      const path = home ?? (ref.kind === 'skill' ? `skills/${ref.name}/SKILL.md` : `${ref.kind}s/${ref.name}.yaml`);
       const plan = await this.#planner.plan([{ path, text }]);
       const taken = plan.accepted.map(({ definition }) => `${definition.kind.toLowerCase()} "${definition.name}"`);
       if (plan.report.problems.length > 0) throw invalidManifest(plan.report);
@@ -218,7 +219,11 @@ export class ManifestStore {
       const rest = this.#tables.sourcesIn(file).filter((one) => !isSame(one, ref));
       const text = rest.length === 0 ? null : rest.map(({ source }) => source).join('\n---\n');
       const given = text === null ? [] : [{ path: file, text }];
-      this.#apply(await this.#planner.plan(given, { without: text === null ? [file] : [], removed: [ref] }), now);
+      // The files of a skill go with it.
+      const own = ref.kind === 'skill' ? `${folderOf(file)}/` : null;
+      const beside = own === null ? [] : [...this.#planner.stored.keys()].filter((path) => path.startsWith(own));
+      const without = text === null ? [file, ...beside] : [];
+      this.#apply(await this.#planner.plan(given, { without, removed: [ref] }), now);
     });
   }
 
@@ -293,6 +298,7 @@ export class ManifestStore {
         tools: [...data.tools, ...own.tools],
         relics: [...data.relics, ...own.relics],
         workflows: [...data.workflows, ...own.workflows],
+        skills: [...data.skills, ...own.skills],
         monuments: [...data.monuments, ...own.monuments],
         scoped: [...(data.scoped ?? []), ...(own.scoped ?? [])],
       },

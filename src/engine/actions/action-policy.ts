@@ -150,7 +150,7 @@ function refusalOf(
   }
   if (actionSpec(type).allowedBy === 'always') return null;
   // A disallowed internal action is not rejected here: it fails in its executor.
-  const why = internalPolicy(agent.internalActions, action.name);
+  const why = internalPolicy(agent.internalActions, action.name, (resolved.skills?.size ?? 0) > 0);
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }
 

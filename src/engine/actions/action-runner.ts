@@ -11,7 +11,7 @@
  * Owns the steps at an action's declaration and settlement that involve several parts. Does not own any decision:
  * nothing is started, repeated or abandoned here.
  */
-import { forgetsResults } from '../../domain/action-types.ts';
+import { forgetsResults, loadsSkill } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
@@ -132,10 +132,11 @@ export class ActionRunner {
     this.lookups.release(key, status === 'completed' ? { seq, output: results.stagedOutput(key) } : null);
     const { id, name } = this.settlements.label(key);
     const silent = isFireAndForget(state(), key);
-    const result = { id, ordinal: ordinalOf(key), name, silent, status, note: noteOf(command), endedAt: now };
-    results.settle(key, result, seq);
-    if (status !== 'completed') return;
-    const action = actions.declaration(key);
+    const action = status === 'completed' ? actions.declaration(key) : null;
+    const isSkill = action !== null && loadsSkill(action) ? { isSkill: true as const } : {};
+    const note = noteOf(command);
+    results.settle(key, { id, ordinal: ordinalOf(key), name, silent, status, note, endedAt: now, ...isSkill }, seq);
+    if (action === null) return;
     // Results of earlier iterations lose their names (I).
     if (forgetsResults(action)) this.names.clear(iterationOf(key));
   }

@@ -16,8 +16,9 @@ import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/a
 import { messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { isCapability } from '../../domain/action-types.ts';
+import type { ResolvedAgent } from '../../domain/manifest.ts';
 import type { ActionWorkspace, VariableStore } from '../../domain/ports.ts';
-import type { ActionContext } from '../../executors/executor.ts';
+import type { ActionContext, LoadableSkills } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { feedIssue } from '../feeds/feed-sources.ts';
@@ -178,6 +179,7 @@ export class Attempts {
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
       workspace: this.#workspaceOf(key, attempt, signal),
+      skills: loadableSkills(resolved, key, this.#scope),
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: context.fetch,
@@ -289,6 +291,12 @@ function journaledVariables(variables: VariableStore, log: RunLog): VariableStor
         return variables.delete(key);
       }),
   };
+}
+
+/** The skills of the agent; that the model has been given one is recorded as an event of the action (C8). */
+function loadableSkills({ skills }: ResolvedAgent, key: ActionKey, { actions }: ActionScope): LoadableSkills | null {
+  if (skills === undefined) return null;
+  return { known: skills, loaded: (name, files) => void actions.append('skill_loaded', key, { name, files }) };
 }
 
 function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {

@@ -3,6 +3,7 @@
  *
  * Owns the parser's rejections until they are settled. Does not own the decision that an action has ended.
  */
+import { loadsSkill } from '../../domain/action-types.ts';
 import type { ActionKey, ActionRejection } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { SchedulerCommand, Settlement } from '../../scheduler/types.ts';
@@ -72,7 +73,7 @@ export class Settlements {
       if (output !== undefined) context.resultShapes.note(action, output);
       Object.assign(state, { target, ms });
     }
-    Object.assign(state, fileState(output));
+    Object.assign(state, fileState(output), loadsSkill(action) ? { skill: true } : {});
     return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);
   }
 

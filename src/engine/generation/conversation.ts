@@ -191,6 +191,7 @@ function foldTurn(
           // Of a long output, only the beginning of the data is read.
           ms: event.data.ms ?? (typeof state?.['ms'] === 'number' ? state['ms'] : null),
           ...earlierResult(journal, event.seq ?? 0, { output: event.data.output, state }),
+          ...(state?.['skill'] === true ? { isSkill: true } : {}),
           ...(typeof state?.['output_key'] === 'string' ? { outputKey: state['output_key'] } : {}),
         });
         break;

@@ -307,12 +307,13 @@ export class GenerationRunner {
     return this.#results
       .ofIteration(this.#log.iteration)
       .filter((result) => !result.silent)
-      .map(({ id, ordinal, name, status, output, note, startedAt, endedAt, seq }) => ({
+      .map(({ id, ordinal, name, status, output, note, isSkill, startedAt, endedAt, seq }) => ({
         id,
         ordinal,
         name,
         status,
         ms: startedAt === null ? null : endedAt - startedAt,
+        ...(isSkill === undefined ? {} : { isSkill }),
         ...(status === 'completed' ? shownResult(this.#context.journal, seq, output) : { note }),
       }));
   }

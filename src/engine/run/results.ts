@@ -20,6 +20,8 @@ export interface ActionResult {
   readonly name: string | null;
   /** Declared fire_and_forget and not awaited: not shown to the model (S4). */
   readonly silent: boolean;
+  /** It loaded a skill, whose text the model is shown whole (C8). */
+  readonly isSkill?: true;
   readonly status: TerminalStatus;
   /** The output of a completed action, else null. */
   readonly output: Json;

@@ -26,7 +26,7 @@ export const registeredRelics = manifests.extend({ Relic: names });
 export const registeredWorkflows = manifests.extend({ Workflow: names });
 
 export const registryStatus = z.object({
-  total_manifests: number('Number of manifests, without monuments'),
+  total_manifests: number('Number of manifests, without monuments and skills'),
   by_type: z
     .object({
       agents: number('Number of agents'),

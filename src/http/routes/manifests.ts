@@ -263,6 +263,11 @@ function textOf(bytes: ArrayBuffer): string | null {
 
 /** Path of a single manifest: derived from its kind and name, so that a new version replaces it. */
 export function pathOf(text: string): string {
+  // the front matter of a skill has no kind (C8)
+  const [front] = /^\uFEFF?---[ \t]*\r?\n(?:(?!---).*\r?\n)*---/.exec(text) ?? [];
+  if (front !== undefined && !/^kind[ \t]*:/m.test(front)) {
+    return `skills/${/^name[ \t]*:[ \t]*["']?([A-Za-z0-9][\w-]{0,63})/m.exec(front)?.[1] ?? 'unnamed'}/SKILL.md`;
+  }
   const field = (name: string): string | undefined =>
     new RegExp(`^${name}[ \\t]*:[ \\t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})`, 'm').exec(text)?.[1];
   return `${(field('kind') ?? 'manifest').toLowerCase()}s/${field('name') ?? 'unnamed'}.yaml`;

@@ -23,6 +23,8 @@ export interface ActionReport {
   /** Set if the action completed. Without the bytes of its files. */
   readonly output?: Json;
   readonly files?: readonly ReportFile[];
+  /** The output is that of `load_skill`: its text is shown whole (C8). */
+  readonly isSkill?: true;
   /** Set otherwise: the reason, in one line. */
   readonly note?: string | null;
 }

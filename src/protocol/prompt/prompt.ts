@@ -6,6 +6,7 @@ import {
   ACTION_TYPES,
   DEFAULT_ACTION_TYPE,
   INTERNAL_ACTIONS,
+  LOAD_SKILL,
   actionSpec,
   internalActionSpec,
   isImported,
@@ -20,6 +21,7 @@ import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
 import { defaultOf, limitsOf } from './parameter-limits.ts';
+import { skillSection } from './skill-section.ts';
 import {
   approvalNote,
   endpointReturns,
@@ -41,7 +43,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
   // Functions are declared in a separate field of the request; a second way to call them would cost and confuse (P17).
   const acting =
     agent.protocol.dialect === 'tool_calls'
-      ? [functionCalling(agent)]
+      ? [functionCalling(agent), skillSection(resolved)]
       : [
           protocol(agent),
           examples(resolved),
@@ -51,6 +53,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
           agents(resolved),
           relics(resolved),
           workflows(resolved),
+          skillSection(resolved),
         ];
   return [
     who(agent),
@@ -272,7 +275,9 @@ function code(agent: AgentDefinition): string {
 }
 
 function internals(agent: AgentDefinition): string {
-  const lines = internalUses(agent).map((name) => `- ${name} ${internalActionSpec(name).prompt}`);
+  const lines = internalUses(agent)
+    .filter((name) => name !== LOAD_SKILL)
+    .map((name) => `- ${name} ${internalActionSpec(name).prompt}`);
   return section('Internal actions (type="internal", parameters in braces)', lines);
 }
 

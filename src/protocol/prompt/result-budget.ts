@@ -1,8 +1,10 @@
 /** The results of actions in a prompt: which ones are shown, how much of each, and in which frame. */
+import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 import { resultMarker } from './attached-files.ts';
 import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';
+import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { attribute, cut, textOf } from './external-text.ts';
 
 /** A value cut shorter than this is useless; it is left out instead. */
@@ -47,9 +49,10 @@ export function calledResults({ calls = [], results }: Generation): Map<NativeCa
   return found;
 }
 
-/** Distributes the characters available for results, first come, first served. */
+/** Distributes the characters available for results, first come, first served. Loaded skills have characters of their own. */
 export class ResultBudget {
   readonly #rendered = new Map<ActionReport, string>();
+  readonly #skills = new LoadedSkills();
   #left: number;
 
   constructor(chars: number) {
@@ -67,6 +70,11 @@ export class ResultBudget {
   ): void {
     for (const report of results.toReversed()) {
       const [open, close] = called.has(report) ? [statusLine(report), ''] : frameOf(report);
+      const skill = this.#skills.body(report);
+      if (skill !== null) {
+        this.#rendered.set(report, open + skill + close);
+        continue;
+      }
       const room = Math.min(limits.resultPromptChars, this.#left - open.length - close.length);
       if (room < LEAST_SHOWN_CHARS) {
         // An older result must not be shown if a newer one did not fit.
@@ -95,6 +103,26 @@ export class ResultBudget {
     const note =
       missing === 0 ? [] : [`[${missing} earlier ${missing === 1 ? 'result is' : 'results are'} left out for length]`];
     return ['<results>', ...note, ...shown, '</results>'].join('\n');
+  }
+}
+
+/** Texts of loaded skills (C8), newest first: each is shown once, and whole or not at all. */
+class LoadedSkills {
+  readonly #shown = new Set<string>();
+  #left: number = limits.loadedSkillsPromptChars;
+
+  /** What is shown of the result of a `load_skill`; null for other results, and if its text is no longer known. */
+  body({ isSkill, status, output }: ActionReport): string | null {
+    if (isSkill !== true || status !== 'completed' || output === undefined || !isJsonObject(output)) return null;
+    const { name, text, files } = output;
+    if (typeof name !== 'string' || typeof text !== 'string') return null;
+    if (this.#shown.has(name)) return '[the text of this skill is in a later result]';
+    const paths = Array.isArray(files) && files.length > 0 ? [`Files in the workspace: ${files.join(', ')}`] : [];
+    const body = escapeReservedTags(sanitizeText([...paths, text].join('\n')));
+    if (body.length > this.#left) return '[the text of this skill is left out for length; load it again to read it]';
+    this.#left -= body.length;
+    this.#shown.add(name);
+    return body;
   }
 }
 

@@ -67,24 +67,23 @@ describe('[M1] the persona of an agent of the original', () => {
     expect(load('context: {persona: p.md, system: p.md}', files).agent?.persona.agent).toBe('I am a cook.');
   });
 
-  test('modules and skills are added to a persona in our own form', () => {
+  test('modules and skills of one file are added to a persona in our own form; the other skills are imported', () => {
     const { agent, problems, warnings } = load(
-      'persona: I am here.\nimport:\n  files: [./p.md]\n  skills: [rhyme, ../skills/long, none]',
+      'persona: I am here.\nimport:\n  files: [./p.md]\n  skills: [rhyme, ../skills/long.md, ./none.md]',
       {
         ...files,
         'a/skills/rhyme/SKILL.md': '---\nname: rhyme\ndescription: d\n---\nWrite pairs.',
-        'skills/long/SKILL.md': 'x'.repeat(9_000),
+        'skills/long.md': 'x'.repeat(9_000),
       },
     );
     expect(problems).toEqual([]);
-    expect(agent?.persona.agent).toBe(
-      `I am here.\n\n## p\n\nI am a cook.\n\n## Skill: rhyme\n\nWrite pairs.\n\n## Skill: long\n\n${'x'.repeat(4_000)}…`,
-    );
+    expect(agent?.persona.agent).toBe(`I am here.\n\n## p\n\nI am a cook.\n\n## Skill: long\n\n${'x'.repeat(4_000)}…`);
+    expect(agent?.imports.skills).toEqual(['rhyme']);
     expect(warnings).toEqual([
       'import.files: understood as parts of the persona',
       'import.skills: understood as parts of the persona',
-      'import.skills[1]: has 9000 characters, of which the first 4000 are part of the persona',
-      'import.skills[2]: there is no file "none", so it is not part of the persona',
+      'import.skills: has 9000 characters, of which the first 4000 are part of the persona',
+      'import.skills: there is no file "./none.md", so it is not part of the persona',
     ]);
   });
 

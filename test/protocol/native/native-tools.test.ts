@@ -20,7 +20,7 @@ describe('[P17] function declarations for the endpoint', () => {
         ...agent,
         capabilities: ['python', 'shell', 'docker'],
         internalActions: { enabled: true, allowed: null, blocked: [] },
-        imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'] },
+        imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'], skills: ['pdf'] },
       })),
     );
     const names = tools.map(({ name }) => name);

@@ -12,7 +12,7 @@ const IGNORED = ['metadata', 'amulets', 'monuments', 'harness', 'prompts'] as co
 
 export function understandImports(draft: Draft): void {
   if (!isJsonObject(draft.get(['import']))) return;
-  for (const name of ['agents', 'tools', 'relics', 'workflows', 'feeds']) oneName(draft, ['import', name]);
+  for (const name of ['agents', 'tools', 'relics', 'workflows', 'skills', 'feeds']) oneName(draft, ['import', name]);
   prefixes(draft);
   compiledTools(draft);
   folders(draft);

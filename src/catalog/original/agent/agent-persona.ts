@@ -1,4 +1,4 @@
-/** Where agents of the original have their prompts: `persona` with paths, `context`, modules and skills. */
+/** Where agents of the original have their prompts: `persona` with paths, `context`, modules and skills of one file. */
 import { isJsonObject } from '../../../domain/json.ts';
 import type { Json } from '../../../domain/json.ts';
 import type { FieldPath } from '../../check/problem.ts';
@@ -25,7 +25,7 @@ export function understandPersona(draft: Draft): void {
     ...ofFields(draft, ['persona'], ['system', 'knowledge']),
     ...ofFields(draft, [], ['system_prompt']),
   ];
-  const more = [...ofList(draft, 'files'), ...ofList(draft, 'skills')];
+  const more = [...modules(draft), ...singleFiles(draft)];
   userOfTheAgent(draft);
   examples(draft);
   if (parts.length > 0 || more.length > 0) {
@@ -91,41 +91,60 @@ function ofContext(draft: Draft): Part[] {
   return parts;
 }
 
-/** `import.files` (prompt modules) and `import.skills`. */
-function ofList(draft: Draft, name: 'files' | 'skills'): Part[] {
-  const path = ['import', name];
+/** `import.files`: prompt modules. */
+function modules(draft: Draft): Part[] {
+  const path = ['import', 'files'];
   const written = draft.get(path);
   if (written === undefined) return [];
-  const entries = [written].flat().filter((entry) => typeof entry === 'string' && entry !== '') as string[];
-  if (entries.length > 0) draft.note(path, 'understood as parts of the persona');
-  const parts = entries.map((entry, index): Part => {
-    const others = name === 'skills' ? skillPaths(entry) : [entry];
-    const [file = entry, ...rest] = others;
-    return {
-      from: Array.isArray(written) ? [...path, index] : path,
-      value: { file },
-      tolerance: {
-        others: rest,
-        missing: `there is no file ${quoted(entry)}, so it is not part of the persona`,
-        convert: (text) => asPart(text, titleOf(entry), name === 'skills'),
-      },
-    };
-  });
+  const entries = [written].flat().map((file, index) => ({ file, index }));
   draft.remove(path);
+  return partsOf(draft, path, entries, Array.isArray(written));
+}
+
+/** Skills of one file: others than those in a folder with a `SKILL.md`, they cannot be loaded when they are needed (C8). */
+function singleFiles(draft: Draft): Part[] {
+  const path = ['import', 'skills'];
+  const written = draft.get(path);
+  if (written === undefined) return [];
+  const entries = [written].flat().map((file, index) => ({ file, index }));
+  const isSingle = ({ file }: { readonly file: Json }): boolean =>
+    typeof file === 'string' && /\.(md|markdown)$/i.test(file) && !/(^|\/)SKILL\.md$/i.test(file);
+  const single = entries.filter(isSingle);
+  if (single.length === 0) return [];
+  const rest = entries.filter((entry) => !isSingle(entry)).map(({ file }) => file);
+  if (rest.length === 0) draft.remove(path);
+  else draft.set(path, rest);
+  return partsOf(draft, path, single, Array.isArray(written));
+}
+
+/** The files of a list as parts of the persona. */
+function partsOf(
+  draft: Draft,
+  path: FieldPath,
+  entries: readonly { readonly file: Json; readonly index: number }[],
+  isList: boolean,
+): Part[] {
+  const isSkill = path[1] === 'skills';
+  const parts = entries.flatMap(({ file, index }): Part[] => {
+    if (typeof file !== 'string' || file === '') return [];
+    return [
+      {
+        from: isList ? [...path, index] : path,
+        value: { file },
+        tolerance: {
+          missing: `there is no file ${quoted(file)}, so it is not part of the persona`,
+          convert: (text) => asPart(text, titleOf(file), isSkill),
+        },
+      },
+    ];
+  });
+  if (parts.length > 0) draft.note(path, 'understood as parts of the persona');
   return parts;
 }
 
-/** Where the original looks for a skill. */
-function skillPaths(name: string): string[] {
-  if (!name.includes('/') && !name.endsWith('.md')) {
-    return [`skills/${name}/SKILL.md`, `skills/${name}.md`, `${name}/SKILL.md`];
-  }
-  return name.endsWith('.md') ? [name] : [`${name}/SKILL.md`, name];
-}
-
-/** The name of a file without folder and extension; of `SKILL.md`, its folder. */
+/** The name of a file without folder and extension. */
 function titleOf(path: string): string {
-  const steps = path.split('/').filter((step) => step !== '' && step !== 'SKILL.md');
+  const steps = path.split('/').filter((step) => step !== '');
   return (steps.at(-1) ?? path).replace(/\.[A-Za-z0-9]+$/, '');
 }
 
