@@ -55,6 +55,7 @@ import type { ExportOptions } from './session-export.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
 import { checkVariables } from './session-variables.ts';
+import { SessionWorkspace } from './session-workspace.ts';
 
 /** An answer to what a run has asked: the result of a call, or a decision. */
 export type ClientAnswer =
@@ -64,6 +65,8 @@ export type ClientAnswer =
 export class Session {
   /** Its runs as a tree. */
   readonly branches: SessionBranches;
+  /** Its files, which programs and people share (C7). */
+  readonly workspace: SessionWorkspace;
   readonly #scope: SessionScope;
   readonly #journal: Journal;
   readonly #readers: Broadcaster;
@@ -102,6 +105,7 @@ export class Session {
     this.#approvals = new SessionApprovals(this.#scope, this.#runs);
     this.#calls = new SessionCalls(this.#scope, this.#runs);
     this.#listing = new SessionListing(ports.journal);
+    this.workspace = new SessionWorkspace({ clock: ports.clock, isGone: () => this.#admission.isClosed });
     this.#admission = new SessionAdmission({
       scope: this.#scope,
       runs: this.#runs,
