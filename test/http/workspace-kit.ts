@@ -17,13 +17,15 @@ const OWNER = 'ann';
 export const USER = 'Zoë';
 const INCARNATION = '0123456789ab';
 
+type Content = string | Uint8Array | ReadableStream<Uint8Array>;
+
 export interface FilesKit {
   readonly kit: SessionKit;
   /** The clock of the routes: tokens expire by it. */
   readonly clock: FakeClock;
   /** Requests below `…/files`, with the key of the session's namespace unless a header says otherwise. */
   call(path: string, init?: RequestInit & { readonly session?: string }): Promise<Response>;
-  put(path: string, content: BodyInit | Uint8Array, headers?: Record<string, string>): Promise<Response>;
+  put(path: string, content: Content, headers?: Record<string, string>): Promise<Response>;
   token(scopes?: readonly Scope[], change?: { readonly user?: string; readonly expiresInMs?: number }): Promise<string>;
 }
 
@@ -59,7 +61,7 @@ export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
     clock,
     call,
     put: async (path, content, headers = {}) =>
-      await call(path, { method: 'PUT', body: content as BodyInit, headers: { ...headers } }),
+      await call(path, { method: 'PUT', body: content as NonNullable<RequestInit['body']>, headers: { ...headers } }),
     token: async (scopes = SCOPES, { user, expiresInMs = limits.sessionTokenSeconds * 1_000 } = {}) =>
       await tokens.issue({
         ...(user === undefined
