@@ -3,7 +3,6 @@
  *
  * Invariant: a change is made in one turn, after all of its checks: completely, or not at all.
  */
-import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
@@ -48,27 +47,38 @@ export class SessionWorkspace implements WorkspaceStore {
     files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
     check?: () => void,
   ): Promise<readonly WorkspaceFile[]> {
+    const written: Stored[] = [];
+    for (const { path, bytes, executable = false } of files) {
+      const issue = pathIssue(path);
+      if (issue !== null) throw new EngineError('invalid_request', `The path cannot name a file: ${issue}`);
+      const hash = await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>);
+      const modifiedAt = this.#ports.clock.now();
+      written.push({
+        path,
+        sha256: bytesToHex(new Uint8Array(hash)),
+        size: bytes.length,
+        executable,
+        modifiedAt,
+        bytes,
+      });
+    }
+    // From here on in one turn.
     if (this.#ports.isGone()) throw unknownSession();
     check?.();
     const next = new Map(this.#files);
-    const written = files.map(({ path, bytes, executable = false }): Stored => {
-      const issue = pathIssue(path);
-      if (issue !== null) throw new EngineError('invalid_request', `The path cannot name a file: ${issue}`);
+    for (const file of written) {
       for (const other of next.keys()) {
-        if (other.startsWith(`${path}/`) || path.startsWith(`${other}/`)) next.delete(other);
+        if (other.startsWith(`${file.path}/`) || file.path.startsWith(`${other}/`)) next.delete(other);
       }
-      const modifiedAt = this.#ports.clock.now();
-      const file = { path, sha256: bytesToHex(sha256(bytes)), size: bytes.length, executable, modifiedAt, bytes };
-      next.set(path, file);
-      return file;
-    });
+      next.set(file.path, file);
+    }
     const total = [...next.values()].reduce((sum, { size }) => sum + size, 0);
     if (total > this.maxBytes || next.size > limits.workspaceFiles) {
       const message = `The workspace may have ${limits.workspaceFiles} files with ${this.maxBytes} bytes together`;
       throw new EngineError('workspace_full', message);
     }
     this.#files = next;
-    return await Promise.resolve(written.map(shown));
+    return written.map(shown);
   }
 
   async remove(path: string, check?: () => void): Promise<readonly WorkspaceFile[]> {
