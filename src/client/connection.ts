@@ -39,7 +39,7 @@ export type FileContent = string | Blob | ArrayBuffer | Uint8Array<ArrayBuffer>;
 
 export interface RequestOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
   /** A body that is sent as it is, instead of `body`. */
   readonly raw?: FileContent;

@@ -68,7 +68,7 @@ interface RemoveOptions extends ChangeOptions {
 
 /** All files of the session. @throws CortexError */
 export async function listFiles(session: Session, { prefix, signal }: InFolder = {}): Promise<WorkspaceFiles> {
-  return await session.connection.json(rootOf(session), { query: { prefix }, signal });
+  return await session.connection.json(pathOf(session), { query: { prefix }, signal });
 }
 
 /** Downloads a file: `(await readFile(session, path)).blob()`. @throws CortexError, for example `unknown_file` */
@@ -80,7 +80,7 @@ export async function readFile(session: Session, path: string, options: ReadOpti
 
 /** Downloads all files as a ZIP file. Its body ends with an error if a file is changed meanwhile. @throws CortexError */
 export async function archiveFiles(session: Session, { prefix, signal }: InFolder = {}): Promise<Response> {
-  return await session.connection.response(rootOf(session), { query: { archive: 'zip', prefix }, signal });
+  return await session.connection.response(pathOf(session), { query: { archive: 'zip', prefix }, signal });
 }
 
 /**
@@ -99,7 +99,7 @@ export async function writeFile(
   try {
     return await session.connection.json(pathOf(session, path), {
       method: 'PUT',
-      query: { executable: executable === undefined ? undefined : String(executable) },
+      query: { executable },
       raw: content,
       headers: { ...matching(ifMatch), ...(ifNew ? { 'if-none-match': '*' } : {}) },
       signal,
@@ -120,7 +120,7 @@ export async function removeFile(session: Session, path: string, options: Remove
   const { recursive, ifMatch, signal } = options;
   const answer = await session.connection.json<{ deleted: string[] } | null>(pathOf(session, path), {
     method: 'DELETE',
-    query: { recursive: recursive === true ? 'true' : undefined },
+    query: { recursive },
     headers: matching(ifMatch),
     // An earlier attempt has deleted it, and its answer was lost.
     isDone: ({ code }) => code === 'unknown_file',
@@ -129,12 +129,10 @@ export async function removeFile(session: Session, path: string, options: Remove
   return answer?.deleted ?? [path];
 }
 
-function rootOf({ id }: Session): string {
-  return `/agent/session/${encodeURIComponent(id)}/files`;
-}
-
-function pathOf(session: Session, path: string): string {
-  return `${rootOf(session)}/${path.split('/').map(encodeURIComponent).join('/')}`;
+/** @param path absent: of all files */
+function pathOf({ id }: Session, path?: string): string {
+  const names = path?.split('/') ?? [];
+  return `/agent/session/${[id, 'files', ...names].map(encodeURIComponent).join('/')}`;
 }
 
 function matching(sha256: string | undefined): Record<string, string> {

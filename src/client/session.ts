@@ -266,7 +266,7 @@ export class Session {
   }
 
   /** Large outputs and files of actions, oldest first: one page. */
-  async artifacts({ signal, ...query }: Leave & { readonly after?: number } = {}): Promise<ArtifactPage> {
+  async artifacts({ signal, ...query }: Leave & { readonly after?: number | undefined } = {}): Promise<ArtifactPage> {
     return await this.connection.json(`${this.#path}/artifacts`, { query, signal });
   }
 
