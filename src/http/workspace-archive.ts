@@ -16,6 +16,8 @@ import { sniffMediaType } from '../policies/media-type.ts';
 
 /** Bytes that are compressed in one turn. */
 const PIECE_BYTES = 65_536;
+/** Cost of a file besides its bytes, and of each further piece, as bytes. */
+const ENTRY_BYTES = 4_096;
 /** What the dates of the format can say, epoch milliseconds: 1980 to 2099, in any time zone. */
 const FIRST_DATE = Date.UTC(1980, 0, 2);
 const LAST_DATE = Date.UTC(2099, 11, 30);
@@ -25,8 +27,9 @@ const UNIX = 3;
 /** The modes of a regular file. */
 const MODE = 0o100_644;
 const EXECUTABLE_MODE = 0o100_755;
-const FASTEST = 1;
-const STORED = 0;
+/** Of the compression. With more memory, it is not noticeably better, and each small file would take milliseconds. */
+const FASTEST = { level: 1, mem: 0 } as const;
+const STORED = { level: 0 } as const;
 
 export interface ArchivePorts {
   /** The bytes of a file; null if it is gone. */
@@ -57,8 +60,9 @@ export async function* workspaceZip(
     zip.add(entry);
     for (let at = 0; at === 0 || at < bytes.length; at += PIECE_BYTES) {
       requireOpen();
-      entry.push(bytes.subarray(at, at + PIECE_BYTES), at + PIECE_BYTES >= bytes.length);
-      slices.count(PIECE_BYTES);
+      const piece = bytes.subarray(at, at + PIECE_BYTES);
+      entry.push(piece, at + PIECE_BYTES >= bytes.length);
+      slices.count(piece.length + ENTRY_BYTES);
       yield* made;
       made = [];
       if (slices.full) await slices.pause();
@@ -72,7 +76,7 @@ export async function* workspaceZip(
 function entryOf({ path, modifiedAt, executable }: WorkspaceFile, bytes: Uint8Array): ZipDeflate {
   // Formats that are known by their first bytes are compressed already.
   const isCompressed = !/^text\/|octet-stream/.test(sniffMediaType(bytes.subarray(0, SNIFFED_BYTES)));
-  const entry = new ZipDeflate(path, { level: isCompressed ? STORED : FASTEST });
+  const entry = new ZipDeflate(path, isCompressed ? STORED : FASTEST);
   const seconds = Math.floor(modifiedAt / 1_000);
   entry.mtime = Math.min(LAST_DATE, Math.max(FIRST_DATE, modifiedAt));
   // The date without a time zone is not exact. This field is: Info-ZIP's extended timestamp, in seconds.
