@@ -55,6 +55,8 @@ const options = {
   inject: [join(SOURCE, 'parts/jsx.ts')],
   // Not of tsconfig.json, which has the automatic runtime for tests and the compiler.
   tsconfigRaw: {},
+  // Names of signals for a browser extension of developers.
+  define: { 'window.__PREACT_SIGNALS_DEVTOOLS__': 'false' },
   legalComments: 'none',
   logLevel: 'warning',
   plugins: [pages],

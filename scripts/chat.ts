@@ -28,8 +28,9 @@ function readOptions(): ChatOptions | null {
 async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
   const api = new Api(connection);
   const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
-  const commands = new Commands(api, joined ?? (await create(api, agent)));
+  const session = joined ?? (await create(api, agent));
   const terminal = new Terminal();
+  const commands = new Commands(api, session, terminal.ask);
   const follower = new Follower(api, terminal.ask);
   const stop = async (): Promise<void> => await stopRun(api, commands.session);
   if (joined !== null) await terminal.during(async () => await follower.join(joined), stop);

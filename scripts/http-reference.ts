@@ -65,7 +65,7 @@ const SECTIONS: readonly (readonly [title: string, pattern: RegExp])[] = [
 ];
 
 /** Components that have a section at the end of the page; the document of a run is in docs/runs.md. */
-const DOCUMENTS = ['Session', 'Approval', 'OpenApproval', 'Artifact', 'Manifest', 'Problem'] as const;
+const DOCUMENTS = ['Session', 'Approval', 'OpenApproval', 'Artifact', 'WorkspaceFile', 'Manifest', 'Problem'] as const;
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
@@ -163,7 +163,9 @@ function operationText(method: string, path: string, operation: Operation): stri
       ],
     ),
     `${responseText(operation)}${headers.length === 0 ? '' : ` Headers: ${headers.map((name) => `\`${name}\``).join(', ')}.`}${
-      others.length === 0 ? '' : ` The body may also be ${others.map((type) => `\`${type}\``).join(', ')}.`
+      others.length === 0
+        ? ''
+        : ` The body ${json === undefined ? 'is' : 'may also be'} ${others.map((type) => `\`${type}\``).join(', ')}.`
     }`,
     '',
   ];

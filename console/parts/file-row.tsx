@@ -10,11 +10,18 @@ interface FileRowProps {
   readonly size: number;
   /** Loads it; null: it cannot be downloaded. @throws CortexError, which is shown */
   readonly load: (() => Promise<Response>) | null;
+  /** Deletes it, after a question. Default: it cannot be deleted. */
+  readonly remove?: () => Promise<unknown>;
 }
 
-export function FileRow({ name, type, size, load }: FileRowProps) {
+export function FileRow({ name, type, size, load, remove }: FileRowProps) {
   const { fault, run } = useTask();
   const shown = showInvisible(name);
+  const button = (does: string, work: () => Promise<unknown>) => (
+    <button type="button" class="small" aria-label={`${does} ${shown}`} onClick={() => void run(work)}>
+      {does}
+    </button>
+  );
   return (
     <>
       <p class="row">
@@ -22,16 +29,8 @@ export function FileRow({ name, type, size, load }: FileRowProps) {
         <span class="quiet">
           {type} · {bytes(size)}
         </span>
-        {load !== null && (
-          <button
-            type="button"
-            class="small"
-            aria-label={`Download ${shown}`}
-            onClick={() => void run(async () => saveFile(await (await load()).blob(), name))}
-          >
-            Download
-          </button>
-        )}
+        {load && button('Download', async () => saveFile(await (await load()).blob(), name))}
+        {remove && button('Delete', async () => confirm(`Delete ${shown}?`) && remove())}
       </p>
       {fault}
     </>

@@ -1,5 +1,5 @@
 /**
- * Commands of the chat about its session: other sessions, other answers, other branches (C4, C6).
+ * Commands of the chat about its session: other sessions, other answers, other branches (C4, C6); its files are in files.ts.
  *
  * Owns which session the chat is in, and what was listed last. Does not own how a run is shown (follow.ts).
  */
@@ -10,7 +10,8 @@ import { branchesOf } from './branches.ts';
 import type { Branch, RunEntry } from './branches.ts';
 import { exchangeOf, short, shownExchange } from './exchange.ts';
 import type { Message } from './exchange.ts';
-import type { Api } from './question.ts';
+import { FILE_COMMANDS, FILE_USAGES, FileCommands } from './files.ts';
+import type { Api, Ask } from './question.ts';
 
 export const COMMANDS = `  /attach <path or URL>   sends a file with your next message
   /retry                  answers your last message again
@@ -18,6 +19,7 @@ export const COMMANDS = `  /attach <path or URL>   sends a file with your next m
   /branches               lists the branches of the conversation
   /switch <number>        continues another branch
   /fork                   continues in a new session with the conversation so far
+${FILE_COMMANDS}
   /sessions               lists sessions, newest activity first
   /open <number or id>    continues another session
   /help                   prints these commands
@@ -58,6 +60,7 @@ const USAGES: ReadonlyMap<string, string> = new Map([
   ['fork', '/fork, with nothing after it'],
   ['sessions', '/sessions, with nothing after it'],
   ['open', '/open <number of /sessions, or a session id>'],
+  ...FILE_USAGES,
   ['help', '/help, with nothing after it'],
   ['exit', '/exit, with nothing after it'],
   ['quit', '/quit, with nothing after it'],
@@ -72,12 +75,15 @@ export function messageIn(line: string): string {
 export class Commands {
   session: string;
   readonly #api: Api;
+  readonly #files: FileCommands;
   #sessions: readonly string[] = [];
   /** Last runs of the branches. */
   #branches: readonly string[] = [];
 
-  constructor(api: Api, session: string) {
+  /** @param ask for what a command needs an answer to */
+  constructor(api: Api, session: string, ask: Ask) {
     this.#api = api;
+    this.#files = new FileCommands(api, ask);
     this.session = session;
   }
 
@@ -89,6 +95,7 @@ export class Commands {
     const given = rest.trim();
     const usage = USAGES.get(name);
     if (usage === undefined) return { text: unknownCommand(typed) };
+    if (FILE_USAGES.has(name)) return { text: await this.#files.command(name, given, this.session) };
     if ((given === '') === TAKES_TEXT.has(name)) return { text: `usage: ${usage}` };
     switch (name) {
       case 'retry':

@@ -28,6 +28,11 @@ export class Api {
     return await request(this.#connection, path, init);
   }
 
+  /** A request whose body is no JSON. */
+  async send(path: string, init: RequestInit = {}): Promise<Response> {
+    return await request(this.#connection, path, init);
+  }
+
   async read<T>(path: string): Promise<T> {
     return (await (await this.call(path)).json()) as T;
   }

@@ -34,10 +34,15 @@ export interface ConnectionOptions {
   readonly onResumed: (() => void) | undefined;
 }
 
+/** The content of a file. It is not a stream, because it may have to be sent again. */
+export type FileContent = string | Blob | ArrayBuffer | Uint8Array<ArrayBuffer>;
+
 export interface RequestOptions {
-  readonly method?: 'GET' | 'POST' | 'DELETE';
-  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
+  /** A body that is sent as it is, instead of `body`. */
+  readonly raw?: FileContent;
   readonly headers?: Readonly<Record<string, string>>;
   /** Of a POST. Default: a new one. */
   readonly idempotencyKey?: string | undefined;
@@ -140,13 +145,12 @@ export class Connection {
 
   async #fetch(path: string, options: RequestOptions, token: string | null): Promise<Answer> {
     const { clock, fetch } = this.options;
-    const { method = 'GET', query = {}, body, headers = {}, idempotencyKey: key, signal } = options;
+    const { method = 'GET', query = {}, body, raw, headers = {}, idempotencyKey: key, signal } = options;
     const { timeoutMs = this.options.timeoutMs } = options;
     if (DOT_SEGMENT.test(path)) throw unusableId();
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
-    const url = `${this.#root}${path}${search.toString() === '' ? '' : `?${search.toString()}`}`;
-    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    const url = `${this.#root}${path}?${search.toString()}`.replace(/\?$/, '');
     const linked = new LinkedSignal(signal);
     const begun = clock.schedule(timeoutMs, () => linked.abort(new Error(`No answer within ${timeoutMs} ms`)));
     const release = (): void => {
@@ -163,7 +167,8 @@ export class Connection {
           ...(key === undefined ? {} : { 'idempotency-key': key }),
           ...headers,
         },
-        ...text,
+        // Undefined without a body.
+        body: raw ?? JSON.stringify(body),
         signal: linked.signal,
       });
       return { response, begun, release };

@@ -83,20 +83,21 @@ interface TokenOptions extends Leave {
 
 export class Session {
   readonly id: string;
+  /** For the functions of files.ts. */
+  readonly connection: Connection;
   readonly #path: string;
-  readonly #connection: Connection;
   readonly #attend: Attend;
 
   /** Use `client.createSession()` or `client.session()`. */
   constructor(connection: Connection, id: string, attend: Attend) {
-    this.#connection = connection;
+    this.connection = connection;
     this.#attend = attend;
     this.id = id;
     this.#path = `/agent/session/${encodeURIComponent(id)}`;
   }
 
   async document({ signal }: Leave = {}): Promise<SessionDocument> {
-    return await this.#connection.json(this.#path, { signal });
+    return await this.connection.json(this.#path, { signal });
   }
 
   /**
@@ -135,7 +136,7 @@ export class Session {
   async #start(path: string, body: object, options: SendOptions): Promise<Run> {
     const { idempotencyKey, ifBusy, signal } = options;
     const request = { query: { if_busy: ifBusy }, body, idempotencyKey, signal };
-    const { id, open } = await openRun(this.#connection, `${this.#path}/${path}`, request);
+    const { id, open } = await openRun(this.connection, `${this.#path}/${path}`, request);
     if (ifBusy !== 'steer') return this.run(id, options, open);
     // The run may have begun before: it is read from its first event on.
     drop(open.response);
@@ -148,18 +149,18 @@ export class Session {
    * @throws CortexError, for example `run_in_progress`
    */
   async fork({ atRun, idempotencyKey, signal }: ForkOptions = {}): Promise<Session> {
-    const { session_id: id } = await this.#connection.json<{ session_id: string }>(`${this.#path}/fork`, {
+    const { session_id: id } = await this.connection.json<{ session_id: string }>(`${this.#path}/fork`, {
       method: 'POST',
       body: { at_run: atRun },
       idempotencyKey,
       signal,
     });
-    return new Session(this.#connection, id, this.#attend);
+    return new Session(this.connection, id, this.#attend);
   }
 
   /** The conversation continues after this run. */
   async setHead(runId: string, { signal }: Leave = {}): Promise<void> {
-    await this.#connection.json(`${this.#path}/head`, { method: 'POST', body: { run_id: runId }, signal });
+    await this.connection.json(`${this.#path}/head`, { method: 'POST', body: { run_id: runId }, signal });
   }
 
   /**
@@ -168,7 +169,7 @@ export class Session {
    * @param open for the client itself: a stream of the run that is read first
    */
   run(id: string, options: RunOptions = {}, open: OpenStream | null = null): Run {
-    return new Run(this.#connection, this.#forRun(options), id, options, open);
+    return new Run(this.connection, this.#forRun(options), id, options, open);
   }
 
   /** All events of the session after `after`, then live ones, until the signal is aborted. Resumed like `run.events()`. */
@@ -180,7 +181,7 @@ export class Session {
     const reader = new LinkedSignal(signal);
     try {
       const path = `${this.#path}/events`;
-      yield* follow(this.#connection, { path, after, signal: reader.signal, isLast: () => false });
+      yield* follow(this.connection, { path, after, signal: reader.signal, isLast: () => false });
     } finally {
       reader.abort();
     }
@@ -188,29 +189,29 @@ export class Session {
 
   /** Messages and answers of one branch in order: the newest page, or the one before `before`. */
   async history({ signal, ...query }: HistoryOptions = {}): Promise<HistoryPage> {
-    return await this.#connection.json(`${this.#path}/history`, { query, signal });
+    return await this.connection.json(`${this.#path}/history`, { query, signal });
   }
 
   /** Runs in order: the newest page, or the one before `before`. */
   async runs({ signal, ...query }: Page = {}): Promise<RunPage> {
-    return await this.#connection.json(`${this.#path}/runs`, { query, signal });
+    return await this.connection.json(`${this.#path}/runs`, { query, signal });
   }
 
   /** Context feeds, with their latest values and errors. */
   async feeds({ signal }: Leave = {}): Promise<readonly Feed[]> {
-    const { feeds } = await this.#connection.json<{ feeds: Feed[] }>(`${this.#path}/feeds`, { signal });
+    const { feeds } = await this.connection.json<{ feeds: Feed[] }>(`${this.#path}/feeds`, { signal });
     return feeds;
   }
 
   /** The session variables. */
   async variables({ signal }: Leave = {}): Promise<JsonObject> {
-    const { variables } = await this.#connection.json<{ variables: JsonObject }>(`${this.#path}/state`, { signal });
+    const { variables } = await this.connection.json<{ variables: JsonObject }>(`${this.#path}/state`, { signal });
     return variables;
   }
 
   /** Cancels running and queued runs. @returns whether anything was running */
   async cancel({ reason, signal }: Leave & { readonly reason?: string } = {}): Promise<boolean> {
-    const { cancelled } = await this.#connection.json<{ cancelled: boolean }>(`${this.#path}/cancel`, {
+    const { cancelled } = await this.connection.json<{ cancelled: boolean }>(`${this.#path}/cancel`, {
       method: 'POST',
       body: { reason },
       signal,
@@ -222,7 +223,7 @@ export class Session {
   async approvals(options: Leave = {}): Promise<OpenApproval[]> {
     const all: OpenApproval[] = [];
     for (let after: string | undefined; ;) {
-      const page: { approvals: OpenApproval[]; next: string | null } = await this.#connection.json(
+      const page: { approvals: OpenApproval[]; next: string | null } = await this.connection.json(
         `${this.#path}/approvals`,
         {
           ...options,
@@ -237,14 +238,14 @@ export class Session {
 
   /** One request for approval, with the whole call. */
   async approval(id: string, options: Leave = {}): Promise<Approval> {
-    return await this.#connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { ...options });
+    return await this.connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { ...options });
   }
 
   /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
   async decide(id: string, { approve, note }: Decision, options: Leave = {}): Promise<void> {
     const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
     try {
-      await this.#connection.json(path, { ...options, method: 'POST', body: { approve, note } });
+      await this.connection.json(path, { ...options, method: 'POST', body: { approve, note } });
     } catch (fault) {
       if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
       // The answer to an earlier attempt was lost, or someone else has decided the same.
@@ -261,12 +262,12 @@ export class Session {
    */
   async settle(callId: string, result: CallResult, options: Leave = {}): Promise<void> {
     const path = `${this.#path}/calls/${encodeURIComponent(callId)}`;
-    await this.#connection.json(path, { ...options, method: 'POST', body: result });
+    await this.connection.json(path, { ...options, method: 'POST', body: result });
   }
 
   /** Large outputs and files of actions, oldest first: one page. */
-  async artifacts({ signal, ...query }: Leave & { readonly after?: number } = {}): Promise<ArtifactPage> {
-    return await this.#connection.json(`${this.#path}/artifacts`, { query, signal });
+  async artifacts({ signal, ...query }: Leave & { readonly after?: number | undefined } = {}): Promise<ArtifactPage> {
+    return await this.connection.json(`${this.#path}/artifacts`, { query, signal });
   }
 
   /** Downloads an artifact: `(await session.artifact(id)).blob()`. */
@@ -282,12 +283,12 @@ export class Session {
   /** Creates a token for this session. Requires an API key. @param options.expiresIn seconds; default 3,600 */
   async createToken({ scopes, expiresIn, signal }: TokenOptions): Promise<SessionToken> {
     const body = { scopes, expires_in: expiresIn };
-    return await this.#connection.json(`${this.#path}/tokens`, { method: 'POST', body, signal });
+    return await this.connection.json(`${this.#path}/tokens`, { method: 'POST', body, signal });
   }
 
   /** Cancels all runs and deletes the session. Requires an API key. */
   async delete({ signal }: Leave = {}): Promise<void> {
-    await this.#connection.json(this.#path, {
+    await this.connection.json(this.#path, {
       method: 'DELETE',
       isDone: ({ code }) => code === 'unknown_session',
       signal,
@@ -306,12 +307,12 @@ export class Session {
       settle: (call, result) => this.settle(call, result, options),
       // A sub-agent has a session of its own.
       decide: ({ session_id: id, approval_id: approval }, decision) =>
-        new Session(this.#connection, id, this.#attend).decide(approval, decision, options),
+        new Session(this.connection, id, this.#attend).decide(approval, decision, options),
     };
   }
 
   async #download(path: string, { range, signal }: Download): Promise<Response> {
     const headers: Record<string, string> = range === undefined ? {} : { range };
-    return await this.#connection.response(`${this.#path}/${path}`, { headers, signal });
+    return await this.connection.response(`${this.#path}/${path}`, { headers, signal });
   }
 }

@@ -477,13 +477,15 @@ export interface WorkspaceStore {
   /**
    * Writes files: all of them, or none. A file at a path that is a folder replaces the folder, and the other way round.
    *
+   * @param check called in the same turn as the change, directly before it; what it throws refuses the change
    * @throws EngineError `invalid_request` for a path that is not allowed, `workspace_full`, `storage_unavailable`
    */
   write(
     files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
+    check?: () => void,
   ): Promise<readonly WorkspaceFile[]>;
-  /** Removes a file, or all files of a folder. @returns what was removed */
-  remove(path: string): Promise<readonly WorkspaceFile[]>;
+  /** Removes a file, or all files of a folder. @param check as in `write` @returns what was removed */
+  remove(path: string, check?: () => void): Promise<readonly WorkspaceFile[]>;
 }
 
 /** The workspace as one attempt of an action sees it (C7). */

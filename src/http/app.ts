@@ -177,7 +177,7 @@ function cors(response: Response, origin: string, asked = 'authorization, conten
   open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
   open.headers.set(
     'access-control-expose-headers',
-    'x-session-id, x-run-id, retry-after, content-disposition, content-range',
+    'x-session-id, x-run-id, retry-after, content-disposition, content-range, etag',
   );
   open.headers.set('access-control-max-age', '600');
   open.headers.append('vary', 'origin');

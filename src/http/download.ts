@@ -1,21 +1,41 @@
-/** An artifact or a file of a message as a response: a download, never rendered as a page of this origin (H5, C2). */
+/** A file as a response: a download, never rendered as a page of this origin (H5, C2, C7). */
 import { EngineError } from '../domain/errors.ts';
 import type { Download } from '../domain/artifact.ts';
+
+/**
+ * Of every file: its content comes from a tool or a user. It is displayed according to its type or saved, and nothing in it
+ * runs.
+ */
+export const DOWNLOAD_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+  'cross-origin-resource-policy': 'same-site',
+} as const;
+
+/** How the content at a path is cached: one that can change is asked for again each time. */
+const CACHING = { immutable: 'private, max-age=3600, immutable', changing: 'private, no-cache' } as const;
+
+interface DownloadOptions {
+  /** Default: `attachment`, with the name. */
+  readonly disposition?: string;
+  readonly caching?: keyof typeof CACHING;
+}
 
 /**
  * The whole file, or the range of `Range: bytes=…`.
  *
  * @throws EngineError `range_not_satisfiable`
  */
-export function downloadResponse({ id, name, content_type: type, bytes }: Download, range: string | null): Response {
+export function downloadResponse(
+  { id, name, content_type: type, bytes }: Download,
+  range: string | null,
+  { disposition = `attachment; filename="${name}"`, caching = 'immutable' }: DownloadOptions = {},
+): Response {
   const headers = {
+    ...DOWNLOAD_HEADERS,
     'content-type': type,
-    // The content comes from a tool or a user: it is displayed according to its type or saved, and nothing in it runs.
-    'x-content-type-options': 'nosniff',
-    'content-disposition': `attachment; filename="${name}"`,
-    'content-security-policy': "default-src 'none'; sandbox",
-    'cross-origin-resource-policy': 'same-site',
-    'cache-control': 'private, max-age=3600, immutable',
+    'content-disposition': disposition,
+    'cache-control': CACHING[caching],
     'accept-ranges': 'bytes',
     // The host compresses it for some requests: a cache must not answer a range of bytes from compressed ones.
     vary: 'accept-encoding',

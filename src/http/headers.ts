@@ -50,6 +50,26 @@ export const range: RequestHeader = {
   description: 'One range of bytes, such as `bytes=0-99`; the response is then 206',
 };
 
+export const ifMatch: RequestHeader = {
+  name: 'If-Match',
+  description: 'The `ETag` that the file must have, or `*` for any file; otherwise 412 `precondition_failed`',
+};
+
+export const ifNoneMatch: RequestHeader = {
+  name: 'If-None-Match',
+  description: 'The `ETag` that the client has: the response is 304 if the file has it',
+};
+
+export const ifNew: RequestHeader = {
+  name: 'If-None-Match',
+  description: '`*`: the file must not exist; otherwise 412 `precondition_failed`',
+};
+
+export const ifRange: RequestHeader = {
+  name: 'If-Range',
+  description: 'The `ETag` that the client has a part of: `Range` counts only if the file has it',
+};
+
 export const sessionName: RequestHeader = {
   name: 'X-Session-Id',
   description:
@@ -82,13 +102,19 @@ export const eventsHeaders: readonly ResponseHeader[] = [
   { name: 'X-Accel-Buffering', description: '`no`: proxies must not buffer the events' },
 ];
 
-export const fileHeaders: readonly ResponseHeader[] = [
+export const entityTag: ResponseHeader = { name: 'ETag', description: 'Id of the artifact, or SHA-256 of the file' };
+
+export const downloadHeaders: readonly ResponseHeader[] = [
   { name: 'Content-Disposition', description: 'Always a download, with the file name' },
   { name: 'X-Content-Type-Options', description: '`nosniff`' },
   { name: 'Content-Security-Policy', description: 'Blocks scripts' },
   { name: 'Cross-Origin-Resource-Policy', description: '`same-site`' },
+];
+
+export const fileHeaders: readonly ResponseHeader[] = [
+  ...downloadHeaders,
   { name: 'Accept-Ranges', description: '`bytes`' },
-  { name: 'ETag', description: 'Id of the artifact' },
+  entityTag,
   { name: 'Vary', description: '`accept-encoding`: a range is of bytes that are not compressed' },
   { name: 'Content-Range', description: 'With status 206: the range and the whole size' },
 ];

@@ -34,6 +34,9 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 /** For what tokens with `view` may read as well: their answers leave out thoughts and feeds (view.ts). */
 const READ = ['read', 'view'] as const;
 
+/** Files that people and programs share. */
+const FILES = ['read', 'files'] as const;
+
 /** Who may send a message may know to whom. */
 const MODELS = ['read', 'message'] as const;
 
@@ -95,8 +98,24 @@ export const OPERATIONS = {
     summary: 'Download an artifact, or a range of it',
   },
   'GET /agent/session/:id/content/:sha256': {
-    scopes: ['read', 'files'],
+    scopes: FILES,
     summary: 'Download a file of a message by the SHA-256 in its part, or a range of it',
+  },
+  'GET /agent/session/:id/files': {
+    scopes: FILES,
+    summary: 'List the files of the workspace in the order of their paths, or get all of them as a ZIP file',
+  },
+  'GET /agent/session/:id/files/:path': {
+    scopes: FILES,
+    summary: 'Download a file of the workspace, or a range of it; the path may have several levels',
+  },
+  'PUT /agent/session/:id/files/:path': {
+    scopes: ['files'],
+    summary: 'Write a file of the workspace: the body is its content, of any type',
+  },
+  'DELETE /agent/session/:id/files/:path': {
+    scopes: ['files'],
+    summary: 'Delete a file of the workspace, or a folder with everything in it',
   },
   'GET /agent/session/:id/feeds': {
     scopes: ['read'],
@@ -281,7 +300,12 @@ export const SESSION_PATH = '/agent/session/:id';
 const router = new TrieRouter<OperationName>();
 for (const name of Object.keys(OPERATIONS) as OperationName[]) {
   const [method = '', path = ''] = name.split(' ');
-  router.add(method, path, name);
+  router.add(method, routedPath(path), name);
+}
+
+/** The path as the routers take it: `:path` at its end is the rest of it, with slashes, and may have line breaks. */
+export function routedPath(path: string): string {
+  return path.replace(/:path$/, ':path{[^]+}');
 }
 
 /** @param path decoded, as the routers read it. @returns null if there is no such operation */

@@ -113,6 +113,23 @@ export const artifactsQuery = {
   after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Start of the page: `next` of the previous page'),
 } as const satisfies Query;
 
+export const workspaceQuery = {
+  archive: oneOf(['zip'], '`zip` returns the files as one ZIP file instead of the list'),
+  prefix: text(
+    new RegExp(`^[^\\p{Cc}\\\\]{1,${limits.workspacePathBytes + 1}}$`, 'u'),
+    'the path of a folder',
+    'Only the files in this folder, such as `data/`',
+  ),
+} as const satisfies Query;
+
+export const writeFileQuery = {
+  executable: flag('Whether programs may execute the file. Default: as before; a new file is not executable'),
+} as const satisfies Query;
+
+export const removeFileQuery = {
+  recursive: flag('Delete a folder with everything in it'),
+} as const satisfies Query;
+
 export const transcriptQuery = {
   format: oneOf(['jsonl'], 'The default and only format'),
 } as const satisfies Query;

@@ -17,6 +17,7 @@ import { sessionActions } from './routes/session-actions.ts';
 import { sessionBranches } from './routes/session-branches.ts';
 import { sessionHistory } from './routes/session-history.ts';
 import { sessionReading } from './routes/session-reading.ts';
+import { sessionWorkspace } from './routes/session-workspace.ts';
 import { grantOf, PRINCIPAL_HEADER } from './session-env.ts';
 import type { Grant, SessionAppOptions, SessionEnv } from './session-env.ts';
 import type { EventSource } from './sse.ts';
@@ -60,6 +61,7 @@ sessionRoutes.route('/', sessionReading);
 sessionRoutes.route('/', sessionHistory);
 sessionRoutes.route('/', sessionActions);
 sessionRoutes.route('/', sessionBranches);
+sessionRoutes.route('/', sessionWorkspace);
 sessionRoutes.route('/', originalSessionRoutes);
 sessionRoutes.route('/', surfaceCommands);
 

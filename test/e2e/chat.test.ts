@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -257,6 +257,28 @@ test('[C4] after an action that ran again, the last message is answered again an
     { parent_run: null, retry_of: first },
     { parent_run: null },
   ]);
+});
+
+test('[C7] uploads, lists, downloads and deletes files, and asks before it replaces one', async () => {
+  const local = join(stateDir, 'notes.md');
+  writeFileSync(local, 'hello');
+  const output = await chat(
+    'sealer',
+    [
+      ['Ctrl-D', `/put '${local}' docs/`],
+      ['uploaded docs/notes.md (5 bytes)', '/files'],
+      ['All files have 5 of', `/get docs/notes.md '${local}'`],
+      ['exists. Replace it? [y/N]', 'n'],
+      ['not saved', `/get docs/notes.md '${stateDir}/copy'`],
+      ['copy (5 bytes)', '/get docs/note.md'],
+      ['did you mean "docs/notes.md"?', '/rm docs/'],
+      ['Delete docs/ with 1 file? [y/N]', 'y'],
+      ['deleted docs/notes.md', '/exit'],
+    ],
+    1,
+  );
+  expect(output).toContain('not done: unknown_file: The workspace has no file "docs/note.md"');
+  expect(readFileSync(join(stateDir, 'copy'), 'utf8')).toBe('hello');
 });
 
 test('the first Ctrl-C stops the run and says so, and the next one ends the chat', async () => {

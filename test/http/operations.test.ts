@@ -6,7 +6,7 @@ import type { SessionRecord } from '../../src/domain/session.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { descriptionOf } from '../../src/http/openapi/describe.ts';
-import { findOperation, OPERATIONS, SCOPES, SESSION_PATH } from '../../src/http/operations.ts';
+import { findOperation, OPERATIONS, routedPath, SCOPES, SESSION_PATH } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import { SURFACES, Tokens } from '../../src/http/tokens.ts';
@@ -265,7 +265,7 @@ describe('T1: the table', () => {
     const routes = new Set([...routesOf(edge, ''), ...routesOf(sessionRoutes, SESSION_PATH)]);
     // The Worker alone calls these; it refuses a client's path that begins with `/-`.
     const forClients = [...routes].filter((route) => !route.includes(` ${SESSION_PATH}/-/`));
-    expect(forClients.toSorted()).toEqual([...names].toSorted());
+    expect(forClients.toSorted()).toEqual(names.map(routedPath).toSorted());
     const described = [...edge.routes, ...sessionRoutes.routes].map((route) => descriptionOf(route)?.operation);
     expect(described.filter((name) => name !== undefined).toSorted()).toEqual([...names].toSorted());
   });

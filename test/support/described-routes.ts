@@ -26,5 +26,5 @@ export function describedRoutes(
 
 /** A route's path in OpenAPI notation. */
 export function pathOf({ path }: { readonly path: string }, prefix = ''): string {
-  return (prefix !== '' && path === '/' ? prefix : `${prefix}${path}`).replaceAll(/:(\w+)/g, '{$1}');
+  return (prefix !== '' && path === '/' ? prefix : `${prefix}${path}`).replaceAll(/:(\w+)(\{\S+\})?/g, '{$1}');
 }

@@ -28,6 +28,7 @@ export function checkedFetch(router: Router): Fetch {
       throw new Error(`${request.method} ${request.url} sent undeclared headers: ${undeclared.join(', ')}`);
     }
     const type = response.headers.get('content-type') ?? '';
+    if (request.method === 'HEAD') return response;
     if (!/^application\/(problem\+)?json\b/.test(type)) return response;
     const text = await response.text();
     const issue = responseIssue(described, request, response.status, type, text);
@@ -83,10 +84,11 @@ function undeclaredHeaders(described: readonly DescribedRoute[], request: Reques
 
 function routeOf(described: readonly DescribedRoute[], request: Request): DescribedRoute | undefined {
   const { pathname } = new URL(request.url);
-  const method = request.method.toLowerCase();
+  // Hono answers HEAD like GET.
+  const method = request.method === 'HEAD' ? 'get' : request.method.toLowerCase();
   return described.find((one) => one.method === method && patternOf(one.path).test(pathname));
 }
 
 function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+  return new RegExp(`^${path.replace(/\{path\}$/, '.+').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
 }

@@ -20,7 +20,7 @@ export function withWorkspace(
     .toSorted((one, other) => other.modifiedAt - one.modifiedAt)
     .slice(0, limits.workspacePromptFiles);
   const listed = new Set(latest);
-  const lines = files.filter((file) => listed.has(file)).map(({ path, size }) => `${path} (${size} bytes)`);
+  const lines = files.filter((file) => listed.has(file)).map(({ path, size }) => `${withoutTags(path)} (${size} bytes)`);
   const more = files.length > lines.length ? [`and ${files.length - lines.length} older files`] : [];
   return [...feeds, { id: ID, value: [...lines, ...more], ageMs: 0 }];
 }
@@ -31,4 +31,9 @@ function hasPrograms({ agent, tools }: ResolvedAgent): boolean {
   return [...tools.values()].some(({ implementation: { type }, effects, workspace }) => {
     return (type === 'script' || type === 'container') && effects !== 'pure' && workspace !== false;
   });
+}
+
+/** Nothing in a path looks like the beginning or the end of a tag. */
+function withoutTags(path: string): string {
+  return path.replaceAll(/[<>\uFF1C\uFF1E\uFE64\uFE65]/g, '_');
 }

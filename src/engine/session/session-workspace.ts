@@ -67,11 +67,13 @@ export class SessionWorkspace implements WorkspaceStore {
   }
 
   async read(sha256: string): Promise<Uint8Array | null> {
+    this.#requireOpen();
     return this.#journal.workspace.uses(sha256) ? await this.#ports.files.read(sha256) : null;
   }
 
   async write(
     files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
+    check: () => void = () => undefined,
   ): Promise<readonly WorkspaceFile[]> {
     for (const { path, bytes } of files) {
       const issue = pathIssue(path);
@@ -91,6 +93,7 @@ export class SessionWorkspace implements WorkspaceStore {
     try {
       for (const { sha256, bytes } of hashed) await this.#ports.files.store(sha256, bytes);
       this.#requireOpen();
+      check();
       this.#journal.atomically(() => this.#apply(changes));
     } finally {
       release();
@@ -99,7 +102,9 @@ export class SessionWorkspace implements WorkspaceStore {
     return changes.flatMap(({ path }) => this.file(path) ?? []);
   }
 
-  async remove(path: string): Promise<readonly WorkspaceFile[]> {
+  async remove(path: string, check: () => void = () => undefined): Promise<readonly WorkspaceFile[]> {
+    this.#requireOpen();
+    check();
     const one = this.file(path);
     const gone = one === null ? this.#journal.workspace.below(path) : [one];
     this.#journal.atomically(() => this.#apply(gone.map((file) => ({ path: file.path, base: null, deleted: true }))));
@@ -289,7 +294,7 @@ function numbered(name: string, number: number): string {
   const last = name.split(/[/\\]/).at(-1) ?? '';
   const plain = last
     .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029\uFFFD<>:"|?*]/gu, '_')
+    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029\uFFFD<>\uFF1C\uFF1E\uFE64\uFE65:"|?*]/gu, '_')
     .trim()
     .slice(-limits.fileNameChars);
   const safe = pathIssue(`${UPLOADS_FOLDER}/${plain}`) === null ? plain : 'file';

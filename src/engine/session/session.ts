@@ -66,7 +66,7 @@ export type ClientAnswer =
 export class Session {
   /** Its runs as a tree. */
   readonly branches: SessionBranches;
-  /** The files of its programs (C7). */
+  /** Its files, which programs and people share (C7). */
   readonly workspace: SessionWorkspace;
   readonly #scope: SessionScope;
   readonly #journal: Journal;

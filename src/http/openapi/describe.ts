@@ -10,7 +10,7 @@ import { uniqueSymbol } from 'hono-openapi';
 import { matchedRoutes } from 'hono/route';
 import { EngineError } from '../../domain/errors.ts';
 import type { RequestHeader } from '../headers.ts';
-import { OPERATIONS, SESSION_PATH } from '../operations.ts';
+import { OPERATIONS, routedPath, SESSION_PATH } from '../operations.ts';
 import type { Operation, OperationName } from '../operations.ts';
 import { noQuery, readQuery } from '../query.ts';
 import { operationOf } from './document.ts';
@@ -37,7 +37,7 @@ export function operation<E extends Env, const Name extends OperationName>(
   handler: Handler<E, PathOf<Name>>,
 ): void {
   const [method = '', path = ''] = name.split(' ');
-  app.on(method, path, described(name, description), handler as Handler<E>);
+  app.on(method, routedPath(path), described(name, description), handler as Handler<E>);
 }
 
 /** Registers an operation of a session in the router of its object, whose paths are relative to the session. */
@@ -48,7 +48,12 @@ export function sessionOperation<E extends Env, const Name extends SessionOperat
   handler: Handler<E, InnerPathOf<Name>>,
 ): void {
   const [method = '', path = ''] = name.split(' ');
-  app.on(method, path.slice(SESSION_PATH.length) || '/', described(name, description), handler as Handler<E>);
+  app.on(
+    method,
+    routedPath(path.slice(SESSION_PATH.length)) || '/',
+    described(name, description),
+    handler as Handler<E>,
+  );
 }
 
 /** hono-openapi's `describeRoute`, but the operation is created only with the document. */

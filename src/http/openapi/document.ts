@@ -4,6 +4,8 @@ import { generateSpecs } from 'hono-openapi';
 import type { DescribeRouteOptions } from 'hono-openapi';
 import * as z from 'zod';
 import {
+  downloadHeaders,
+  entityTag,
   eventsHeaders,
   fileHeaders,
   headerObjects,
@@ -42,18 +44,24 @@ export interface RouteDescription {
   readonly response?: z.ZodType;
   /** The response is a run, whose document has the status of its error if it failed. */
   readonly run?: boolean;
-  /** Other media types of the response: events (SSE), JSON Lines, or a file. */
-  readonly media?: 'events' | 'lines' | 'file';
+  /** The body is a file of any type, as it is. */
+  readonly file?: true;
+  /** Other media types of the response: events (SSE), JSON Lines, a file, or a ZIP file. */
+  readonly media?: 'events' | 'lines' | 'file' | 'zip';
+  /** The response names the version of a file in `ETag`. */
+  readonly tagged?: true;
   /** A text that the route returns instead of JSON if the client accepts this media type. */
   readonly text?: 'text/plain' | 'application/yaml';
 }
 
 /** The headers of its successful responses. */
-export function responseHeadersOf({ run = false, media }: RouteDescription): readonly ResponseHeader[] {
+export function responseHeadersOf({ run = false, media, tagged }: RouteDescription): readonly ResponseHeader[] {
   return [
     ...(run ? runHeaders : []),
+    ...(tagged === true ? [entityTag] : []),
     ...(media === 'events' ? eventsHeaders : []),
     ...(media === 'file' ? fileHeaders : []),
+    ...(media === 'zip' ? downloadHeaders : []),
   ];
 }
 
@@ -113,7 +121,7 @@ export function operationOf(name: OperationName, description: RouteDescription):
   const response = (code: number): object => ({
     description: 'Done',
     ...(found.length === 0 ? {} : { headers: headerObjects(found) }),
-    ...(code === 204 ? {} : contentOf(answer)),
+    ...(code === 204 || code === 304 ? {} : contentOf(answer)),
   });
   return {
     summary,
@@ -138,8 +146,11 @@ export function operationOf(name: OperationName, description: RouteDescription):
 
 type Content = Record<string, { schema: object }>;
 
-function requestContent({ body, plainText = false, yaml }: RouteDescription): Content {
+const BINARY = { type: 'string', format: 'binary' } as const;
+
+function requestContent({ body, plainText = false, yaml, file }: RouteDescription): Content {
   const content: Content = {};
+  if (file === true) content['application/octet-stream'] = { schema: BINARY };
   if (body !== undefined) content['application/json'] = { schema: bodySchema(body) };
   if (yaml !== undefined) content['application/yaml'] = { schema: { type: 'string' } };
   if (yaml === 'folder') {
@@ -160,7 +171,8 @@ function responseContent({ response, media, text }: RouteDescription): Content {
   const content: Content = {};
   if (response !== undefined) content['application/json'] = { schema: responseSchema(response) };
   if (text !== undefined) content[text] = { schema: { type: 'string' } };
-  if (media === 'file') content['application/octet-stream'] = { schema: { type: 'string', format: 'binary' } };
+  if (media === 'file') content['application/octet-stream'] = { schema: BINARY };
+  if (media === 'zip') content['application/zip'] = { schema: BINARY };
   if (media === 'lines') content['application/jsonl'] = { schema: { type: 'string' } };
   if (media === 'events') {
     // The schema is that of each frame's data.

@@ -10,6 +10,7 @@ import * as runs from '../responses/runs.ts';
 import * as sessions from '../responses/sessions.ts';
 import { surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
 import * as system from '../responses/system.ts';
+import * as workspace from '../responses/workspace.ts';
 import * as workflows from '../responses/workflows.ts';
 
 const responses = {
@@ -25,6 +26,7 @@ const responses = {
   surfaceMessages,
   ...system,
   ...workflows,
+  ...workspace,
 };
 
 /** Schemas that are components of the document. */
@@ -38,6 +40,7 @@ const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [responses.approval, 'Approval'],
   [responses.openApproval, 'OpenApproval'],
   [responses.manifest, 'Manifest'],
+  [responses.workspaceFile, 'WorkspaceFile'],
 ]);
 
 /** `action_queued` → `ActionQueuedEvent`. */

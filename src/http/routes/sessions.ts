@@ -187,7 +187,7 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
     // The token is not forwarded.
     searchParams.delete('token');
     const search = searchParams.size === 0 ? '' : `?${searchParams.toString()}`;
-    const maxBytes = /^\/(message|runs\/[^/]+\/retry)$/.test(read) ? limits.messageBodyBytes : limits.bodyBytes;
+    const maxBytes = bodyLimit(c.req.method, read);
     const caller = c.get('principal');
     return await forwardBody(c.req.raw, maxBytes, (request) =>
       gateway.forward(id, `${path}${search}`, request, caller),
@@ -195,6 +195,12 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
   });
 
   return app;
+}
+
+/** Largest body of a request to a session, in bytes. @param path relative to the session */
+function bodyLimit(method: string, path: string): number {
+  if (/^\/(message|runs\/[^/]+\/retry)$/.test(path)) return limits.messageBodyBytes;
+  return method === 'PUT' && path.startsWith('/files/') ? limits.workspaceFileBytes : limits.bodyBytes;
 }
 
 /** The response about a new session. */
