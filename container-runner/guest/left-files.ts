@@ -17,8 +17,15 @@ export interface VirtualEntry {
   readonly mode: number;
 }
 
-/** Writes everything below `root` to the descriptor. If `root` is not a folder any more, the archive is not completed. */
+/**
+ * Writes everything below `root` to the descriptor. If `root` is not a folder any more, if something cannot be read, and if
+ * the runner reads no more, the archive is not completed.
+ */
 export async function leaveFiles(files: VirtualFiles, root: string, fd: number): Promise<void> {
+  await writeFiles(files, root, fd).catch(() => undefined);
+}
+
+async function writeFiles(files: VirtualFiles, root: string, fd: number): Promise<void> {
   let written = 0;
   function put(bytes: Uint8Array): void {
     writeAll(fd, bytes);

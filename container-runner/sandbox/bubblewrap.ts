@@ -191,7 +191,7 @@ export class BubblewrapSandbox implements Sandbox {
     let unreadable = false;
     const ended = endOf(pipes, (code) => isHeapExhausted(interpreter, code) || (cgroup?.ranOut() ?? false)).then(
       async (end) => {
-        await collection?.done;
+        await collection?.finish();
         release();
         return unreadable ? LOST : end;
       },

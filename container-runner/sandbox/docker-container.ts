@@ -65,7 +65,7 @@ function opened(container: Docker.Container, connection: Duplex): Container {
   let collection: Collection | null = null;
   let unreadable = false;
   const ended = endOf(container, connection, killing.signal, () => collection).then(async (end) => {
-    await collection?.done;
+    await collection?.finish();
     return unreadable ? LOST : end;
   });
   const removed = ended.then(() => remove(container));

@@ -11,6 +11,9 @@ export const WORKSPACE = '/workspace' as const;
 export type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const PIECE_BYTES = 262_144;
+/** Smaller files are read whole, this many at the same time. */
+const SMALL_BYTES = 65_536;
+const READ_AHEAD = 32;
 
 /** A file of a workspace cannot be read, or has another size. */
 class UnreadableFile extends Error {}
@@ -25,7 +28,7 @@ export function guestFiles(files: readonly GivenFile[]): GuestFile[] {
 
 /** The bytes of the files, one after another. */
 export async function* contents(files: readonly GivenFile[]): AsyncGenerator<Uint8Array> {
-  for (const file of files) yield* bytesOf(file);
+  for await (const [, bytes] of read(files)) yield* bytes;
 }
 
 /** An archive of texts at the root of the sandbox, and of a workspace; null = the program has none. */
@@ -49,11 +52,10 @@ export async function* archiveOf(
     // without a workspace, the folder is not writable
     const folder = `${WORKSPACE.slice(1)}/`;
     yield count(tarHeader({ ...common, path: folder, kind: 'folder', mode: 0o755 }));
-    for (const file of workspace) {
-      const { path, size, executable, modifiedAt } = file;
+    for await (const [{ path, size, executable, modifiedAt }, pieces] of read(workspace)) {
       const mode = executable ? 0o755 : 0o644;
       yield count(tarHeader({ path: folder + path, kind: 'file', mode, size, modifiedAt }));
-      for await (const bytes of bytesOf(file)) yield count(bytes);
+      for await (const bytes of pieces) yield count(bytes);
       yield count(tarPadding(size));
     }
   }
@@ -66,13 +68,41 @@ export async function* archiveOf(
  * @param onUnreadable called if a file cannot be read: the sandbox has incomplete files and must not continue
  */
 export function pour(pieces: Pieces, into: unknown, onUnreadable: () => void): void {
-  pipeline(Readable.from(pieces), into as Writable, (fault) => {
+  pipeline(Readable.from(joined(pieces)), into as Writable, (fault) => {
     if (fault instanceof UnreadableFile) onUnreadable();
   });
 }
 
+/** Joins small pieces, because each write to a pipe has its price. */
+async function* joined(pieces: Pieces): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of pieces) {
+    held.push(piece);
+    size += piece.length;
+    if (size < SMALL_BYTES) continue;
+    yield held.length === 1 ? piece : Buffer.concat(held);
+    held = [];
+    size = 0;
+  }
+  if (size > 0) yield Buffer.concat(held);
+}
+
+async function* read(files: readonly GivenFile[]): AsyncGenerator<readonly [file: GivenFile, pieces: Pieces]> {
+  for (let at = 0; at < files.length; at += READ_AHEAD) {
+    const group = files.slice(at, at + READ_AHEAD);
+    const small = await Promise.all(group.map((file) => (file.size <= SMALL_BYTES ? whole(file) : null)));
+    for (const [index, file] of group.entries()) yield [file, small[index] ?? bytesOf(file)];
+  }
+}
+
+async function whole({ path, size, source }: GivenFile): Promise<Pieces> {
+  const bytes = await readable(path, fs.readFile(source));
+  if (bytes.length !== size) throw new UnreadableFile(`${path} has ${bytes.length} bytes instead of ${size}`);
+  return [bytes];
+}
+
 async function* bytesOf({ path, size, source }: GivenFile): AsyncGenerator<Uint8Array> {
-  if (size === 0) return;
   const file = await readable(path, fs.open(source));
   try {
     for (let left = size; left > 0;) {

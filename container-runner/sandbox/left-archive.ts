@@ -6,7 +6,7 @@
  * Invariants:
  * 1. Without the final word, after an error in the format, and after `abandon`, the receiver never hears `complete`.
  * 2. The number of entries, the bytes between two entries and the time are limited. Memory does not grow with the archive.
- * 3. The archive is read to its end in every case, because a guest that waits for its reader does not end.
+ * 3. A guest never waits for a reader in vain: an archive that is not taken is destroyed.
  */
 import { PassThrough, type Readable } from 'node:stream';
 
@@ -21,49 +21,58 @@ type Entry = ExtractEvents['entry'][1];
 export const COMPLETE = 'complete';
 
 export interface Collection {
-  /** Resolves when the archive has ended and the receiver has taken its entries. Never rejects. */
-  readonly done: Promise<void>;
   /** The program was stopped: nothing more is taken. */
   abandon(): void;
+  /** The sandbox has ended. Resolves when the receiver has taken the rest of the archive. Never rejects. */
+  finish(): Promise<void>;
 }
 
 /**
  * Takes an archive.
  *
- * @param kill ends the sandbox: the archive takes too long, or it does not end after the receiver has said stop
+ * @param archive when it is destroyed, its guest gets an error or its further bytes are discarded
+ * @param kill ends the sandbox: the archive takes too long, or the guest does not end after the receiver has said stop
  */
 export function collect(archive: Readable, receiver: WorkspaceReceiver, kill: () => void): Collection {
   const reader = extract();
   // errors end the iteration below
   reader.on('error', () => undefined);
-  const timers = new Set<NodeJS.Timeout>();
+  archive.on('error', () => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  let grace: NodeJS.Timeout | undefined;
   let stopped = false;
+  let ended = false;
   /** Bytes that may arrive until the next entry. */
   let budget: number = limits.workspaceHeaderBytes;
 
-  const killAfter = (milliseconds: number): void => void timers.add(setTimeout(kill, milliseconds));
   function stop(): void {
     stopped = true;
-    reader.destroy(null);
+    // without an error, an iteration that is between two entries would never end
+    reader.destroy(new Error('The archive is not taken'));
+    archive.destroy();
   }
-  /** Nothing of it is kept. The guest ends when it has written everything, or is killed. */
+  /** Nothing of it is kept. The guest ends with the program's exit code, or is killed. */
   function refuse(): void {
-    if (!stopped) killAfter(limits.killGraceMs);
     stop();
+    if (!ended) grace ??= setTimeout(kill, limits.killGraceMs);
+  }
+  function onTimeout(): void {
+    stop();
+    if (!ended) kill();
   }
 
   /** @returns whether the final word came */
   async function feed(): Promise<boolean> {
     let tail: Buffer = Buffer.alloc(0);
     for await (const chunk of archive as AsyncIterable<Buffer>) {
-      if (timers.size === 0) killAfter(limits.workspaceCollectMs);
-      if (stopped) continue;
+      timer ??= setTimeout(onTimeout, limits.workspaceCollectMs);
       budget -= chunk.length;
       if (budget < 0) refuse();
+      if (stopped) return false;
       const bytes = Buffer.concat([tail, chunk]);
       const cut = Math.max(0, bytes.length - COMPLETE.length);
       tail = bytes.subarray(cut);
-      if (!stopped && cut > 0 && !reader.write(bytes.subarray(0, cut))) await writable(reader);
+      if (cut > 0 && !reader.write(bytes.subarray(0, cut))) await writable(reader);
     }
     reader.end(undefined);
     return tail.toString('latin1') === COMPLETE;
@@ -97,18 +106,31 @@ export function collect(archive: Readable, receiver: WorkspaceReceiver, kill: ()
     const whole = await feed().catch(() => false);
     if (!whole) stop();
     const all = await taking;
-    for (const timer of timers) clearTimeout(timer);
+    clearTimeout(timer);
     if (whole && all && !stopped) receiver.complete();
   }
-  return { done: take().catch(() => undefined), abandon: stop };
+  const done = take().catch(() => undefined);
+  return {
+    abandon: stop,
+    async finish() {
+      ended = true;
+      clearTimeout(grace);
+      await done;
+    },
+  };
 }
 
 /** Waits until the parser takes more, or does not take anything any more. */
 function writable(reader: ReturnType<typeof extract>): Promise<void> {
   return new Promise((resolve) => {
-    if (reader.destroyed) resolve();
-    reader.once('drain', resolve);
-    reader.once('close', resolve);
+    function settle(): void {
+      reader.off('drain', settle);
+      reader.off('close', settle);
+      resolve();
+    }
+    reader.on('drain', settle);
+    reader.on('close', settle);
+    if (reader.destroyed) settle();
   });
 }
 

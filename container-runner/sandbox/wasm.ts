@@ -204,7 +204,7 @@ function run({ child }: Guest, launch: Launch): SandboxProcess {
   return {
     ...process,
     ended: process.ended.then(async (end) => {
-      await collection?.done;
+      await collection?.finish();
       return unreadable ? LOST : end;
     }),
     terminate() {

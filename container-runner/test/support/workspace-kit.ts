@@ -6,11 +6,15 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 
+import { vi } from 'vitest';
+
 import { BubblewrapSandbox } from '../../sandbox/bubblewrap.ts';
 import { DockerSandbox } from '../../sandbox/docker.ts';
 import { ProcessSandbox } from '../../sandbox/process.ts';
 import {
+  type Held,
   type ImageLaunch,
+  INTERPRETERS,
   type Launch,
   type ProcessEnd,
   type Sandbox,
@@ -89,7 +93,8 @@ export interface Ran extends ProcessEnd {
 }
 
 export type Wish = Partial<Launch> & {
-  readonly given?: Readonly<Record<string, string | Given>>;
+  /** Null: the program has no workspace. */
+  readonly given?: Readonly<Record<string, string | Given>> | null;
   readonly receiver?: MemoryReceiver;
   /** Called with each piece of standard output. */
   readonly onOutput?: (text: string, process: SandboxProcess) => void;
@@ -109,7 +114,13 @@ export class WorkspaceKit {
     if (level === 'wasm') withSnapshot(folder);
     const sandbox = sandboxOf(level, folder, warm);
     await sandbox.probe();
+    for (const interpreter of INTERPRETERS) sandbox.prepare?.(interpreter);
     return new WorkspaceKit(sandbox, folder);
+  }
+
+  /** Waits until every warm sandbox is ready, so that the next program gets one. */
+  async ready(): Promise<void> {
+    await vi.waitUntil(() => this.sandbox.warm?.filling !== true, { timeout: 60_000, interval: 20 });
   }
 
   /** Writes the files and describes them. */
@@ -133,19 +144,24 @@ export class WorkspaceKit {
     return await this.run({ interpreter: 'shell', source, ...wish });
   }
 
-  /** Runs a program with a workspace, also an empty one. */
+  /** Runs a program with a workspace, which is empty unless files are given. */
   async run({ given = {}, receiver = new MemoryReceiver(), onOutput, ...launch }: Wish): Promise<Ran> {
-    const files = await this.given(given);
-    const process = await this.sandbox.start({ ...PLAIN, workspace: { files, receiver }, ...launch });
+    const workspace = given === null ? {} : { workspace: { files: await this.given(given), receiver } };
+    const process = await this.sandbox.start({ ...PLAIN, ...workspace, ...launch });
     return { ...(await outcomeOf(process, onOutput)), receiver };
   }
 
-  /** The same for a program of an image. */
-  async image(launch: Pick<ImageLaunch, 'command'> & Partial<ImageLaunch>, wish: Pick<Wish, 'given'> = {}): Promise<Ran> {
+  /** The same for a program of an image, in a reserved container if there is one. */
+  async image(
+    launch: Pick<ImageLaunch, 'command'> & Partial<ImageLaunch>,
+    wish: Pick<Wish, 'given'> = {},
+    held?: Held<ImageLaunch>,
+  ): Promise<Ran> {
     const receiver = new MemoryReceiver();
-    const files = await this.given(wish.given ?? {});
-    const whole = { ...PLAIN, image: 'busybox', workspace: { files, receiver }, ...launch };
-    const process = await this.sandbox.startImage?.(whole);
+    const { given = {} } = wish;
+    const workspace = given === null ? {} : { workspace: { files: await this.given(given), receiver } };
+    const whole = { ...PLAIN, image: 'busybox', ...workspace, ...launch };
+    const process = await (held === undefined ? this.sandbox.startImage?.(whole) : held.start(whole));
     if (process === undefined) throw new Error('This level has no images');
     return { ...(await outcomeOf(process)), receiver };
   }
