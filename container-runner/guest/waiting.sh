@@ -23,8 +23,7 @@ done
 while kill -KILL -1 2>/dev/null; do "$busybox" true; done
 exec 2>/dev/null
 printf '\0%s' "$marker"
-cd /workspace &&
-  "$busybox" chmod -R u+rwX . &&
+"$busybox" chmod -R u+rwX /workspace && cd /workspace &&
   # every name of a file is a file
   "$busybox" find . -type f -links +1 -exec "$busybox" sh -c \
     '"$0" cp -p "$1" "$2" && "$0" mv -f "$2" "$1" || "$0" rm -f "$2"' "$busybox" {} "/workspace/.$marker" \; &&

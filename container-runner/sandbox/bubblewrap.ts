@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 
 import { limits } from '../limits.ts';
 import { ownerMark } from './abandoned.ts';
+import { CHANNEL, INPUTS, limiter, NODE, PYTHON, startOf, TAR } from './bubblewrap-guest.ts';
 import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
 import { endOf, feed, LOST, spawned, withPipes } from './child.ts';
 import { archiveOf, pour, WORKSPACE } from './given-files.ts';
@@ -22,22 +23,11 @@ import type { Availability, Held, Interpreter, Launch, ResourceLimits, Sandbox, 
 import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
-import {
-  baseEnvironment,
-  commandOf,
-  directoryOf,
-  HARNESS,
-  isHeapExhausted,
-  PROGRAM_FILE,
-  quoted,
-  workspaceVariables,
-} from './system-programs.ts';
+import { HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
 import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Descriptors that bubblewrap reads or writes. It closes each after use, so the program inherits none. */
 const FD = { arguments: 4, passwd: 5, info: 6, seccomp: 7, harness: 8, program: 9, inputs: 10, start: 11 } as const;
-/** The guest's own descriptor: files of the workspace in and out. It closes it for the program. */
-const CHANNEL = 3;
 /** The descriptors from here on pass files to a program that is not preloaded. */
 const FIRST_FILE = FD.harness;
 const END_OF_FILES = FD.start + 1;
@@ -49,10 +39,6 @@ const PASSWD = `sandbox:x:${INNER_ID}:${INNER_ID}::/work:/bin/sh\n`;
 /** Parts of /etc that programs in /usr need; they contain no secrets. */
 const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'];
 const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-const NODE = '/cortex-node';
-const PYTHON = '/usr/bin/python3';
-const INPUTS = '/cortex/inputs.json';
-const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
 /** The code and the inputs of a job, twice if they are also on standard input. */
 const DATA_BYTES = 4 * limits.bodyBytes;
 
@@ -280,41 +266,9 @@ export class BubblewrapSandbox implements Sandbox {
   }
 }
 
-/** The start script: runs the program with its own variables only. */
-function startOf(launch: Launch): string {
-  const command = commandOf(launch, {
-    program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
-    harness: '/cortex/harness.py',
-    python: PYTHON,
-    shell: SHELL,
-    node: NODE,
-  });
-  const variables = Object.entries({ ...ENVIRONMENT, ...launch.env, ...workspaceVariables(launch) });
-  const words = [...variables.map(([name, value]) => `${name}=${value}`), ...command].map(quoted).join(' ');
-  if (launch.workspace === undefined) return `exec ${CHANNEL}<&-\nexec /usr/bin/env -i ${words}\n`;
-  return `exec 9>&2 2>/dev/null
-trap : TERM
-chmod 0755 ${WORKSPACE} && cd / && tar xf - <&${CHANNEL} && cd ${directoryOf(launch)} || exit 126
-/usr/bin/env -i ${words} 2>&9 9>&- ${CHANNEL}<&-
-code=$?
-while kill -KILL -1; do :; done
-cd ${WORKSPACE} && chmod -R u+rwX . && ${TAR ?? 'tar cf'} - . >&${CHANNEL} && printf complete >&${CHANNEL}
-exit "$code"
-`;
-}
-
-/** The command that writes an archive to standard output, with every name of a file as a file; null: there is no tar. */
-const TAR = ((): string | null => {
-  const { error, stdout } = spawnSync('tar', ['--help'], { env: { PATH: '/usr/bin:/bin' }, encoding: 'utf8' });
-  if (error !== undefined) return null;
-  return stdout.includes('--hard-dereference') ? 'tar --hard-dereference --format=gnu -cf' : 'tar cf';
-})();
-
 function words(text: string): string[] {
   return text.split(' ');
 }
-
-const SHELL = fs.existsSync('/usr/bin/bash') || fs.existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
 /** On merged-usr systems, /bin and others are links into /usr; elsewhere they are bind-mounted. */
 function topLevel(place: string): string[] {
@@ -327,23 +281,6 @@ function dropTo(uid: number): string[] {
   return words(
     `setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs --pdeathsig KILL`,
   );
-}
-
-/** Limits per process, set inside the namespace, so that only its processes count. */
-function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: ResourceLimits): string[] {
-  // node maps much memory that it never touches
-  const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
-  return [
-    'prlimit',
-    `--data=${dataMb * 1_048_576}`,
-    `--nproc=${processes}`,
-    // each place in memory has its own limit, too
-    `--fsize=${Math.max(diskMb * 1_048_576, limits.workspaceFileBytes)}`,
-    `--nofile=${limits.openFiles}`,
-    `--cpu=${Math.ceil(timeoutMs / 1_000) + 5}`,
-    '--core=0',
-    '--',
-  ];
 }
 
 /** Returns the pid of the namespace's first process once bubblewrap has reported it. */

@@ -222,11 +222,7 @@ export class DockerSandbox implements Sandbox {
     return await this.#createFrom(image, waitingFor(interpreter), host);
   }
 
-  async #createFrom(
-    image: string,
-    command: readonly string[],
-    host: Docker.HostConfig,
-  ): Promise<Container> {
+  async #createFrom(image: string, command: readonly string[], host: Docker.HostConfig): Promise<Container> {
     const { docker, owner } = this.#engine();
     const container = await startContainer(docker, {
       ...CONTAINER,

@@ -23,7 +23,12 @@ export type GuestFile = readonly [path: string, size: number, executable: boolea
 
 /** The files whose bytes follow, as `contents` gives them. */
 export function guestFiles(files: readonly GivenFile[]): GuestFile[] {
-  return files.map(({ path, size, executable, modifiedAt }) => [path, size, executable, Math.floor(modifiedAt / 1_000)]);
+  return files.map(({ path, size, executable, modifiedAt }) => [
+    path,
+    size,
+    executable,
+    Math.floor(modifiedAt / 1_000),
+  ]);
 }
 
 /** The bytes of the files, one after another. */

@@ -156,14 +156,14 @@ async function give(entry: Entry, left: LeftEntry, receiver: WorkspaceReceiver):
 }
 
 const KINDS: Readonly<Partial<Record<string, EntryKind>>> = {
-  'file': 'file',
+  file: 'file',
   'contiguous-file': 'file',
-  'directory': 'folder',
-  'link': 'hardlink',
-  'symlink': 'symlink',
+  directory: 'folder',
+  link: 'hardlink',
+  symlink: 'symlink',
   'character-device': 'device',
   'block-device': 'device',
-  'fifo': 'fifo',
+  fifo: 'fifo',
 };
 
 /** Null for the workspace itself. */

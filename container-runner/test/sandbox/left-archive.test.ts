@@ -45,7 +45,7 @@ describe('archives of what a program left', () => {
       { path: 'link', kind: 'symlink' },
       { path: 'pipe', kind: 'fifo' },
       { path: 'other', kind: 'unknown' },
-      { path: './' , kind: 'folder' },
+      { path: './', kind: 'folder' },
     ]);
     const { receiver, kill } = await take(cut(bytes, size));
     expect([...receiver.entries].map(([name, { kind, executable }]) => [name, kind, executable])).toEqual([
@@ -60,7 +60,10 @@ describe('archives of what a program left', () => {
     expect({ completed: receiver.completed, killed: kill.mock.calls.length }).toEqual({ completed: 1, killed: 0 });
   });
 
-  const whole = archive([{ path: 'a', text: 'one' }, { path: 'b', text: 'two' }]);
+  const whole = archive([
+    { path: 'a', text: 'one' },
+    { path: 'b', text: 'two' },
+  ]);
   test.each([
     ['nothing', Buffer.alloc(0)],
     ['the word alone is an empty workspace’s end only after an archive', Buffer.from('complet')],
@@ -88,7 +91,10 @@ describe('archives of what a program left', () => {
     const links = Array.from({ length: count }, (_, n) => ({ path: `l${n}`, kind: 'symlink' as const }));
     const generous = new MemoryReceiver({ entries: 2 * count });
     const { receiver } = await take(cut(archive(links), 65_536), generous);
-    expect({ entries: receiver.entries.size, completed: receiver.completed }).toEqual({ entries: count - 1, completed: 0 });
+    expect({ entries: receiver.entries.size, completed: receiver.completed }).toEqual({
+      entries: count - 1,
+      completed: 0,
+    });
   });
 
   test('[C7] a receiver that reads nothing of a file gets the next entry', async () => {
@@ -160,7 +166,13 @@ function longName(size: number): Buffer {
   const header = Buffer.from(tarHeader({ path: 'x', kind: 'unknown', mode: 0, size, modifiedAt: 0 }));
   header.write('L', 156);
   header.write('        ', 148);
-  header.write(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\0 `, 148);
+  header.write(
+    `${header
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, '0')}\0 `,
+    148,
+  );
   return Buffer.concat([header, Buffer.alloc(6_000_000), Buffer.from(COMPLETE)]);
 }
 
@@ -170,11 +182,17 @@ describe('archives of what a program gets', () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   test.each([['tar'], ['busybox', 'tar']])('[C7] %s %s unpacks it', async (...command) => {
-    const contents = { 'a.txt': '', [LONG]: 'x'.repeat(70_000), 'ключ': 'é', 'run': '#!/bin/sh' };
+    const contents = { 'a.txt': '', [LONG]: 'x'.repeat(70_000), ключ: 'é', run: '#!/bin/sh' };
     const files = Object.entries(contents).map(([name, text], at) => {
       const source = path.join(folder, `source${at}`);
       writeFileSync(source, text);
-      return { path: name, size: Buffer.byteLength(text), executable: name === 'run', modifiedAt: 1_600_000_000_400, source };
+      return {
+        path: name,
+        size: Buffer.byteLength(text),
+        executable: name === 'run',
+        modifiedAt: 1_600_000_000_400,
+        source,
+      };
     });
     const parts: Uint8Array[] = [];
     for await (const part of archiveOf({ 'cortex/start': 'text' }, files)) parts.push(part);
@@ -196,14 +214,17 @@ describe('the marker in the output of a container', () => {
   const output = `text\0${marker.slice(0, -1)}!${marker.slice(0, 9)}`;
   const bytes = Buffer.from(`${output}${marker}archive`, 'latin1');
 
-  test.each([1, 2, 3, 5, 16, 33, 1_000])('[C7] cut every %i bytes, output and archive are split at it', async (size) => {
-    const source = new PassThrough();
-    const { before, after } = splitAt(source, marker, source);
-    const texts = Promise.all([textOf(before), textOf(after)]);
-    for (const piece of cut(bytes, size)) source.write(piece);
-    source.end();
-    expect(await texts).toEqual([output, 'archive']);
-  });
+  test.each([1, 2, 3, 5, 16, 33, 1_000])(
+    '[C7] cut every %i bytes, output and archive are split at it',
+    async (size) => {
+      const source = new PassThrough();
+      const { before, after } = splitAt(source, marker, source);
+      const texts = Promise.all([textOf(before), textOf(after)]);
+      for (const piece of cut(bytes, size)) source.write(piece);
+      source.end();
+      expect(await texts).toEqual([output, 'archive']);
+    },
+  );
 
   test('[C7] without a marker, all output is the program’s', async () => {
     const source = new PassThrough();

@@ -17,7 +17,7 @@ const GIVEN: Readonly<Record<string, string | Given>> = {
 };
 const BIG = randomBytes(10_000_000);
 /** Names that a workspace can have; the last one needs a long name in archives. */
-const NAMES = ['ключ 🙂.txt', "it's $(id) \"q\" *", '-rf', 'é', 'e\u0301', `${'long '.repeat(40)}/${'x'.repeat(200)}`];
+const NAMES = ['ключ 🙂.txt', 'it\'s $(id) "q" *', '-rf', 'é', 'e\u0301', `${'long '.repeat(40)}/${'x'.repeat(200)}`];
 
 /** A warm sandbox, if the level has warm ones, and one that is started for its program. */
 const STARTS: readonly (readonly [name: string, resources: Partial<Launch>])[] = [
@@ -103,8 +103,8 @@ os.chmod("a.txt", 0o755)`;
       test('[C7] ten megabytes and names of all kinds arrive unchanged in both directions', async () => {
         await ready();
         const names = Object.fromEntries(NAMES.map((name) => [name, name]));
-        const given = { ...names, 'big.bin': { content: BIG }, 'empty': '' };
-        const expected = { ...names, 'big.bin': sha256(BIG), 'empty': '' };
+        const given = { ...names, 'big.bin': { content: BIG }, empty: '' };
+        const expected = { ...names, 'big.bin': sha256(BIG), empty: '' };
         for (const { exitCode, receiver } of [
           await kit.python('import os; os.rename("a", "b") if os.path.exists("a") else None', { given, ...resources }),
           await kit.shell('test -s big.bin', { given, ...resources }),
@@ -117,7 +117,10 @@ os.chmod("a.txt", 0o755)`;
       test('[C7] an empty workspace is taken too', async () => {
         await ready();
         for (const { receiver } of [await kit.python('', resources), await kit.shell('true', resources)]) {
-          expect({ entries: receiver.entries.size, completed: receiver.completed }).toEqual({ entries: 0, completed: 1 });
+          expect({ entries: receiver.entries.size, completed: receiver.completed }).toEqual({
+            entries: 0,
+            completed: 1,
+          });
         }
       });
 
@@ -182,13 +185,16 @@ except OSError: print("no")`;
       expect({ files: receiver.files, completed: receiver.completed }).toEqual({ files: { x: '1\n' }, completed: 1 });
     });
 
-    test.runIf(level !== 'wasm')('[C7] a child that outlives its program is ended before the files are taken', async () => {
-      await kit.ready();
-      const code = '(while :; do echo more >> log; done) >/dev/null 2>&1 & while ! test -s log; do :; done';
-      const { receiver } = await kit.shell(code);
-      expect(receiver.files['log']).toBeDefined();
-      expect(receiver.completed).toBe(1);
-    });
+    test.runIf(level !== 'wasm')(
+      '[C7] a child that outlives its program is ended before the files are taken',
+      async () => {
+        await kit.ready();
+        const code = '(while :; do echo more >> log; done) >/dev/null 2>&1 & while ! test -s log; do :; done';
+        const { receiver } = await kit.shell(code);
+        expect(receiver.files['log']).toBeDefined();
+        expect(receiver.completed).toBe(1);
+      },
+    );
 
     test.runIf(level !== 'wasm')('[C7] node has the same workspace', async () => {
       await kit.ready();
@@ -214,14 +220,17 @@ process.exit(6);`;
       }
     });
 
-    test.runIf(level === 'docker')('[C7] a reserved container of an image serves programs with and without', async () => {
-      const command = 'ls -d /workspace; true';
-      for (const workspace of [true, false, false, true]) {
-        const held = await kit.sandbox.holdImage?.('busybox');
-        const { stdout, receiver } = await kit.image({ command }, { given: workspace ? {} : null }, held);
-        expect([stdout, receiver.completed]).toEqual(workspace ? ['/workspace\n', 1] : ['', 0]);
-      }
-    });
+    test.runIf(level === 'docker')(
+      '[C7] a reserved container of an image serves programs with and without',
+      async () => {
+        const command = 'ls -d /workspace; true';
+        for (const workspace of [true, false, false, true]) {
+          const held = await kit.sandbox.holdImage?.('busybox');
+          const { stdout, receiver } = await kit.image({ command }, { given: workspace ? {} : null }, held);
+          expect([stdout, receiver.completed]).toEqual(workspace ? ['/workspace\n', 1] : ['', 0]);
+        }
+      },
+    );
 
     test('[C7] a receiver that says stop ends the program’s sandbox, and nothing is complete', async () => {
       await kit.ready();
