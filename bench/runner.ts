@@ -1,6 +1,6 @@
 /**
  * `npm run bench:runner`: the time from the request for an action to the first byte of the program's output in the
- * session's event stream; jobs per second; 200 concurrent jobs; remaining processes and containers.
+ * session's event stream; jobs per second; 200 concurrent jobs; remaining processes and containers; what a workspace costs.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -14,6 +14,7 @@ import { connectEngine } from '../container-runner/sandbox/docker-engine.ts';
 import { descendantsOf } from '../container-runner/sandbox/process-tree.ts';
 import { writeBars } from './chart.ts';
 import { percentile, table, writeSection } from './report.ts';
+import { measureWorkspaces, type WorkspaceRow, workspaceTables } from './runner/workspace.ts';
 
 const SAMPLES = Number(process.env['BENCH_SAMPLES'] ?? 40);
 const WARM_UP = 4;
@@ -130,7 +131,16 @@ class Bench {
 const rows: Row[] = [];
 const bursts: Burst[] = [];
 const notes: string[] = [];
-for (const level of LEVELS) await measure(level);
+const workspaces: WorkspaceRow[] = [];
+for (const level of LEVELS) {
+  // `BENCH_ONLY=workspace` omits the rest
+  if (process.env['BENCH_ONLY'] !== 'workspace') await measure(level);
+  workspaces.push(...(await measureWorkspaces(level, Math.ceil(SAMPLES / 2))));
+}
+if (process.env['BENCH_ONLY'] === 'workspace') {
+  console.log(workspaceTables(workspaces));
+  process.exit();
+}
 
 const svg = 'docs/benchmarks-runner.svg';
 const shown = rows.map(({ level, program, cold, pooled, prewarmed }) => ({
@@ -200,6 +210,10 @@ const body = [
       left,
     ]),
   ),
+  '',
+  '### Workspaces',
+  '',
+  workspaceTables(workspaces),
   ...notes.flatMap((note) => ['', note]),
 ].join('\n');
 if (process.env['BENCH_DRY'] !== '1') writeSection('Runner', 'npm run bench:runner', body);

@@ -95,6 +95,8 @@ export const limits = {
   workspaceTransfers: 64,
   /** How long reading what a program left may take. */
   workspaceCollectMs: 15_000,
+  /** Bytes of the archive between two of its entries. Names take kilobytes. */
+  workspaceHeaderBytes: 8_388_608,
 
   // --- relics (R5) ---
   relicNameChars: 64,

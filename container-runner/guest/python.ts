@@ -10,8 +10,9 @@ import { pathToFileURL } from 'node:url';
 
 import type * as Pyodide from 'pyodide';
 
+import { leaveFiles, type VirtualEntry, type VirtualFiles } from './left-files.ts';
 import { lockDown } from './lockdown.ts';
-import { receiveJob, sayReady, writeAll } from './wire.ts';
+import { CHANNEL_FD, type ReceivedJob, receiveJob, sayReady, writeAll } from './wire.ts';
 
 /** Modules in the snapshot: most programs import some of these. */
 const PRELOAD =
@@ -19,6 +20,13 @@ const PRELOAD =
 const HOME = '/work';
 const PROGRAM = '/cortex/program.py';
 const INPUTS = '/cortex/inputs.json';
+
+const KINDS: ReadonlyMap<number, VirtualEntry['kind']> = new Map([
+  [fs.constants.S_IFREG, 'file'],
+  [fs.constants.S_IFDIR, 'folder'],
+  [fs.constants.S_IFLNK, 'symlink'],
+  [fs.constants.S_IFIFO, 'fifo'],
+]);
 
 /** Pyodide's snapshot options. They are not part of its stable API, so the runner also works without them. */
 interface SnapshotOptions {
@@ -92,12 +100,56 @@ async function serve(): Promise<never> {
   python.setStderr({ write: (bytes) => (writeAll(2, bytes), bytes.length), isatty: false });
   python.FS.writeFile(PROGRAM, job.source);
   python.FS.writeFile(INPUTS, job.inputsJson);
+  giveFiles(python, job);
+  // an interpreter that has exited does not give access to it any more
+  const files = virtualFiles(python.FS);
   const run = python.globals.get('run') as {
     callPromising(...args: readonly unknown[]): Promise<number>;
   };
-  const code = await run.callPromising(job.entry, PROGRAM, INPUTS, python.toPy(job.args));
-  python.runPython('import atexit; atexit._run_exitfuncs(); sys.stdout.flush(); sys.stderr.flush()');
+  let code: number;
+  try {
+    code = await run.callPromising(job.entry, PROGRAM, INPUTS, python.toPy(job.args));
+    python.runPython('import atexit; atexit._run_exitfuncs(); sys.stdout.flush(); sys.stderr.flush()');
+  } catch (fault) {
+    // `os._exit`; the interpreter runs no more
+    const status: unknown = typeof fault === 'object' && fault !== null && Reflect.get(fault, 'status');
+    if (typeof status !== 'number') throw fault;
+    code = status & 0xff;
+  }
+  if (job.workspace !== null) await leaveFiles(files, job.workspace.folder, CHANNEL_FD);
   return exit(code);
+}
+
+/** Writes the files of the workspace, and chooses where the program starts. */
+function giveFiles(python: Pyodide.PyodideAPI, { workspace, files, entry }: ReceivedJob): void {
+  if (workspace === null) return;
+  const { folder } = workspace;
+  python.FS.mkdirTree(folder);
+  for (const { path, content, mode, modifiedAt } of files) {
+    python.FS.mkdirTree(path.slice(0, path.lastIndexOf('/')));
+    python.FS.writeFile(path, content);
+    python.FS.chmod(path, mode);
+    python.FS.utime(path, modifiedAt.getTime(), modifiedAt.getTime());
+  }
+  python.runPython(`os.environ.update(CORTEX_WORKSPACE='${folder}')`);
+  if (entry === 'code') python.runPython(`os.chdir('${folder}')`);
+}
+
+function virtualFiles(files: Pyodide.PyodideAPI['FS']): VirtualFiles {
+  return {
+    list: (folder) => (files.readdir(folder) as string[]).filter((name) => name !== '.' && name !== '..'),
+    look(path) {
+      try {
+        const { mode } = files.lstat(path) as { readonly mode: number };
+        const kind = KINDS.get(mode & fs.constants.S_IFMT) ?? 'unknown';
+        if (kind === 'folder' || kind === 'file') files.chmod(path, mode | 0o600 | (kind === 'folder' ? 0o100 : 0));
+        return { kind, mode: mode & 0o777 };
+      } catch {
+        return null;
+      }
+    },
+    read: (path) => files.readFile(path) as Uint8Array,
+  };
 }
 
 if (mode === 'snapshot') await makeSnapshot();

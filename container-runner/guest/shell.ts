@@ -7,8 +7,9 @@ import { Buffer } from 'node:buffer';
 
 import type * as JustBash from 'just-bash';
 
+import { leaveFiles, type VirtualFiles } from './left-files.ts';
 import { lockDown } from './lockdown.ts';
-import { receiveJob, sayReady, writeAll } from './wire.ts';
+import { CHANNEL_FD, receiveJob, sayReady, writeAll } from './wire.ts';
 
 const HOME = '/work';
 const PROGRAM = '/cortex/program.sh';
@@ -30,11 +31,25 @@ sayReady();
 const job = await receiveJob();
 if (job === null) exit(0);
 
+const { workspace } = job;
 const half = (job.memoryMb * MEBIBYTE) / 2;
 const shell = new Bash({
   cwd: HOME,
-  env: { HOME, LANG: 'C.UTF-8', CORTEX_INPUTS: INPUTS, ...job.env },
-  files: { [PROGRAM]: job.source, [INPUTS]: job.inputsJson, [`${HOME}/.keep`]: '' },
+  env: {
+    HOME,
+    LANG: 'C.UTF-8',
+    CORTEX_INPUTS: INPUTS,
+    ...job.env,
+    ...(workspace === null ? {} : { CORTEX_WORKSPACE: workspace.folder }),
+  },
+  files: {
+    [PROGRAM]: job.source,
+    [INPUTS]: job.inputsJson,
+    [`${HOME}/.keep`]: '',
+    ...Object.fromEntries(
+      job.files.map(({ path, content, mode, modifiedAt }) => [path, { content, mode, mtime: modifiedAt }]),
+    ),
+  },
   executionLimits: {
     maxCommandCount: STEPS,
     maxLoopIterations: STEPS,
@@ -48,14 +63,30 @@ const shell = new Bash({
   },
 });
 await shell.fs.rm(`${HOME}/.keep`);
+if (workspace !== null) await shell.fs.mkdir(workspace.folder, { recursive: true });
 
 const command = job.entry === 'tool' ? `bash ${PROGRAM}` : job.source;
-const result = await shell.exec(command, { rawScript: true, stdin: job.stdin, args: [...job.args] });
+const cwd = workspace !== null && job.entry === 'code' ? workspace.folder : HOME;
+const result = await shell.exec(command, { rawScript: true, stdin: job.stdin, args: [...job.args], cwd });
 writeAll(1, outputOf(result));
 writeAll(2, Buffer.from(result.stderr, 'utf8'));
+if (workspace !== null) await leaveFiles(virtualFiles(shell.fs), workspace.folder, CHANNEL_FD);
 exit(result.exitCode & 0xff);
 
 function outputOf(result: JustBash.BashExecResult): Uint8Array {
   const binary = result.stdoutKind === 'bytes' || result.stdoutEncoding === 'binary';
   return Buffer.from(result.stdout, binary ? 'latin1' : 'utf8');
+}
+
+function virtualFiles(files: JustBash.IFileSystem): VirtualFiles {
+  return {
+    list: (folder) => files.readdir(folder),
+    async look(path) {
+      const known = await files.lstat(path).catch(() => null);
+      if (known === null) return null;
+      const kind = known.isSymbolicLink ? 'symlink' : known.isDirectory ? 'folder' : known.isFile ? 'file' : 'unknown';
+      return { kind, mode: known.mode };
+    },
+    read: (path) => files.readFileBuffer(path),
+  };
 }

@@ -243,7 +243,7 @@ tar cf - -C /work packages`;
       Labels: { ...labels },
       HostConfig: { ...hardened(resources, seccomp), NetworkMode: 'bridge' },
     });
-    const process = container.run(Buffer.from(`${requirements.join('\n')}\n`));
+    const process = container.run({ bytes: [Buffer.from(`${requirements.join('\n')}\n`)], left: null });
     const kill = (): void => process.kill();
     stop.addEventListener('abort', kill, { once: true });
     if (stop.aborted) kill();

@@ -1,29 +1,33 @@
 /**
  * The operating system's interpreters in Linux namespaces, through bubblewrap (R2).
  *
- * A program sees /usr read-only, its own /proc, /dev and hostname, empty /work and /tmp in memory, and its data in
- * /cortex. It has no network, no capabilities and no access to other processes. It runs as an unprivileged user if the
+ * A program sees /usr read-only, its own /proc, /dev and hostname, empty /work and /tmp in memory, its data in /cortex,
+ * and its workspace, if it has one, in /workspace. It has no network, no capabilities and no access to other processes. It runs as an unprivileged user if the
  * runner is root, with a system call filter and limits on memory, processes, files and time. All its processes are in
  * one pid namespace and end with it.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import type { Duplex } from 'node:stream';
 
 import { limits } from '../limits.ts';
 import { ownerMark } from './abandoned.ts';
+import { CHANNEL, INPUTS, limiter, NODE, PYTHON, startOf, TAR } from './bubblewrap-guest.ts';
 import { type Cgroups, type JobCgroup, openCgroups } from './cgroups.ts';
-import { endOf, feed, spawned, withPipes } from './child.ts';
+import { endOf, feed, LOST, spawned, withPipes } from './child.ts';
+import { archiveOf, pour, WORKSPACE } from './given-files.ts';
+import { collect, type Collection } from './left-archive.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, signalAll } from './process-tree.ts';
 import type { Availability, Held, Interpreter, Launch, ResourceLimits, Sandbox, SandboxProcess } from './sandbox.ts';
 import { everywhere, isStandard, STANDARD, unavailable } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { LOADED_PYTHON, loadedJob } from './loaded-python.ts';
-import { baseEnvironment, commandOf, HARNESS, isHeapExhausted, PROGRAM_FILE, quoted } from './system-programs.ts';
+import { HARNESS, isHeapExhausted, PROGRAM_FILE } from './system-programs.ts';
 import { deathOf, stateOf, WarmPool, type Warmable, type WarmState } from './warm-pool.ts';
 
 /** Descriptors that bubblewrap reads or writes. It closes each after use, so the program inherits none. */
-const FD = { arguments: 3, passwd: 4, info: 5, seccomp: 6, harness: 7, program: 8, inputs: 9, start: 10 } as const;
+const FD = { arguments: 4, passwd: 5, info: 6, seccomp: 7, harness: 8, program: 9, inputs: 10, start: 11 } as const;
 /** The descriptors from here on pass files to a program that is not preloaded. */
 const FIRST_FILE = FD.harness;
 const END_OF_FILES = FD.start + 1;
@@ -35,10 +39,6 @@ const PASSWD = `sandbox:x:${INNER_ID}:${INNER_ID}::/work:/bin/sh\n`;
 /** Parts of /etc that programs in /usr need; they contain no secrets. */
 const ETC = ['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'];
 const TOP = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-const NODE = '/cortex-node';
-const PYTHON = '/usr/bin/python3';
-const INPUTS = '/cortex/inputs.json';
-const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
 /** The code and the inputs of a job, twice if they are also on standard input. */
 const DATA_BYTES = 4 * limits.bodyBytes;
 
@@ -85,6 +85,7 @@ export class BubblewrapSandbox implements Sandbox {
     if (process.platform !== 'linux') return everywhere(unavailable('bubblewrap runs on Linux only'));
     const { error } = spawnSync('bwrap', ['--version'], { env: {}, stdio: 'ignore' });
     if (error !== undefined) return everywhere(unavailable('bubblewrap is not installed'));
+    if (TAR === null) return everywhere(unavailable('tar is not installed'));
     const start = async (launch: Launch): Promise<SandboxProcess> =>
       (await this.#open(launch.interpreter, launch, false)).run(launch);
     const shell = await probeBy(start, 'shell');
@@ -172,23 +173,35 @@ export class BubblewrapSandbox implements Sandbox {
     feed(pipe(FD.harness), this.#harness);
     feed(pipe(FD.passwd), PASSWD);
     feed(pipe(FD.seccomp), this.#seccomp ?? '');
+    let collection: Collection | null = null;
+    let unreadable = false;
     const ended = endOf(pipes, (code) => isHeapExhausted(interpreter, code) || (cgroup?.ranOut() ?? false)).then(
-      (end) => {
+      async (end) => {
+        await collection?.finish();
         release();
-        return end;
+        return unreadable ? LOST : end;
       },
     );
     await spawned(child);
     function kill(): void {
+      collection?.abandon();
       const init = first();
       if (init !== null) signalAll([init], 'SIGKILL');
       child.kill('SIGKILL');
     }
     return {
       run(launch) {
+        const { workspace } = launch;
+        const channel = pipe(CHANNEL) as Duplex;
+        if (workspace !== undefined) collection = collect(channel, workspace.receiver, kill);
+        const onUnreadable = (): void => {
+          unreadable = true;
+          kill();
+        };
         if (loaded) {
-          feed(child.stdin, loadedJob(launch));
+          pour(loadedJob(launch, { marker: '', channel: CHANNEL }), child.stdin, onUnreadable);
         } else {
+          if (workspace !== undefined) pour(archiveOf({}, workspace.files), channel, onUnreadable);
           feed(pipe(FD.program), launch.source);
           feed(pipe(FD.inputs), launch.inputsJson);
           feed(pipe(FD.start), startOf(launch));
@@ -199,6 +212,7 @@ export class BubblewrapSandbox implements Sandbox {
           stderr: pipes.stderr,
           ended,
           terminate: () => {
+            collection?.abandon();
             const init = first();
             // the first process of the namespace is bubblewrap's
             if (init === null) child.kill('SIGKILL');
@@ -223,7 +237,7 @@ export class BubblewrapSandbox implements Sandbox {
   }
 
   #arguments(interpreter: Interpreter, resources: ResourceLimits, loaded: boolean): string[] {
-    const place = (bytes: number): string => `--size ${bytes} --perms 0700 --tmpfs`;
+    const place = (bytes: number, mode = '0700'): string => `--size ${bytes} --perms ${mode} --tmpfs`;
     const scratch = place(resources.diskMb * 1_048_576);
     const file = `--perms 0444 --file`;
     return [
@@ -235,6 +249,8 @@ export class BubblewrapSandbox implements Sandbox {
       ...TOP.flatMap(topLevel),
       ...ETC.flatMap((part) => ['--ro-bind-try', part, part]),
       ...words(`--proc /proc --dev /dev ${scratch} /dev/shm --remount-ro /dev ${scratch} /tmp ${scratch} /work`),
+      // a program that has a workspace makes it writable
+      ...words(`${place(limits.workspaceRoomMb * 1_048_576, '0555')} ${WORKSPACE}`),
       ...words(`${file} ${FD.passwd} /etc/passwd`),
       ...(interpreter === 'node' ? ['--ro-bind', process.execPath, NODE] : []),
       ...(loaded
@@ -250,24 +266,9 @@ export class BubblewrapSandbox implements Sandbox {
   }
 }
 
-/** The start script: runs the program with its own variables only. */
-function startOf(launch: Launch): string {
-  const command = commandOf(launch, {
-    program: `/cortex/${PROGRAM_FILE[launch.interpreter]}`,
-    harness: '/cortex/harness.py',
-    python: PYTHON,
-    shell: SHELL,
-    node: NODE,
-  });
-  const variables = Object.entries({ ...ENVIRONMENT, ...launch.env }).map(([name, value]) => `${name}=${value}`);
-  return `exec /usr/bin/env -i ${[...variables, ...command].map(quoted).join(' ')}\n`;
-}
-
 function words(text: string): string[] {
   return text.split(' ');
 }
-
-const SHELL = fs.existsSync('/usr/bin/bash') || fs.existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
 /** On merged-usr systems, /bin and others are links into /usr; elsewhere they are bind-mounted. */
 function topLevel(place: string): string[] {
@@ -280,22 +281,6 @@ function dropTo(uid: number): string[] {
   return words(
     `setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs --pdeathsig KILL`,
   );
-}
-
-/** Limits per process, set inside the namespace, so that only its processes count. */
-function limiter(interpreter: Interpreter, { memoryMb, processes, diskMb, timeoutMs }: ResourceLimits): string[] {
-  // node maps much memory that it never touches
-  const dataMb = interpreter === 'node' ? memoryMb + 512 : memoryMb;
-  return [
-    'prlimit',
-    `--data=${dataMb * 1_048_576}`,
-    `--nproc=${processes}`,
-    `--fsize=${diskMb * 1_048_576}`,
-    `--nofile=${limits.openFiles}`,
-    `--cpu=${Math.ceil(timeoutMs / 1_000) + 5}`,
-    '--core=0',
-    '--',
-  ];
 }
 
 /** Returns the pid of the namespace's first process once bubblewrap has reported it. */

@@ -28,6 +28,9 @@ export function spawned(child: ChildProcess): Promise<void> {
   });
 }
 
+/** The sandbox failed, not its program. */
+export const LOST: ProcessEnd = { exitCode: null, signal: null, oom: false, lost: true };
+
 /** Writes `text` to a pipe and closes it. Ignores errors of a closed pipe. */
 export function feed(pipe: unknown, text: string | Uint8Array): void {
   const writable = pipe as NodeJS.WritableStream | null | undefined;

@@ -13,8 +13,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 
 import { limits } from '../limits.ts';
-import { demultiplex } from './docker-streams.ts';
+import type { WorkspaceReceiver } from '../workspace/workspace.ts';
+import { LOST } from './child.ts';
 import { statusOf, within } from './docker-engine.ts';
+import { demultiplex, splitAt } from './docker-streams.ts';
+import { type Pieces, pour } from './given-files.ts';
+import { collect, type Collection } from './left-archive.ts';
 import type { ProcessEnd, SandboxProcess } from './sandbox.ts';
 import type { Warmable } from './warm-pool.ts';
 
@@ -27,9 +31,16 @@ export interface Container extends Warmable {
   /** Changes its resource limits while it waits. */
   adjust(resources: Record<string, number>): Promise<void>;
   /** Starts its job. */
-  run(job: Buffer): SandboxProcess;
+  run(job: ContainerJob): SandboxProcess;
   /** Resolves when it is removed, or when the engine does not answer. */
   readonly removed: Promise<void>;
+}
+
+export interface ContainerJob {
+  /** For the guest's standard input. */
+  readonly bytes: Pieces;
+  /** Takes what follows the marker on standard output; null = the program has no workspace. */
+  readonly left: { readonly marker: string; readonly receiver: WorkspaceReceiver } | null;
 }
 
 /** @throws Error of the engine if it could not be created or started; it is cleaned up then */
@@ -51,11 +62,17 @@ export async function startContainer(docker: Docker, options: Docker.ContainerCr
 function opened(container: Docker.Container, connection: Duplex): Container {
   const printed = demultiplex(connection);
   const killing = new AbortController();
-  const ended = endOf(container, connection, killing.signal);
+  let collection: Collection | null = null;
+  let unreadable = false;
+  const ended = endOf(container, connection, killing.signal, () => collection).then(async (end) => {
+    await collection?.finish();
+    return unreadable ? LOST : end;
+  });
   const removed = ended.then(() => remove(container));
 
   function kill(): void {
     if (killing.signal.aborted) return;
+    collection?.abandon();
     connection.destroy();
     killing.abort();
     void container.kill({ signal: 'SIGKILL' }).catch(() => undefined);
@@ -66,12 +83,25 @@ function opened(container: Docker.Container, connection: Duplex): Container {
     async adjust(resources) {
       await container.update(resources);
     },
-    run(job) {
-      connection.end(job);
+    run({ bytes, left }) {
+      let { stdout } = printed;
+      if (left !== null) {
+        const { before, after } = splitAt(printed.stdout, left.marker, connection);
+        stdout = before;
+        collection = collect(after, left.receiver, kill);
+      }
+      pour(bytes, connection, () => {
+        unreadable = true;
+        kill();
+      });
       return {
-        ...printed,
+        stdout,
+        stderr: printed.stderr,
         ended,
-        terminate: () => void container.kill({ signal: 'SIGTERM' }).catch(() => undefined),
+        terminate() {
+          collection?.abandon();
+          void container.kill({ signal: 'SIGTERM' }).catch(() => undefined);
+        },
         kill,
       };
     },
@@ -83,7 +113,12 @@ function opened(container: Docker.Container, connection: Duplex): Container {
   };
 }
 
-async function endOf(container: Docker.Container, connection: Duplex, killing: AbortSignal): Promise<ProcessEnd> {
+async function endOf(
+  container: Docker.Container,
+  connection: Duplex,
+  killing: AbortSignal,
+  collection: () => Collection | null,
+): Promise<ProcessEnd> {
   const closed = new Promise<void>((resolve) => {
     connection.once('close', resolve);
     connection.once('end', resolve);
@@ -106,18 +141,20 @@ async function endOf(container: Docker.Container, connection: Duplex, killing: A
   ]);
   settled.abort();
   clearTimeout(killTimer);
-  // the last output may still be in transit
+  // the last output may still be in transit, and the receiver of files may be slower than the guest
+  if (status === null) collection()?.abandon();
+  const patience = collection() === null ? limits.drainMs : limits.workspaceCollectMs;
   let drain: NodeJS.Timeout | undefined;
-  await Promise.race([closed, new Promise((resolve) => (drain = setTimeout(resolve, limits.drainMs)))]);
+  await Promise.race([closed, new Promise((resolve) => (drain = setTimeout(resolve, patience)))]);
   clearTimeout(drain);
   connection.destroy();
-  if (status === null) return { exitCode: null, signal: null, oom: false, lost: true };
+  if (status === null) return LOST;
   const state = await within(limits.engineMs, container.inspect()).then(
     ({ State }) => State,
     () => null,
   );
   // the engine is gone, so it is unknown what killed the container
-  if (state === null && status === KILLED) return { exitCode: null, signal: null, oom: false, lost: true };
+  if (state === null && status === KILLED) return LOST;
   return { exitCode: status, signal: null, oom: state?.OOMKilled === true };
 }
 

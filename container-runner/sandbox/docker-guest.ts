@@ -4,11 +4,17 @@
  */
 import fs from 'node:fs';
 
-import { pack } from 'tar-stream';
-
-import type { ImageLaunch, Interpreter, Launch } from './sandbox.ts';
+import { archiveOf, WORKSPACE } from './given-files.ts';
 import { deadlineOf, LOADED_PYTHON, loadedJob } from './loaded-python.ts';
-import { baseEnvironment, commandOf, PROGRAM_FILE, quoted } from './system-programs.ts';
+import type { ImageLaunch, Interpreter, Launch } from './sandbox.ts';
+import {
+  baseEnvironment,
+  commandOf,
+  directoryOf,
+  PROGRAM_FILE,
+  quoted,
+  workspaceVariables,
+} from './system-programs.ts';
 
 const INPUTS = '/cortex/inputs.json';
 const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
@@ -31,9 +37,13 @@ export function waitingInImage(): string[] {
   return [busybox, 'sh', '-c', SHELL_GUEST, busybox];
 }
 
-/** Encodes a job for the waiting container. */
-export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
-  if (launch.interpreter === 'python3') return Buffer.from(loadedJob(launch));
+/**
+ * Encodes a job for the waiting container.
+ *
+ * @param marker precedes the archive of the workspace on standard output; see `splitAt`
+ */
+export function jobBytes(launch: Launch, marker: string): AsyncIterable<Uint8Array> {
+  if (launch.interpreter === 'python3') return loadedJob(launch, { marker, channel: null });
   const program = `/cortex/${PROGRAM_FILE[launch.interpreter]}`;
   const command = commandOf(launch, {
     program,
@@ -42,14 +52,13 @@ export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
     shell: '/bin/sh',
     node: '/usr/bin/node',
   });
+  const variables = assignments({ ...ENVIRONMENT, ...launch.env, ...workspaceVariables(launch) });
   return archive(
-    {
-      [PROGRAM_FILE[launch.interpreter]]: launch.source,
-      'inputs.json': launch.inputsJson,
-      stdin: launch.stdin,
-    },
-    ['/bin/busybox', 'env', '-i', ...assignments({ ...ENVIRONMENT, ...launch.env }), ...command],
-    launch.timeoutMs,
+    { [PROGRAM_FILE[launch.interpreter]]: launch.source },
+    launch,
+    ['/bin/busybox', 'env', '-i', ...variables, ...command],
+    { directory: directoryOf(launch), readOnly: launch.workspace === undefined ? ['/cortex', WORKSPACE] : ['/cortex'] },
+    marker,
   );
 }
 
@@ -59,7 +68,7 @@ export function jobBytes(launch: Launch): Promise<Buffer> | Buffer {
  *
  * @param own the image's entry point and command, for a job without a command
  */
-export function imageJobBytes(launch: ImageLaunch, own: readonly string[]): Promise<Buffer> {
+export function imageJobBytes(launch: ImageLaunch, own: readonly string[], marker: string): AsyncIterable<Uint8Array> {
   const busybox = `${TOOLS}/busybox`;
   // prefer the image's own shell, which its users expect
   const shell = [busybox, 'sh', '-c', `[ -x /bin/sh ] && exec /bin/sh "$@"; exec ${busybox} sh "$@"`, 'sh'];
@@ -68,29 +77,33 @@ export function imageJobBytes(launch: ImageLaunch, own: readonly string[]): Prom
       ? [...own, ...launch.args]
       : [...shell, '-c', launch.args.length === 0 ? launch.command : `${launch.command} "$@"`, 'sh', ...launch.args];
   const { PATH: _, ...environment } = ENVIRONMENT;
-  return archive(
-    { 'inputs.json': launch.inputsJson, stdin: launch.stdin },
-    [busybox, 'env', ...assignments({ ...environment, ...launch.env }), ...command],
-    launch.timeoutMs,
-  );
+  const variables = assignments({ ...environment, ...launch.env, ...workspaceVariables(launch) });
+  // without a workspace, the folder may be one of the image
+  const place = { directory: launch.directory ?? '/work', readOnly: ['/cortex'] };
+  return archive({}, launch, [busybox, 'env', ...variables, ...command], place, marker);
 }
 
-/** An archive of the files, sorted by name, with `start`, which holds the command. */
-async function archive(
+/** An archive of the job's files and those of its workspace, with `start`, which holds the command. */
+function archive(
   files: Readonly<Record<string, string>>,
+  { inputsJson, stdin, timeoutMs, workspace }: Launch | ImageLaunch,
   command: readonly string[],
-  timeoutMs: number,
-): Promise<Buffer> {
-  const tar = pack();
-  for (const [name, text] of Object.entries(files)) tar.entry({ name, mode: 0o444 }, text);
-  tar.entry(
-    { name: 'start', mode: 0o444 },
-    `deadline=${deadlineOf(timeoutMs)}\nset -- ${command.map(quoted).join(' ')}\n`,
+  { directory, readOnly }: { readonly directory: string; readonly readOnly: readonly string[] },
+  marker: string,
+): AsyncIterable<Uint8Array> {
+  const start = [
+    `deadline=${deadlineOf(timeoutMs)}`,
+    `directory=${directory}`,
+    `folders='${readOnly.join(' ')}'`,
+    // the shell cannot hold the NUL that begins it
+    ...(workspace === undefined ? [] : [`marker=${marker.slice(1)}`]),
+    `set -- ${command.map(quoted).join(' ')}`,
+  ];
+  const all = { ...files, 'inputs.json': inputsJson, stdin, start: `${start.join('\n')}\n` };
+  return archiveOf(
+    Object.fromEntries(Object.entries(all).map(([name, text]) => [`cortex/${name}`, text])),
+    workspace?.files ?? null,
   );
-  tar.finalize();
-  const chunks: Buffer[] = [];
-  for await (const chunk of tar) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }
 
 function assignments(variables: Readonly<Record<string, string>>): string[] {

@@ -8,6 +8,7 @@ import type Docker from 'dockerode';
 
 import { SANDBOX_UID } from '../images/local-parts.ts';
 import { limits } from '../limits.ts';
+import { WORKSPACE } from './given-files.ts';
 import type { ResourceLimits } from './sandbox.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -43,7 +44,8 @@ export function adjustable(resources: ResourceLimits): Record<string, number> {
   };
 }
 
-export function hardened(resources: ResourceLimits, seccomp: string): Docker.HostConfig {
+/** @param withWorkspace false: an image that has a folder of this name keeps it */
+export function hardened(resources: ResourceLimits, seccomp: string, withWorkspace = false): Docker.HostConfig {
   const disk = resources.diskMb * MEBIBYTE;
   const ulimit = (name: string, value: number): Docker.Ulimit => ({ Name: name, Soft: value, Hard: value });
   return {
@@ -62,6 +64,8 @@ export function hardened(resources: ResourceLimits, seccomp: string): Docker.Hos
       '/tmp': memoryPlace(disk),
       '/dev/shm': memoryPlace(disk),
       '/cortex': memoryPlace(DATA_BYTES),
+      // the guest makes it read-only for a program without a workspace
+      ...(withWorkspace ? { [WORKSPACE]: memoryPlace(limits.workspaceRoomMb * MEBIBYTE) } : {}),
     },
     Ulimits: [
       ulimit('nofile', limits.openFiles),

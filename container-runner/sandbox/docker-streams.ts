@@ -1,4 +1,8 @@
-/** Decodes a container's output: the engine multiplexes it in frames with an eight-byte header. */
+/**
+ * Decodes a container's output: the engine multiplexes it in frames with an eight-byte header. What a program left in its
+ * workspace follows its output, after a marker.
+ */
+import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { PassThrough } from 'node:stream';
 
@@ -49,4 +53,65 @@ export function demultiplex(connection: Readable): Printed {
   // a broken connection has ended
   connection.on('error', end);
   return { stdout, stderr };
+}
+
+/** A new marker: 32 random hexadecimal digits that no output contains. The NUL is rare at the end of a piece of output. */
+export function newMarker(): string {
+  return `\0${randomBytes(16).toString('hex')}`;
+}
+
+/**
+ * Splits the output of a program from what its guest writes after the marker. Output is passed on immediately, except for
+ * bytes at its end that may be the beginning of the marker. Only what follows the marker has backpressure.
+ *
+ * @param flow the connection of `source`
+ */
+export function splitAt(
+  source: Readable,
+  marker: string,
+  flow: Readable,
+): { readonly before: Readable; readonly after: Readable } {
+  const wanted = Buffer.from(marker, 'latin1');
+  const before = new PassThrough();
+  const after = new PassThrough();
+  /** The beginning of the marker, as far as it has arrived. */
+  let held: Buffer = Buffer.alloc(0);
+  let found = false;
+
+  function takeAfter(bytes: Buffer): void {
+    if (!after.destroyed && !after.write(bytes)) flow.pause();
+  }
+  source.on('data', (chunk: Buffer) => {
+    if (found) {
+      takeAfter(chunk);
+      return;
+    }
+    const bytes = Buffer.concat([held, chunk]);
+    const at = bytes.indexOf(wanted);
+    if (at >= 0) {
+      found = true;
+      before.end(bytes.subarray(0, at));
+      takeAfter(bytes.subarray(at + wanted.length));
+      return;
+    }
+    const cut = bytes.length - beginningAtEnd(bytes, wanted);
+    held = bytes.subarray(cut);
+    before.write(bytes.subarray(0, cut));
+  });
+  for (const event of ['drain', 'close']) after.on(event, () => flow.resume());
+  source.once('end', () => {
+    if (!found) before.end(held);
+    after.end();
+  });
+  return { before, after };
+}
+
+/** How many bytes at the end of `bytes` are the beginning of `wanted`. */
+function beginningAtEnd(bytes: Buffer, wanted: Buffer): number {
+  const [first = 0] = wanted;
+  for (let at = bytes.indexOf(first, Math.max(0, bytes.length - wanted.length + 1)); at >= 0;) {
+    if (bytes.subarray(at).equals(wanted.subarray(0, bytes.length - at))) return bytes.length - at;
+    at = bytes.indexOf(first, at + 1);
+  }
+  return 0;
 }

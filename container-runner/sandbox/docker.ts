@@ -17,10 +17,11 @@ import type { ImageBuild } from '../images/image-build.ts';
 import { ToolImages } from '../images/tool-images.ts';
 import { limits } from '../limits.ts';
 import type { StateFolder } from '../state.ts';
-import { type Container, startContainer } from './docker-container.ts';
+import { type Container, type ContainerJob, startContainer } from './docker-container.ts';
 import { connectEngine, LABEL, messageOf } from './docker-engine.ts';
 import { imageJobBytes, jobBytes, TOOLS, waitingFor, waitingInImage } from './docker-guest.ts';
 import { adjustable, CONTAINER, hardened, placesOf } from './docker-hardening.ts';
+import { newMarker } from './docker-streams.ts';
 import { probeBy } from './probe.ts';
 import {
   type Availability,
@@ -79,6 +80,8 @@ export class DockerSandbox implements Sandbox {
   readonly #options: DockerOptions;
   readonly #pools: Readonly<Record<Interpreter, WarmPool<Container>>>;
   readonly #removals = new Set<Promise<void>>();
+  /** Images whose last job had no workspace; their next reserved container has none either. */
+  readonly #withoutWorkspace = new Set<string>();
   #connected: Connected | null = null;
   #tools: Promise<string> | null = null;
 
@@ -147,17 +150,23 @@ export class DockerSandbox implements Sandbox {
   }
 
   async startImage(launch: ImageLaunch): Promise<SandboxProcess> {
-    const { container, own } = await this.#createInImage(launch.image, launch);
+    const withWorkspace = launch.workspace !== undefined;
+    if (!withWorkspace) this.#withoutWorkspace.add(launch.image);
+    else this.#withoutWorkspace.delete(launch.image);
+    if (this.#withoutWorkspace.size > limits.prewarmSessions) this.#withoutWorkspace.clear();
+    const { container, own } = await this.#createInImage(launch.image, launch, withWorkspace);
     return await giveToImage(container, launch, own);
   }
 
   async holdImage(image: string): Promise<Held<ImageLaunch>> {
-    const { container, own } = await this.#createInImage(image, STANDARD);
+    const withWorkspace = !this.#withoutWorkspace.has(image);
+    const { container, own } = await this.#createInImage(image, STANDARD, withWorkspace);
     const hasDied = deathOf(container);
     return {
       start: async (launch) => {
         if (hasDied()) return await this.startImage(launch);
-        if (launch.diskMb === STANDARD.diskMb) return await giveToImage(container, launch, own, !isStandard(launch));
+        const fits = launch.diskMb === STANDARD.diskMb && (launch.workspace !== undefined) === withWorkspace;
+        if (fits) return await giveToImage(container, launch, own, !isStandard(launch));
         void container.dispose();
         return await this.startImage(launch);
       },
@@ -169,14 +178,19 @@ export class DockerSandbox implements Sandbox {
   async #createInImage(
     name: string,
     resources: ResourceLimits,
+    withWorkspace: boolean,
   ): Promise<{ readonly container: Container; readonly own: readonly string[] }> {
     const { docker } = this.#engine();
     const image = await this.#imageOf(name);
     const { Config: config } = await docker.getImage(image).inspect();
-    const container = await this.#createFrom(image, waitingInImage(), resources, [
-      { Type: 'volume', Source: await this.#toolsVolume(), Target: TOOLS, ReadOnly: true },
-      ...placesOf(config.Volumes, resources.diskMb, [TOOLS, ...Object.keys(hardened(resources, '').Tmpfs ?? {})]),
-    ]);
+    const host = hardened(resources, this.#engine().seccomp, withWorkspace);
+    const container = await this.#createFrom(image, waitingInImage(), {
+      ...host,
+      Mounts: [
+        { Type: 'volume', Source: await this.#toolsVolume(), Target: TOOLS, ReadOnly: true },
+        ...placesOf(config.Volumes, resources.diskMb, [TOOLS, ...Object.keys(host.Tmpfs ?? {})]),
+      ],
+    });
     return { container, own: [config.Entrypoint ?? [], config.Cmd ?? []].flat() };
   }
 
@@ -199,32 +213,24 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #cold(launch: Launch): Promise<SandboxProcess> {
-    const [container, job] = await Promise.all([this.#create(launch.interpreter, launch), jobBytes(launch)]);
-    return container.run(job);
+    return (await this.#create(launch.interpreter, launch)).run(jobOf(launch));
   }
 
   async #create(interpreter: Interpreter, resources: ResourceLimits): Promise<Container> {
     const image = await this.#engine().images.ensure(interpreter);
-    return await this.#createFrom(image, waitingFor(interpreter), resources, []);
+    const host = hardened(resources, this.#engine().seccomp, true);
+    return await this.#createFrom(image, waitingFor(interpreter), host);
   }
 
-  async #createFrom(
-    image: string,
-    command: readonly string[],
-    resources: ResourceLimits,
-    mounts: Docker.MountConfig,
-  ): Promise<Container> {
-    const { docker, seccomp, owner } = this.#engine();
+  async #createFrom(image: string, command: readonly string[], host: Docker.HostConfig): Promise<Container> {
+    const { docker, owner } = this.#engine();
     const container = await startContainer(docker, {
       ...CONTAINER,
       Image: image,
       Entrypoint: [...command],
       Cmd: [],
       Labels: { [LABEL]: 'job', [OWNER]: owner },
-      HostConfig: {
-        ...hardened(resources, seccomp),
-        ...(mounts.length === 0 ? {} : { Mounts: mounts }),
-      },
+      HostConfig: host,
     });
     this.#removals.add(container.removed);
     void container.removed.finally(() => this.#removals.delete(container.removed));
@@ -290,12 +296,20 @@ export class DockerSandbox implements Sandbox {
   }
 }
 
+function jobOf(launch: Launch): ContainerJob {
+  const marker = newMarker();
+  return { bytes: jobBytes(launch, marker), left: leftBy(launch, marker) };
+}
+
+function leftBy({ workspace }: Launch | ImageLaunch, marker: string): ContainerJob['left'] {
+  return workspace === undefined ? null : { marker, receiver: workspace.receiver };
+}
+
 /** Starts the container's job with its resources. */
 async function give(container: Container, launch: Launch): Promise<SandboxProcess> {
   try {
-    const job = await jobBytes(launch);
     if (!isStandard(launch)) await container.adjust(adjustable(launch));
-    return container.run(job);
+    return container.run(jobOf(launch));
   } catch (fault) {
     void container.dispose();
     throw fault;
@@ -312,9 +326,9 @@ async function giveToImage(
     if (launch.command === null && own.length === 0) {
       throw new Error(`the image ${launch.image} has no default command, so the job must specify one`);
     }
-    const job = await imageJobBytes(launch, own);
     if (otherMeans) await container.adjust(adjustable(launch));
-    return container.run(job);
+    const marker = newMarker();
+    return container.run({ bytes: imageJobBytes(launch, own, marker), left: leftBy(launch, marker) });
   } catch (fault) {
     void container.dispose();
     throw fault;

@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import { ownerMark } from './abandoned.ts';
 import { endOf, feed, spawned, withPipes } from './child.ts';
+import { fillFolder, leaveFolder } from './process-workspace.ts';
 import { probeBy } from './probe.ts';
 import { descendantsOf, marked, signalAll } from './process-tree.ts';
 import type { Availability, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
@@ -34,6 +35,10 @@ async function sweep(variable: string): Promise<void> {
     clean = left.length === 0 ? clean + 1 : 0;
     await sleep(limits.processSweepMs);
   }
+}
+
+async function remove(directory: string): Promise<void> {
+  await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
 }
 
 export class ProcessSandbox implements Sandbox {
@@ -57,6 +62,15 @@ export class ProcessSandbox implements Sandbox {
     const inputs = path.join(directory, 'inputs.json');
     await fs.mkdir(work);
     await Promise.all([fs.writeFile(program, launch.source), fs.writeFile(inputs, launch.inputsJson)]);
+    const { workspace } = launch;
+    const files = path.join(directory, 'workspace');
+    if (workspace !== undefined) {
+      await fillFolder(files, workspace.files).catch(async (fault: unknown) => {
+        await remove(directory);
+        throw fault;
+      });
+    }
+    const isInFiles = launch.entry === 'code' && workspace !== undefined;
     const mark = randomUUID();
     const [command = '', ...args] = [
       ...(this.#limiter
@@ -73,8 +87,14 @@ export class ProcessSandbox implements Sandbox {
       ...commandOf(launch, { program, harness: HARNESS, python: 'python3', shell: 'sh', node: process.execPath }),
     ];
     const child = spawn(command, args, {
-      cwd: work,
-      env: { ...baseEnvironment(work, work, inputs), ...launch.env, ...ownerMark(), [MARK]: mark },
+      cwd: isInFiles ? files : work,
+      env: {
+        ...baseEnvironment(work, work, inputs),
+        ...launch.env,
+        ...(workspace === undefined ? {} : { CORTEX_WORKSPACE: files }),
+        ...ownerMark(),
+        [MARK]: mark,
+      },
       stdio: ['pipe', 'pipe', 'pipe'],
       // a separate group, to signal all processes
       detached: true,
@@ -93,9 +113,11 @@ export class ProcessSandbox implements Sandbox {
       signalTree('SIGKILL');
       await sweep(`${MARK}=${mark}`);
     })();
+    const stop = new AbortController();
     const ended = endOf(pipes, (code) => isHeapExhausted(launch.interpreter, code)).then(async (end) => {
       await swept;
-      await fs.rm(directory, { recursive: true, force: true }).catch(() => undefined);
+      if (workspace !== undefined) await leaveFolder(files, workspace.receiver, stop.signal);
+      await remove(directory);
       return end;
     });
     await spawned(child);
@@ -103,8 +125,14 @@ export class ProcessSandbox implements Sandbox {
       stdout: pipes.stdout,
       stderr: pipes.stderr,
       ended,
-      terminate: () => signalTree('SIGTERM'),
-      kill: () => signalTree('SIGKILL'),
+      terminate() {
+        stop.abort();
+        signalTree('SIGTERM');
+      },
+      kill() {
+        stop.abort();
+        signalTree('SIGKILL');
+      },
     };
   }
 

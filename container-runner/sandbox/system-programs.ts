@@ -1,7 +1,8 @@
 /** Command lines for the interpreters of the operating system. */
 import { fileURLToPath } from 'node:url';
 
-import type { Interpreter, Launch } from './sandbox.ts';
+import { WORKSPACE } from './given-files.ts';
+import type { ImageLaunch, Interpreter, Launch } from './sandbox.ts';
 
 export const HARNESS = fileURLToPath(new URL('../guest/harness.py', import.meta.url));
 
@@ -38,6 +39,16 @@ export function baseEnvironment(home: string, temporary: string, inputs: string)
     LANG: 'C.UTF-8',
     CORTEX_INPUTS: inputs,
   };
+}
+
+/** The variables of a workspace; none without one. */
+export function workspaceVariables({ workspace }: Pick<Launch | ImageLaunch, 'workspace'>): Record<string, string> {
+  return workspace === undefined ? {} : { CORTEX_WORKSPACE: WORKSPACE };
+}
+
+/** Where a program starts: code in the workspace, if it has one; a tool in its work directory. */
+export function directoryOf({ entry, workspace }: Pick<Launch, 'entry' | 'workspace'>): '/work' | '/workspace' {
+  return entry === 'code' && workspace !== undefined ? WORKSPACE : '/work';
 }
 
 /** Node aborts with SIGABRT when its heap is full; the parent sees exit code 134. */

@@ -10,13 +10,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { limits } from '../limits.ts';
 import type { StateFolder } from '../state.ts';
-import type { GuestJob } from '../guest/wire.ts';
-import { feed, singleProcess, withPipes } from './child.ts';
+import { CHANNEL_FD, type GuestJob } from '../guest/wire.ts';
+import type { GivenFile } from '../workspace/workspace.ts';
+import { LOST, singleProcess, withPipes } from './child.ts';
+import { contents, guestFiles, pour, WORKSPACE } from './given-files.ts';
 import { findLauncher, type Launcher, NO_LAUNCHER } from './launcher.ts';
+import { collect } from './left-archive.ts';
 import { packageTree } from './packages.ts';
 import type { Availability, Held, Interpreter, Launch, Sandbox, SandboxProcess } from './sandbox.ts';
 import { unavailable } from './sandbox.ts';
@@ -173,6 +177,7 @@ export class WasmSandbox implements Sandbox {
 
 /** Starts the job of a preloaded interpreter. */
 function run({ child }: Guest, launch: Launch): SandboxProcess {
+  const { workspace } = launch;
   const job: GuestJob = {
     entry: launch.entry,
     source: launch.source,
@@ -182,14 +187,41 @@ function run({ child }: Guest, launch: Launch): SandboxProcess {
     env: launch.env,
     timeoutMs: launch.timeoutMs,
     memoryMb: launch.memoryMb,
+    workspace: workspace === undefined ? null : { folder: WORKSPACE, files: guestFiles(workspace.files) },
   };
   const process = singleProcess(
     withPipes(child),
     (code, signal) =>
       OUT_OF_MEMORY.codes.includes(code ?? -1) || (signal !== null && OUT_OF_MEMORY.signals.includes(signal)),
   );
-  feed(child.stdin, JSON.stringify(job));
-  return process;
+  const channel = child.stdio[CHANNEL_FD] as Readable;
+  const collection = workspace === undefined ? null : collect(channel, workspace.receiver, process.kill);
+  let unreadable = false;
+  pour(jobBytes(job, workspace?.files ?? []), child.stdin, () => {
+    unreadable = true;
+    process.kill();
+  });
+  return {
+    ...process,
+    ended: process.ended.then(async (end) => {
+      await collection?.finish();
+      return unreadable ? LOST : end;
+    }),
+    terminate() {
+      collection?.abandon();
+      process.terminate();
+    },
+    kill() {
+      collection?.abandon();
+      process.kill();
+    },
+  };
+}
+
+async function* jobBytes(job: GuestJob, files: readonly GivenFile[]): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(JSON.stringify(job));
+  yield Buffer.concat([Buffer.from(`${bytes.length}\n`), bytes]);
+  yield* contents(files);
 }
 
 /** A file at the snapshot's location, to test read permissions. */
@@ -218,7 +250,7 @@ function emptyEnvironment(): Record<string, string> {
 function ready(child: ChildProcess): Promise<Guest> {
   return new Promise((resolve, reject) => {
     let printed = '';
-    const signal = child.stdio[3] as NodeJS.ReadableStream | null;
+    const signal = child.stdio[CHANNEL_FD] as NodeJS.ReadableStream | null;
     const timer = setTimeout(() => fail(`not ready after ${limits.warmUpMs} ms`), limits.warmUpMs);
     function listen(chunk: unknown): void {
       printed = `${printed}${String(chunk)}`.slice(0, 2_000);
@@ -240,6 +272,8 @@ function ready(child: ChildProcess): Promise<Guest> {
     signal?.on('error', () => undefined);
     signal?.once('data', () => {
       clearTimeout(timer);
+      // later, an archive follows
+      signal.pause();
       child.off('exit', onExit);
       child.stderr?.off('data', listen);
       child.stderr?.pause();

@@ -1,3 +1,5 @@
 import { describeSandbox } from '../support/sandbox-contract.ts';
+import { describeWorkspace } from '../support/workspace-contract.ts';
 
 describeSandbox('docker');
+describeWorkspace('docker');

@@ -36,12 +36,21 @@ export async function waitUntilIdle(
   level: SandboxLevel,
   runner: Pick<TestRunner, 'url' | 'stateDir'>,
 ): Promise<IdleState> {
+  return await waitUntilStill(level, runner.stateDir, () => isReady(runner));
+}
+
+/** The same for sandboxes without a runner. */
+export async function waitUntilStill(
+  level: SandboxLevel,
+  stateDir: string,
+  areReady: () => Promise<boolean>,
+): Promise<IdleState> {
   let before = '';
   return await vi.waitUntil(
     async () => {
-      const now = await currentState(level, runner.stateDir);
+      const now = await currentState(level, stateDir);
       const text = JSON.stringify(now);
-      const still = (await isReady(runner)) && text === before;
+      const still = (await areReady()) && text === before;
       before = text;
       return still ? now : null;
     },
