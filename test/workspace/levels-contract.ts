@@ -89,7 +89,9 @@ async function textOf({ session }: SessionKit, path: string): Promise<string | n
 const paths = ({ session }: SessionKit): string[] => session.workspace.list().map(({ path }) => path);
 
 const warnings = ({ events }: SessionKit): string[] =>
-  events.flatMap((event: SessionEvent) => (event.type === 'warning' ? [event.data.code] : []));
+  events
+    .flatMap((event: SessionEvent) => (event.type === 'warning' ? [event.data.code] : []))
+    .filter((code) => code.startsWith('workspace_'));
 
 const errorsOf = ({ actions }: RunResult): unknown[] => actions.map(({ error }) => error?.code ?? null);
 
