@@ -227,6 +227,28 @@ export function describeWorkspace(level: SandboxLevel): void {
       expect(response).toContain('kept');
     });
 
+    test('[C8] a loaded skill brings its scripts, and they run', async () => {
+      const kit = await kitWith(wireTo(runner), { from: 'analyst' });
+      await kit.session.workspace.write([
+        { path: 'uploads/orders.csv', bytes: new TextEncoder().encode('city,amount\nOslo,3\nRome,17\nRome,\n') },
+      ]);
+      const code = [
+        'import sys',
+        'sys.path.insert(0, "skills/data-analysis/scripts")',
+        'from profile_csv import profile',
+        'print(profile("uploads/orders.csv")["rows"])',
+      ].join('\n');
+      const result = await runText(
+        kit,
+        `<action type="internal" mode="async" id="skill">${JSON.stringify({ name: 'load_skill', parameters: { name: 'data-analysis' } })}</action>`,
+        action('python', 'a', code, { depends_on: ['skill'] }),
+        answer('a'),
+      );
+      expect(errorsOf(result)).toEqual([null, null]);
+      expect(result.response).toBe('a: 3');
+      expect(paths(kit)).toContain('skills/data-analysis/scripts/profile_csv.py');
+    });
+
     test('10 MB go in and come back', async () => {
       const kit = await kitWith(wireTo(runner));
       const bytes = Uint8Array.from({ length: 10_485_760 }, (_, at) => (at * 31) % 253);

@@ -20,7 +20,9 @@ export function withWorkspace(
     .toSorted((one, other) => other.modifiedAt - one.modifiedAt)
     .slice(0, limits.workspacePromptFiles);
   const listed = new Set(latest);
-  const lines = files.filter((file) => listed.has(file)).map(({ path, size }) => `${withoutTags(path)} (${size} bytes)`);
+  const lines = files
+    .filter((file) => listed.has(file))
+    .map(({ path, size }) => `${withoutTags(path)} (${size} bytes)`);
   const more = files.length > lines.length ? [`and ${files.length - lines.length} older files`] : [];
   return [...feeds, { id: ID, value: [...lines, ...more], ageMs: 0 }];
 }
