@@ -131,7 +131,8 @@ function giveFiles(python: Pyodide.PyodideAPI, { workspace, files, entry }: Rece
     python.FS.chmod(path, mode);
     python.FS.utime(path, modifiedAt.getTime(), modifiedAt.getTime());
   }
-  python.runPython(`os.environ.update(CORTEX_WORKSPACE='${folder}')`);
+  // the bytecode of imported modules would be kept as files
+  python.runPython(`os.environ.update(CORTEX_WORKSPACE='${folder}'); sys.dont_write_bytecode = True`);
   if (entry === 'code') python.runPython(`os.chdir('${folder}')`);
 }
 

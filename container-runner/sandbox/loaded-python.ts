@@ -18,7 +18,7 @@ const SOURCE =
     .join('\n');
 
 /** Arguments of `python3`. Isolated: no variables, no user packages, no current directory in the module path. */
-export const LOADED_PYTHON: readonly string[] = ['-I', '-X', 'utf8', '-c', SOURCE];
+export const LOADED_PYTHON: readonly string[] = ['-I', '-B', '-X', 'utf8', '-c', SOURCE];
 
 /** Where the guest writes what the program left: its standard output after a marker, or a descriptor of its own. */
 export interface LoadedOutput {

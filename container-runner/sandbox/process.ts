@@ -91,7 +91,7 @@ export class ProcessSandbox implements Sandbox {
       env: {
         ...baseEnvironment(work, work, inputs),
         ...launch.env,
-        ...(workspace === undefined ? {} : { CORTEX_WORKSPACE: files }),
+        ...(workspace === undefined ? {} : { CORTEX_WORKSPACE: files, PYTHONDONTWRITEBYTECODE: '1' }),
         ...ownerMark(),
         [MARK]: mark,
       },

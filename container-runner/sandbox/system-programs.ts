@@ -22,7 +22,7 @@ export function commandOf(launch: Launch, places: Places): string[] {
   switch (launch.interpreter) {
     case 'python3':
       // isolated: no variables, no user packages, no current directory in the module path
-      return [places.python, '-I', '-X', 'utf8', places.harness, launch.entry, places.program, ...launch.args];
+      return [places.python, '-I', '-B', '-X', 'utf8', places.harness, launch.entry, places.program, ...launch.args];
     case 'shell':
       return [places.shell, places.program, ...launch.args];
     case 'node':
@@ -41,9 +41,9 @@ export function baseEnvironment(home: string, temporary: string, inputs: string)
   };
 }
 
-/** The variables of a workspace; none without one. */
+/** The variables of a workspace; none without one. The bytecode of imported modules would be kept as files. */
 export function workspaceVariables({ workspace }: Pick<Launch | ImageLaunch, 'workspace'>): Record<string, string> {
-  return workspace === undefined ? {} : { CORTEX_WORKSPACE: WORKSPACE };
+  return workspace === undefined ? {} : { CORTEX_WORKSPACE: WORKSPACE, PYTHONDONTWRITEBYTECODE: '1' };
 }
 
 /** Where a program starts: code in the workspace, if it has one; a tool in its work directory. */

@@ -246,7 +246,11 @@ export function describeWorkspace(level: SandboxLevel): void {
       );
       expect(errorsOf(result)).toEqual([null, null]);
       expect(result.response).toBe('a: 3');
-      expect(paths(kit)).toContain('skills/data-analysis/scripts/profile_csv.py');
+      expect(paths(kit)).toEqual([
+        'skills/data-analysis/scripts/group_csv.py',
+        'skills/data-analysis/scripts/profile_csv.py',
+        'uploads/orders.csv',
+      ]);
     });
 
     test('10 MB go in and come back', async () => {
