@@ -289,6 +289,8 @@ export const limits = {
   /** Entries that are not kept and that a warning names, and changed paths that an event lists. */
   workspaceSkippedShown: 20,
   workspaceListed: 100,
+  /** Cost of comparing one file of a workspace, or writing its row, when files change. */
+  workspaceFileSteps: 100,
   /** Files that a prompt lists, the latest ones. */
   workspacePromptFiles: 40,
   /** Bytes of files in one request to a runner, and in its answer; one larger file is sent alone. */

@@ -42,6 +42,8 @@ interface WorkspacePorts {
   readonly files: SessionFiles;
   /** Whether large files are objects: then the workspace may be larger. */
   readonly hasObjects: boolean;
+  /** Accounts for work of the thread, in steps. */
+  readonly charge: (steps: number) => void;
   readonly isGone: () => boolean;
 }
 
@@ -91,7 +93,7 @@ export class SessionWorkspace implements WorkspaceStore {
     this.#requireFit(changes);
     const release = this.#ports.files.hold(new Set(hashed.map(({ sha256 }) => sha256)));
     try {
-      for (const { sha256, bytes } of hashed) await this.#ports.files.store(sha256, bytes);
+      for (const { sha256, bytes } of hashed) await this.#store(sha256, bytes);
       this.#requireOpen();
       check();
       this.#journal.atomically(() => this.#apply(changes));
@@ -147,6 +149,7 @@ export class SessionWorkspace implements WorkspaceStore {
         maxBytes: this.maxBytes,
         read: async (sha256) => {
           const bytes = await this.#ports.files.read(sha256);
+          this.#ports.charge((bytes?.length ?? 0) * limits.bodyByteSteps);
           if (bytes !== null) return bytes;
           throw new EngineError('storage_unavailable', `The bytes of ${nameOf(files, sha256)} are no longer stored`);
         },
@@ -196,6 +199,11 @@ export class SessionWorkspace implements WorkspaceStore {
     }
   }
 
+  async #store(sha256: string, bytes: Uint8Array): Promise<void> {
+    this.#ports.charge(bytes.length * limits.bodyByteSteps);
+    await this.#ports.files.store(sha256, bytes);
+  }
+
   /** Stores the bytes that nobody holds. */
   async #fetch(
     { read }: NonNullable<JobResult['workspace']>,
@@ -207,7 +215,7 @@ export class SessionWorkspace implements WorkspaceStore {
     for await (const [sha256, bytes] of read([...missing], signal)) {
       if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
       this.#requireOpen();
-      await this.#ports.files.store(sha256, bytes);
+      await this.#store(sha256, bytes);
       missing.delete(sha256);
     }
     if (missing.size > 0) throw new Error(`the runner did not send the bytes of ${missing.size} files`);
@@ -217,6 +225,7 @@ export class SessionWorkspace implements WorkspaceStore {
   #apply(changes: readonly WorkspaceChange[]): WorkspacePlan {
     const { workspace, blobs } = this.#journal;
     const plan = this.#requireFit(changes);
+    this.#ports.charge((plan.files + changes.length) * limits.workspaceFileSteps);
     for (const path of plan.deleted) workspace.delete(path);
     for (const file of plan.written) {
       blobs.refer(file.sha256, 'workspace');

@@ -95,6 +95,7 @@ export class Session {
       clock: ports.clock,
       files: this.#files,
       hasObjects: ports.objects != null,
+      charge: (steps) => ports.share.charge(steps),
       isGone: () => this.#admission.isClosed,
     });
     this.#scope = {
