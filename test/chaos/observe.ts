@@ -11,7 +11,7 @@
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { Fact, Observation, Replacement, RunEnd } from '../simulation/observation.ts';
 import { markedIn } from '../simulation/world/marks.ts';
-import { LOST, request } from './client.ts';
+import { download, LOST, request } from './client.ts';
 import { downloadFiles } from './message-files.ts';
 import type { Play } from './play.ts';
 import type { PlayedSession } from './played-session.ts';
@@ -57,7 +57,7 @@ export async function observe(
     sizes: null,
     listing: null,
     variables: null,
-    workspace: null,
+    workspace: session.isDeleted || stuck !== null ? null : await workspaceOf(session),
     stuck: stuck ?? (session.isDeleted && (await exists(session)) ? 'the deleted session exists' : null),
   };
 }
@@ -67,6 +67,18 @@ export async function shownBy(session: PlayedSession): Promise<unknown> {
   const [record, runs] = await Promise.all([request(session.url), request(`${session.url}/runs?limit=100`)]);
   if (record === LOST || runs === LOST) return 'no answer';
   return { session: record.body, runs: runs.body };
+}
+
+async function workspaceOf({ url }: PlayedSession): Promise<Observation['workspace']> {
+  const answer = await request(`${url}/files`);
+  if (answer === LOST || answer.status !== 200) return null;
+  const { files } = answer.body as { readonly files: readonly { readonly path: string }[] };
+  return await Promise.all(
+    files.map(async ({ path }) => {
+      const bytes = await download(`${url}/files/${path.split('/').map(encodeURIComponent).join('/')}`);
+      return { path, text: bytes === null ? null : new TextDecoder().decode(bytes) };
+    }),
+  );
 }
 
 async function exists({ url }: PlayedSession): Promise<boolean> {

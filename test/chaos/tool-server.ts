@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptScript } from '../simulation/history.ts';
+import { ownFile, SHARED_FILE } from '../simulation/script.ts';
 import { bodyOf, closed, serve } from './loopback.ts';
 import type { LoopbackServer } from './loopback.ts';
 import { historyOfAgent } from './manifests.ts';
@@ -59,7 +60,7 @@ async function answer(response: ServerResponse, token: string, { end }: AttemptS
 
 /**
  * Python that calls the tool server as the target `python`, and exits as the attempt ends. It uses a plain socket, which
- * is loaded fast.
+ * is loaded fast. With an answer, it writes its two files, with another text each time (C7).
  */
 export function pythonCode(host: string, agent: string, token: string): string {
   const [address = '', port = ''] = host.split(':');
@@ -73,11 +74,16 @@ export function pythonCode(host: string, agent: string, token: string): string {
     '',
     body,
   ].join('\r\n');
-  return `import socket, sys
+  return `import os, socket, sys, time
 to = socket.create_connection(("${address}", ${port}))
 to.sendall(${JSON.stringify(request)}.encode())
 head = to.recv(4096).decode().split(" ")
 print("${token}")
+if len(head) > 1:
+    os.makedirs("own", exist_ok=True)
+    for path in ("${ownFile(token)}", "${SHARED_FILE}"):
+        with open(path, "w") as file:
+            file.write(f"${token} at {time.time_ns()}")
 sys.exit(0 if head[1:2] == ["200"] else 1)
 `;
 }
