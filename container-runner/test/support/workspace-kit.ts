@@ -184,7 +184,7 @@ const PLAIN: Launch = {
 };
 
 /** Reads all output of a program. */
-export async function outcomeOf(
+async function outcomeOf(
   process: SandboxProcess,
   onOutput?: (text: string, process: SandboxProcess) => void,
 ): Promise<ProcessEnd & { readonly stdout: string; readonly stderr: string }> {
