@@ -19,7 +19,6 @@ import type { ChildRequest } from '../../domain/ports.ts';
 import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { runIdOf } from '../../journal/run-id.ts';
-import type { SteeredMessage } from '../../journal/steered-table.ts';
 import { admitTools } from './passed-tools.ts';
 import type { PassedTool } from './passed-tools.ts';
 import { PendingMessages } from './pending-messages.ts';
@@ -30,6 +29,8 @@ import { sessionFull } from './session-full.ts';
 import type { SessionPorts, SessionScope } from './session-ports.ts';
 import type { SessionRecovery } from './session-recovery.ts';
 import type { SessionRuns } from './session-runs.ts';
+import { certain, SessionSteering } from './session-steering.ts';
+import type { Accepted } from './session-steering.ts';
 import type { SessionWorkspace } from './session-workspace.ts';
 
 /** The content of a message with files that are not fetched yet (C2). */
@@ -66,16 +67,6 @@ export interface MessageRequest {
   readonly mayBranch?: false;
 }
 
-/** A message that is durable. */
-export interface Accepted {
-  /** Its run. */
-  readonly run: Promise<RunRecord>;
-  /** The run that has received it, and shows it or passes it on; null: the run is certain. */
-  readonly receiver: RunRecord | null;
-}
-
-const has = (run: RunRecord): Accepted => ({ run: Promise.resolve(run), receiver: null });
-
 /** A message without its content, which is being fetched. */
 export type UnfetchedMessage = Omit<MessageRequest, 'content' | 'files' | 'sent'>;
 
@@ -102,10 +93,7 @@ export class SessionAdmission {
   readonly #recovery: AdmissionParts['recovery'];
   readonly #recover: AdmissionParts['recover'];
   readonly #pending = new PendingMessages();
-  /** Messages that are being given to a run, by their keys; resolve when they are durable, there or in a run of their own. */
-  readonly #steering = new Map<string | null, Promise<void>>();
-  /** Number of messages that were given to a run and are not stored yet, by the run. */
-  readonly #giving = new Map<number, number>();
+  readonly #steering: SessionSteering;
   #isClosed = false;
 
   constructor({ scope, runs, files, workspace, recovery, recover }: AdmissionParts) {
@@ -116,6 +104,7 @@ export class SessionAdmission {
     this.#workspace = workspace;
     this.#recovery = recovery;
     this.#recover = recover;
+    this.#steering = new SessionSteering({ scope, runs, recovery, requireOpen: () => this.#requireOpen() });
   }
 
   /** The session is about to be deleted and accepts nothing more. */
@@ -164,7 +153,7 @@ export class SessionAdmission {
     let manifests = await this.#pin();
     if (request.ifBusy === 'steer') requireSteerable(request);
     // The message is accepted, or given to a run, in the turn in which it was checked.
-    while (this.#steering.has(idempotencyKey)) await this.#steering.get(idempotencyKey);
+    while (this.#steering.underWay(idempotencyKey) !== undefined) await this.#steering.underWay(idempotencyKey);
     let earlier = this.#check(request, this.#files.rowBytes(files));
     let staged = NOTHING_STAGED;
     try {
@@ -173,7 +162,7 @@ export class SessionAdmission {
         staged = await this.#files.stage(files, content);
         // Much may have happened meanwhile; manifests are kept only for runs that exist.
         manifests = await this.#pin();
-        while (this.#steering.has(idempotencyKey)) await this.#steering.get(idempotencyKey);
+        while (this.#steering.underWay(idempotencyKey) !== undefined) await this.#steering.underWay(idempotencyKey);
         earlier = this.#check(request, this.#files.rowBytes(files));
       }
       if (earlier !== null) return await this.#durable(earlier);
@@ -189,13 +178,13 @@ export class SessionAdmission {
         this.#workspace.addUploads(filesOfContent(content));
       };
       const submit = async (): Promise<Accepted> =>
-        has(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
+        certain(await this.#submit(input, { idempotencyKey, store: files.size === 0 ? null : store, place }));
       const { receiving } = this.#runs;
       if (request.ifBusy !== 'steer' || receiving === null) return await submit();
       const steering = { input, content, idempotencyKey, store };
-      return await this.#alone(
+      return await this.#steering.alone(
         idempotencyKey,
-        async () => (await this.#steer(receiving, steering)) ?? (await submit()),
+        async () => (await this.#steering.steer(receiving, steering)) ?? (await submit()),
       );
     } finally {
       staged.release();
@@ -265,18 +254,6 @@ export class SessionAdmission {
     return null;
   }
 
-  /** Nothing else with this key is accepted until `work` has ended. */
-  async #alone<T>(key: string | null, work: () => Promise<T>): Promise<T> {
-    const working = work();
-    if (key === null) return await working;
-    const ended = working.then(
-      () => void this.#steering.delete(key),
-      () => void this.#steering.delete(key),
-    );
-    this.#steering.set(key, ended);
-    return await working;
-  }
-
   /** A repeated message is accepted once the first one is durable: its sync may be under way. */
   async #durable(earlier: Accepted): Promise<Accepted> {
     await this.#journal.sync();
@@ -292,70 +269,13 @@ export class SessionAdmission {
     const record = run ?? (received === null ? null : this.#journal.runs.require(received.run));
     if (record === null) return null;
     if (isSame(received === null ? record : { ...UNPLACED, input: received.input }, request)) {
-      return received === null ? has(record) : this.#takerOf(received);
+      return received === null ? certain(record) : this.#steering.takerOf(received);
     }
     throw new EngineError(
       'idempotency_mismatch',
       `Idempotency-Key "${key}" was used for another message (run ${record.runId})`,
       { run_id: record.runId },
     );
-  }
-
-  /** A message that a run has received, which may still become that of another run. */
-  #takerOf({ run, number, iteration }: SteeredMessage): Accepted {
-    const { runs, steered } = this.#journal;
-    const isOpen = this.#runs.get(run)?.end === null && steered.unshown(run).some((one) => one.number === number);
-    if (!isOpen) return has(runs.require(run));
-    const taken = new Promise<number>((resolve) => this.#runs.steering.wait({ run, number, iteration }, resolve));
-    return { run: taken.then((taker) => runs.require(taker)), receiver: runs.require(run) };
-  }
-
-  /**
-   * Gives a message to the run that is active or waits (C5). Resolves when it is durable there.
-   *
-   * @returns null if the run ends first: then the message has a run of its own
-   */
-  async #steer(
-    { run, active }: NonNullable<SessionRuns['receiving']>,
-    { input, content, idempotencyKey, store }: Steering,
-  ): Promise<Accepted | null> {
-    const { runs, steered } = this.#journal;
-    const given = this.#giving.get(run) ?? 0;
-    if (steered.count(run) + given >= limits.steeredMessages) {
-      throw new EngineError(
-        'queue_full',
-        `Run ${runIdOf(this.#record, run)} has received ${limits.steeredMessages} messages`,
-      );
-    }
-    this.#requireOpen();
-    this.#recovery.forgiveFeeds();
-    this.#giving.set(run, given + 1);
-    const taken = Promise.withResolvers<number>();
-    let isStored = false;
-    const received = new Promise<boolean>((resolve) => {
-      active.put({
-        type: 'message_received',
-        content,
-        store: (seq, number, iteration) => {
-          this.#journal.atomically(() => {
-            store();
-            steered.add({ run, number, seq, iteration, idempotencyKey, input });
-          });
-          isStored = true;
-          this.#runs.steering.wait({ run, number, iteration }, taken.resolve);
-        },
-        onReceived: () => resolve(true),
-        onLate: () => resolve(false),
-      });
-      // A run that is lost does not call back.
-      active.live.drained.catch(() => undefined).finally(() => resolve(isStored));
-    });
-    const isReceived = await received;
-    const left = (this.#giving.get(run) ?? 1) - 1;
-    if (left === 0) this.#giving.delete(run);
-    else this.#giving.set(run, left);
-    if (!isReceived) return null;
-    return { run: taken.promise.then((taker) => runs.require(taker)), receiver: runs.require(run) };
   }
 
   /** @throws EngineError `client_tools_denied`, `invalid_client_tools` */
@@ -409,11 +329,12 @@ export class SessionAdmission {
     await this.#recover();
     this.#requireConversation();
     const manifests = await this.#pin();
-    while (this.#steering.has(request.idempotencyKey)) await this.#steering.get(request.idempotencyKey);
+    const { idempotencyKey: key } = request;
+    while (this.#steering.underWay(key) !== undefined) await this.#steering.underWay(key);
     const placed = { ...request, place: placeNow() };
     const earlier = this.#check({ ...placed, content: String(input['content']), tokens: false }, 0);
     if (earlier !== null) return await this.#durable(earlier);
-    return has(await this.#submit({ ...input, manifests }, placed));
+    return certain(await this.#submit({ ...input, manifests }, placed));
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
@@ -464,14 +385,6 @@ export class SessionAdmission {
     await this.#journal.sync();
     return record;
   }
-}
-
-interface Steering {
-  /** Of a run with this message. */
-  readonly input: JsonObject;
-  readonly content: MessageContent;
-  readonly idempotencyKey: string | null;
-  readonly store: () => void;
 }
 
 /** A message that a run has received has no place of its own. */

@@ -1,7 +1,8 @@
 /**
  * One session: accepts messages and programs, and answers queries about its content. Each duty has its own part:
  *
- *  - session-admission.ts: the checks before a run is created; pending-messages.ts: messages whose files are being fetched
+ *  - session-admission.ts: the checks before a run is created; pending-messages.ts: messages whose files are being fetched;
+ *    session-steering.ts: messages into a run
  *  - session-runs.ts: the runs, one after the other; session-branches.ts: their tree
  *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
@@ -39,7 +40,8 @@ import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
-import type { Accepted, MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
+import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
+import type { Accepted } from './session-steering.ts';
 import { SessionApprovals } from './session-approvals.ts';
 import { SessionBranches } from './session-branches.ts';
 import { SessionCalls } from './session-calls.ts';
