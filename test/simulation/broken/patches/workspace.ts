@@ -5,13 +5,6 @@ const WORKSPACE = 'src/engine/session/session-workspace.ts';
 
 export const WORKSPACE_PATCHES: readonly Patch[] = [
   {
-    name: 'a recovered job commits its files again',
-    file: 'src/journal/workspace-table.ts',
-    find: `return this.#db.find(\`SELECT 1 FROM workspace_commits WHERE key = ?\`, key).length > 0;`,
-    replace: `return key === '';`,
-    invariant: 'kept files',
-  },
-  {
     name: 'an action that was stopped while its files were fetched commits them',
     file: WORKSPACE,
     find: `      attempt.signal.throwIfAborted();\n`,
