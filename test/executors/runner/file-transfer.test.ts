@@ -147,6 +147,16 @@ describe('[C7] the formats of a job', () => {
     });
   });
 
+  test('long texts of a report are cut', () => {
+    const long = 'x'.repeat(100_000);
+    const error = { code: 'workspace_full', message: long };
+    const skipped = Array.from({ length: 1_000 }, () => ({ path: long, reason: long }));
+    const report = workspaceResultOf({ changes: [], skipped, skipped_count: 1_000, error });
+    expect(report?.skipped).toHaveLength(limits.workspaceSkippedShown);
+    expect(report?.skippedCount).toBe(1_000);
+    expect(JSON.stringify(report).length).toBeLessThan(50_000);
+  });
+
   test.each([
     ['nothing', {}],
     ['a path that leaves the folder', { changes: [{ path: '../x', base: null, sha256: hashOf('1'), size: 1 }] }],
@@ -154,6 +164,19 @@ describe('[C7] the formats of a job', () => {
     ['no base', { changes: [{ path: 'x', sha256: hashOf('1'), size: 1 }] }],
     ['a size that is no number', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: '1' }] }],
     ['an entry that is no object', { changes: [1] }],
+    ['a negative size', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: -1 }] }],
+    ['a size over the limit', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: 1e9 }] }],
+    ['a path twice', { changes: Array.from({ length: 2 }, () => ({ path: 'x', base: hashOf('1'), deleted: true })) }],
+    [
+      'more changes than files',
+      {
+        changes: Array.from({ length: 2 * limits.workspaceFiles + 1 }, (_, at) => ({
+          path: `x${at}`,
+          base: hashOf('1'),
+          deleted: true,
+        })),
+      },
+    ],
   ])('a report with %s is not used', (_, report) => {
     expect(workspaceResultOf(report)).toBe(null);
   });
