@@ -62,7 +62,7 @@ export class SessionFiles implements BlobStore {
   readonly #held = new Map<string, number>();
   /** Number of messages whose files are being put. */
   #staging = 0;
-  /** After a failure of the object storage, and after rows were deleted: those that are held remain. */
+  /** After a failure of the object storage, and if some are held: those remain. */
   #retryAt = 0;
   #rowsRetryAt = 0;
 
@@ -238,8 +238,8 @@ export class SessionFiles implements BlobStore {
       await this.#journal.sync();
     }
     if (this.#objects === null || this.#objectsCollectAt > now) return;
-    // What is held is older than this only if the object storage hangs.
-    const due = blobs.unreferred('object', now - limits.unreferredFileMs).filter((sha256) => !this.#held.has(sha256));
+    const unreferred = blobs.unreferred('object', now - limits.unreferredFileMs);
+    const due = unreferred.filter((sha256) => !this.#held.has(sha256));
     this.#retryAt = now + limits.objectRetryMs;
     for (const sha256 of due) blobs.collect(sha256);
     await this.#journal.sync();
@@ -249,7 +249,8 @@ export class SessionFiles implements BlobStore {
       if (this.#ports.isGone()) return;
       blobs.collected(sha256);
     }
-    this.#retryAt = 0;
+    // What a long action holds is due again later.
+    if (due.length === unreferred.length) this.#retryAt = 0;
     await this.#journal.sync();
   }
 
