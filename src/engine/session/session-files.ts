@@ -237,7 +237,7 @@ export class SessionFiles implements BlobStore {
       this.#dropRows(new Set(blobs.unreferred('rows', now - limits.unreferredFileMs)));
       await this.#journal.sync();
     }
-    if (this.#objects === null || this.#objectsCollectAt > now) return;
+    if (this.#objects === null || this.#ports.isGone() || this.#objectsCollectAt > now) return;
     const unreferred = blobs.unreferred('object', now - limits.unreferredFileMs);
     const due = unreferred.filter((sha256) => !this.#held.has(sha256));
     this.#retryAt = now + limits.objectRetryMs;

@@ -21,7 +21,7 @@ import type { WorkspaceChange, WorkspaceFile } from '../../domain/workspace.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { sha256Hex } from '../../domain/sha256.ts';
 import type { SessionFiles } from './session-files.ts';
-import { uploadPath } from './upload-path.ts';
+import { freePath } from './upload-path.ts';
 import { changedFiles, conflictNote, quoted, skippedNote } from './workspace-notes.ts';
 import { planChanges } from './workspace-plan.ts';
 import type { WorkspacePlan } from './workspace-plan.ts';
@@ -123,18 +123,10 @@ export class SessionWorkspace implements WorkspaceStore {
   /** Refers to the files of messages, in the transaction with their message. Files that do not fit are left out. */
   addUploads(files: readonly { readonly name: string; readonly sha256: string; readonly size: number }[]): void {
     for (const { name, sha256, size } of files) {
-      const path = this.#uploadPath(name, sha256);
+      const known = this.list();
+      const path = freePath(name, sha256, known);
       const change = { path, base: null, sha256, size, executable: false };
-      if (this.#fitIssue(planChanges(this.list(), [change], 0)) === null) this.#apply([change]);
-    }
-  }
-
-  /** The path of an upload: its name, or a numbered one if another file has it. */
-  #uploadPath(name: string, sha256: string): string {
-    for (let number = 1; ; number += 1) {
-      const path = uploadPath(name, number);
-      const known = this.file(path);
-      if ((known === null || known.sha256 === sha256) && this.#journal.workspace.below(path).length === 0) return path;
+      if (this.#fitIssue(planChanges(known, [change], 0)) === null) this.#apply([change]);
     }
   }
 

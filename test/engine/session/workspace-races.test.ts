@@ -3,8 +3,9 @@ import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult } from '../../../src/domain/ports.ts';
 import { pathIssue } from '../../../src/domain/workspace.ts';
+import type { WorkspaceFile } from '../../../src/domain/workspace.ts';
 import { ForkTarget } from '../../../src/engine/session/session-fork.ts';
-import { uploadPath } from '../../../src/engine/session/upload-path.ts';
+import { freePath, uploadPath } from '../../../src/engine/session/upload-path.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { FakeObjects } from '../../support/fake-objects.ts';
 import { FORK_RECORD } from '../../support/forked.ts';
@@ -202,6 +203,21 @@ describe('[C7] [C4] a fork', () => {
 });
 
 describe('[C7] [C2] the path of an upload', () => {
+  const of = (path: string, sha256: string): WorkspaceFile => ({
+    path,
+    sha256,
+    size: 1,
+    executable: false,
+    modifiedAt: 1,
+  });
+
+  test('is free, or that of the same file', () => {
+    expect(freePath('x.csv', 'a', [])).toBe('uploads/x.csv');
+    expect(freePath('x.csv', 'a', [of('uploads/x.csv', 'a')])).toBe('uploads/x.csv');
+    expect(freePath('x.csv', 'b', [of('uploads/x.csv', 'a'), of('x.csv', 'b')])).toBe('uploads/x-2.csv');
+    expect(freePath('x', 'a', [of('uploads/x/y', 'a'), of('uploads/x-2', 'b')])).toBe('uploads/x-3');
+  });
+
   test.each([
     ['data.csv', 'uploads/data.csv', 'uploads/data-2.csv'],
     ['/etc/passwd', 'uploads/passwd', 'uploads/passwd-2'],

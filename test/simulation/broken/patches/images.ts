@@ -7,8 +7,8 @@ export const IMAGE_PATCHES: readonly Patch[] = [
   {
     name: 'an earlier result does not remember its files',
     file: 'src/engine/actions/settlements.ts',
-    find: `Object.assign(state, fileState(output));`,
-    replace: `void fileState;`,
+    find: `Object.assign(state, fileState(output),`,
+    replace: `void fileState;\n    Object.assign(state,`,
     invariant: 'images shown',
   },
   {
