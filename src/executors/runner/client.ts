@@ -133,9 +133,8 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const missing = workspace === undefined ? null : missingFilesOf(answer);
       if (workspace === undefined || missing === null || transfers >= limits.workspaceAttempts)
         throw refusalOf(answer, mayBeThere);
-      transfers += 1;
       attempt -= 1;
-      await files.send({ session, workspace }, missing, mayBeThere, signal);
+      if (await files.send({ session, workspace }, missing, mayBeThere, signal)) transfers += 1;
     }
   }
 

@@ -1,4 +1,8 @@
-/** The requests that carry the files of workspaces to one runner and back (C7). Their formats: file-transfer.ts. */
+/**
+ * The requests that carry the files of workspaces to one runner and back (C7). Their formats: file-transfer.ts.
+ *
+ * Invariant: one transfer at a time, because each has a file of up to `limits.workspaceFileBytes` in memory, several times.
+ */
 import { joinedBytes } from '../../domain/bytes.ts';
 import { parseObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -17,6 +21,8 @@ type Request = (method: string, target: string, body: string | Uint8Array, signa
 export class FileRequests {
   readonly #request: Request;
   readonly #clock: Clock;
+  /** The end of the last transfer; null if none is under way. */
+  #last: Promise<void> | null = null;
 
   constructor(request: Request, clock: Clock) {
     this.#request = request;
@@ -27,6 +33,7 @@ export class FileRequests {
    * Sends the files that a runner needs before it accepts a job.
    *
    * @param mayBeThere an earlier request for the job had no answer
+   * @returns false: nothing was sent, because another transfer was under way, which may have brought the same files
    * @throws RunnerError if the runner does not take them; EngineError `storage_unavailable`
    */
   async send(
@@ -34,10 +41,31 @@ export class FileRequests {
     missing: ReadonlySet<string>,
     mayBeThere: boolean,
     signal: AbortSignal,
-  ): Promise<void> {
-    await sendFiles(session, workspace, missing, (method, target, body) =>
-      this.#once(method, target, body, { signal, beforeDispatch: !mayBeThere }),
-    );
+  ): Promise<boolean> {
+    const isFirst = this.#last === null;
+    const release = await this.#turn();
+    try {
+      signal.throwIfAborted();
+      if (!isFirst) return false;
+      await sendFiles(session, workspace, missing, (method, target, body) =>
+        this.#once(method, target, body, { signal, beforeDispatch: !mayBeThere }),
+      );
+      return true;
+    } finally {
+      release();
+    }
+  }
+
+  /** Waits for its turn. @returns ends it */
+  async #turn(): Promise<() => void> {
+    const before = this.#last;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last = promise;
+    await before;
+    return () => {
+      if (this.#last === promise) this.#last = null;
+      resolve();
+    };
   }
 
   /** Gives the result of a job access to the bytes of its files. */
@@ -45,8 +73,18 @@ export class FileRequests {
     if (workspace === undefined) return result;
     return {
       ...result,
-      workspace: { ...workspace, read: (hashes, signal) => readFiles(session, hashes, this.#patient(signal)) },
+      workspace: { ...workspace, read: (hashes, signal) => this.#read(session, hashes, signal) },
     };
+  }
+
+  async *#read(session: string, hashes: readonly string[], signal: AbortSignal): ReturnType<typeof readFiles> {
+    const release = await this.#turn();
+    try {
+      signal.throwIfAborted();
+      yield* readFiles(session, hashes, this.#patient(signal));
+    } finally {
+      release();
+    }
   }
 
   /**

@@ -133,6 +133,32 @@ describe('[C7] [R7] the files of a job that is submitted', () => {
     await expect(sending).rejects.toMatchObject({ code: 'runner_unavailable', beforeDispatch: before });
   });
 
+  test('are sent by one job at a time; one that has waited asks again what is missing', async () => {
+    const gate = Promise.withResolvers<void>();
+    let requests = 0;
+    const files = new FileRequests(async () => {
+      requests += 1;
+      await gate.promise;
+      return new Response('{}');
+    }, new FakeClock());
+    const { signal } = new AbortController();
+    const send = (): Promise<boolean> => files.send({ session: 'ses_1', workspace }, new Set([HASH]), false, signal);
+    const both = Promise.all([send(), send()]);
+    await settle();
+    gate.resolve();
+    expect(await both).toEqual([true, false]);
+    expect(await send()).toBe(true);
+    expect(requests).toBe(2);
+  });
+
+  test('a transfer that failed lets the next one begin', async () => {
+    const files = new FileRequests(() => Promise.reject(new TypeError('the connection failed')), new FakeClock());
+    const { signal } = new AbortController();
+    const send = (): Promise<boolean> => files.send({ session: 'ses_1', workspace }, new Set([HASH]), false, signal);
+    for (let count = 0; count < 2; count += 1)
+      await expect(send()).rejects.toMatchObject({ code: 'runner_unavailable' });
+  });
+
   test('are those that the answer names', () => {
     const text = JSON.stringify({ code: 'missing_files', missing: [HASH] });
     expect(missingFilesOf({ status: 409, text })).toEqual(new Set([HASH]));
