@@ -8,7 +8,7 @@
  *  1. The files of one commit, and of one call of `write`, change together or not at all, after their bytes are stored.
  *  2. An attempt commits once: its files, the mark of its commit and the event are one transaction.
  *  3. No path is a file and a folder: the last writer replaces what is in the way.
- *  4. The workspace never exceeds its limits. A change that would exceed them is refused as a whole.
+ *  4. The workspace never grows beyond its limits. A change that would exceed them is refused as a whole.
  *  5. Bytes that an action reads, or that a commit is about to have, are kept until then.
  */
 import type { ActionError } from '../../domain/action.ts';
@@ -249,13 +249,14 @@ export class SessionWorkspace implements WorkspaceStore {
     return plan;
   }
 
-  /** Why the workspace would be too large; null if it would not. */
+  /** Why the workspace would be too large; null if it would not, or if it was and shrinks. */
   #fitIssue({ files, bytes }: WorkspacePlan): string | null {
+    const { files: filesBefore, bytes: bytesBefore } = this.#journal.workspace.totals;
     const hint = 'delete files that are no longer needed';
-    if (files > limits.workspaceFiles) {
+    if (files > Math.max(limits.workspaceFiles, filesBefore)) {
       return `The workspace would have ${files} files (allowed: ${limits.workspaceFiles}); ${hint}`;
     }
-    if (bytes <= this.maxBytes) return null;
+    if (bytes <= Math.max(this.maxBytes, bytesBefore)) return null;
     return `The workspace would have ${bytes} bytes (allowed: ${this.maxBytes}); ${hint}`;
   }
 

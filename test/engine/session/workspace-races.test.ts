@@ -184,6 +184,23 @@ describe('[C7] writes', () => {
   });
 });
 
+describe('[C7] a workspace over its limit', () => {
+  test('because its object storage was taken away, may shrink in steps, and not grow', async () => {
+    const sql = openNodeSql();
+    const large = (seed: number): Uint8Array => new Uint8Array(limits.workspaceFileBytes).fill(seed);
+    const before = await kitWith({ sql, objects: new FakeObjects() });
+    for (const at of [1, 2, 3, 4]) await before.session.workspace.write([{ path: `${at}.bin`, bytes: large(at) }]);
+    const { workspace } = (await kitWith({ sql })).session;
+    expect(workspace.maxBytes).toBe(2 * limits.workspaceFileBytes);
+    await workspace.remove('1.bin');
+    await expect(workspace.write([{ path: 'new', bytes: bytesOf('x') }])).rejects.toMatchObject({
+      code: 'workspace_full',
+    });
+    await workspace.write([{ path: '2.bin', bytes: bytesOf('x') }]);
+    expect(workspace.list().map(({ size }) => size)).toEqual([1, limits.workspaceFileBytes, limits.workspaceFileBytes]);
+  });
+});
+
 describe('[C7] [C4] a fork', () => {
   test('has the files of its beginning, also those that are gone before they are sent', async () => {
     const kit = await kitWith();
