@@ -214,10 +214,19 @@ export class SessionWorkspace implements WorkspaceStore {
   ): Promise<void> {
     const missing = new Set([...hashes].filter((sha256) => !this.#journal.blobs.has(sha256)));
     if (missing.size === 0) return;
-    for await (const [sha256, bytes] of read([...missing], signal)) {
-      if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
-      await this.#store(sha256, bytes);
-      missing.delete(sha256);
+    let storing: Promise<void>[] = [];
+    try {
+      for await (const [sha256, bytes] of read([...missing], signal)) {
+        if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
+        missing.delete(sha256);
+        storing.push(this.#store(sha256, bytes));
+        if (storing.length < limits.objectPutsAtOnce) continue;
+        await Promise.all(storing);
+        storing = [];
+      }
+      await Promise.all(storing);
+    } finally {
+      await Promise.allSettled(storing);
     }
     if (missing.size > 0) throw new Error(`the runner did not send the bytes of ${missing.size} files`);
   }

@@ -133,6 +133,34 @@ describe('[C7] commits', () => {
     }
   });
 
+  test('several objects are put at once, and a failure of one fails the action', async () => {
+    for (const fails of [false, true]) {
+      const objects = new FakeObjects();
+      const kit = await kitWith({ objects });
+      const texts = Array.from({ length: 9 }, (_, at) => String(at).repeat(limits.objectFileLeastBytes));
+      let most = 0;
+      let underWay = 0;
+      objects.before = async () => {
+        underWay += 1;
+        most = Math.max(most, underWay);
+        await settle();
+        underWay -= 1;
+        if (fails) throw new Error('down');
+      };
+      const code = texts.map((text, at) => `write ${at}.bin ${text}`).join('\n');
+      const running = runText(kit, action('a', code), DONE);
+      for (let turn = 0; turn < 20; turn += 1) {
+        await settle();
+        kit.clock.advance(1);
+      }
+      kit.clock.advance(limits.objectTimeoutMs);
+      const { actions } = await running;
+      expect(actions[0]?.error?.code).toBe(fails ? 'workspace_lost' : undefined);
+      expect(paths(kit)).toHaveLength(fails ? 0 : texts.length);
+      expect(most).toBe(limits.objectPutsAtOnce);
+    }
+  });
+
   test('files of a program that was stopped do not count, whatever the runner reports', async () => {
     const kit = await kitWith();
     reports(kit, (result) => ({ ...result, end: 'timeout', workspace: left('x.txt', '1') }));
