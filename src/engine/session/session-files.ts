@@ -267,8 +267,8 @@ export class SessionFiles implements BlobStore {
   async #put(files: readonly (readonly [string, Uint8Array])[]): Promise<void> {
     // The rows first (invariant 2).
     await this.#journal.sync();
-    for (let from = 0; from < files.length; from += limits.objectPutsAtOnce) {
-      const some = files.slice(from, from + limits.objectPutsAtOnce);
+    for (let from = 0; from < files.length; from += limits.objectsAtOnce) {
+      const some = files.slice(from, from + limits.objectsAtOnce);
       const puts = some.map(([sha256, bytes]) => this.#objects?.put(this.#keyOf(sha256), bytes, sha256));
       const failed = (await Promise.allSettled(puts)).find(({ status }) => status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;

@@ -220,7 +220,7 @@ export class SessionWorkspace implements WorkspaceStore {
         if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
         missing.delete(sha256);
         storing.push(this.#store(sha256, bytes));
-        if (storing.length < limits.objectPutsAtOnce) continue;
+        if (storing.length < limits.objectsAtOnce) continue;
         await Promise.all(storing);
         storing = [];
       }

@@ -34,22 +34,33 @@ export async function sendFiles(
   missing: ReadonlySet<string>,
   send: Send,
 ): Promise<void> {
-  const hashes = [...new Set(files.map(({ sha256 }) => sha256))].filter((sha256) => missing.has(sha256));
-  let frames: Uint8Array[] = [];
-  let bytes = 0;
-  const flush = async (): Promise<void> => {
-    if (frames.length === 0) return;
+  const sizes = new Map(files.filter(({ sha256 }) => missing.has(sha256)).map(({ sha256, size }) => [sha256, size]));
+  for (const batch of batchesOf(sizes)) {
+    const frames: Uint8Array[] = [];
+    for (let at = 0; at < batch.length; at += limits.objectsAtOnce) {
+      const some = batch.slice(at, at + limits.objectsAtOnce);
+      const contents = await Promise.all(some.map((sha256) => read(sha256)));
+      for (const [index, content] of contents.entries())
+        frames.push(headOf(some[index] ?? '', content.length), content);
+    }
     await send('PUT', filesPath(session), joinedBytes(frames));
-    frames = [];
-    bytes = 0;
-  };
-  for (const sha256 of hashes) {
-    const content = await read(sha256);
-    if (bytes > 0 && bytes + content.length > limits.workspaceTransferBytes) await flush();
-    frames.push(headOf(sha256, content.length), content);
-    bytes += content.length + HEAD_BYTES;
   }
-  await flush();
+}
+
+/** The hashes of the files of each request. */
+function batchesOf(sizes: ReadonlyMap<string, number>): string[][] {
+  const batches: string[][] = [];
+  let bytes = Infinity;
+  for (const [sha256, size] of sizes) {
+    const length = size + HEAD_BYTES;
+    if (bytes + length > limits.workspaceTransferBytes) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1)?.push(sha256);
+    bytes += length;
+  }
+  return batches;
 }
 
 /**

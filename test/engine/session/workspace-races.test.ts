@@ -157,7 +157,7 @@ describe('[C7] commits', () => {
       const { actions } = await running;
       expect(actions[0]?.error?.code).toBe(fails ? 'workspace_lost' : undefined);
       expect(paths(kit)).toHaveLength(fails ? 0 : texts.length);
-      expect(most).toBe(limits.objectPutsAtOnce);
+      expect(most).toBe(limits.objectsAtOnce);
     }
   });
 

@@ -87,6 +87,26 @@ describe('[C7] files to a runner', () => {
   });
 });
 
+describe('[C7] files from the object storage on their way to a runner', () => {
+  test('are read several at once, and in order', async () => {
+    const contents = Array.from({ length: 10 }, (_, at) => new Uint8Array([at]));
+    const runner = store();
+    const { read, ...workspace } = workspaceOf(contents);
+    let underWay = 0;
+    let most = 0;
+    const slow = async (sha256: string): Promise<Uint8Array> => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      const bytes = await read(sha256);
+      underWay -= 1;
+      return bytes;
+    };
+    await sendFiles('ses_1', { ...workspace, read: slow }, new Set(contents.map(hashOf)), runner.send);
+    expect([...runner.kept].map(([sha256, bytes]) => hashOf(bytes) === sha256)).toEqual(contents.map(() => true));
+    expect([most, runner.requests]).toEqual([limits.objectsAtOnce, 1]);
+  });
+});
+
 describe('[C7] files from a runner', () => {
   const contents = [new Uint8Array([1]), new Uint8Array(), new Uint8Array([2, 3])];
   const filled = (perAnswer?: number): ReturnType<typeof store> => {
