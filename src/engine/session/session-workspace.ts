@@ -219,7 +219,10 @@ export class SessionWorkspace implements WorkspaceStore {
       for await (const [sha256, bytes] of read([...missing], signal)) {
         if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
         missing.delete(sha256);
-        storing.push(this.#store(sha256, bytes));
+        const stored = this.#store(sha256, bytes);
+        // It may fail before it is awaited.
+        stored.catch(() => undefined);
+        storing.push(stored);
         if (storing.length < limits.objectsAtOnce) continue;
         await Promise.all(storing);
         storing = [];
