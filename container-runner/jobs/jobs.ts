@@ -109,7 +109,9 @@ export class Jobs {
     request: JobRequest,
     tenant: string | null = null,
   ): Promise<{ readonly record: JobRecord; readonly created: boolean }> {
-    const requestHash = createHash('sha256').update(JSON.stringify(request)).digest('base64url');
+    // Without its files: a job that is submitted again after a crash of its host may have other ones by then.
+    const { workspace: given, ...hashed } = request;
+    const requestHash = createHash('sha256').update(JSON.stringify(hashed)).digest('base64url');
     const accepted = this.#accepted(id, requestHash);
     if (accepted !== null) return { record: accepted, created: false };
     requireWithinLimits(request.limits, this.#operatorLimits);
@@ -117,9 +119,7 @@ export class Jobs {
     const sandbox = this.#sandboxFor(program, request);
     this.#admit(tenant);
     let workspace: JobWorkspace | null = null;
-    if (request.workspace !== undefined) {
-      workspace = await JobWorkspace.take(this.#files, request.session, request.workspace);
-    }
+    if (given !== undefined) workspace = await JobWorkspace.take(this.#files, request.session, given);
     try {
       // a check of files takes time: another request may have added the job, or taken the last place
       const added = this.#accepted(id, requestHash);

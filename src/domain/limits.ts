@@ -214,8 +214,8 @@ export const limits = {
   objectFileLeastBytes: 65_536,
   /** All objects of a session together. They do not count towards `sessionBytes`. */
   sessionObjectBytes: 4_294_967_296,
-  /** Objects of one message that are put at the same time. */
-  objectPutsAtOnce: 4,
+  /** Objects of one message or commit that are put at the same time, and of one job that are read. */
+  objectsAtOnce: 4,
   /** Messages of a session whose files are being put: each may have `messageFileBytes` in memory. */
   stagedMessages: 4,
   /** For one call of the object storage, and how often a call that fails is made. */

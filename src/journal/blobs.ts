@@ -133,6 +133,12 @@ export class Blobs {
     return places.has('rows') ? 'rows' : places.has('object') ? 'object' : null;
   }
 
+  /** Bytes of a file that is stored or announced; null for another one. */
+  sizeOf(sha256: string): number | null {
+    const [row] = this.#db.find(`SELECT size FROM message_files WHERE sha256 = ? LIMIT 1`, sha256);
+    return row === undefined ? null : Number(row['size']);
+  }
+
   // --- holders ---
 
   /** A holder takes an announced or staged file. @throws Error if it was neither */

@@ -84,7 +84,7 @@ export class ForkReader {
   }
 
   /**
-   * The rows of a branch, without the bytes of its files.
+   * The rows of a branch, without the files of the workspace and the bytes of files.
    *
    * @param branch the numbers of its runs in order, all of them complete
    */
@@ -93,7 +93,6 @@ export class ForkReader {
     yield* this.#simple('first_variables', 'key', 'value', (key, text) => ({ kind: 'variable', key, text }));
     yield* this.#simple('feeds', 'id', 'data', (id, text) => ({ kind: 'feed', id, text }));
     yield* this.#runs(branch);
-    for (const file of new WorkspaceTable(this.#db).list()) yield { kind: 'workspace', file };
   }
 
   *#seeded(): Generator<ForkRow> {

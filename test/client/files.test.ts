@@ -1,6 +1,7 @@
 /** The client's functions for the files of a session (C7, K3). */
 import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
+import { bodyBytes } from '../support/body-bytes.ts';
 import { archiveFiles, listFiles, readFile, removeFile, writeFile } from '../../src/client/files.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { clientOf } from './client-kit.ts';
@@ -20,8 +21,8 @@ describe('[C7] files of the client', () => {
     expect((await listFiles(session, { prefix: 'data' })).files).toEqual([written]);
     expect(await text(readFile(session, written.path))).toBe('a,b\n');
     expect(await text(readFile(session, written.path, { range: 'bytes=2-' }))).toBe('b\n');
-    expect(await (await readFile(session, 'c')).bytes()).toEqual(Uint8Array.of(1, 2, 3));
-    expect((await (await archiveFiles(session)).bytes()).subarray(0, 2)).toEqual(new TextEncoder().encode('PK'));
+    expect(await bodyBytes(await readFile(session, 'c'))).toEqual(Uint8Array.of(1, 2, 3));
+    expect((await bodyBytes(await archiveFiles(session))).subarray(0, 2)).toEqual(new TextEncoder().encode('PK'));
     await expect(removeFile(session, 'data')).rejects.toMatchObject({ code: 'unknown_file' });
     expect(await removeFile(session, 'data', { recursive: true })).toEqual([written.path]);
     expect(await removeFile(session, 'b')).toEqual(['b']);

@@ -1,6 +1,7 @@
 /** A token with `view` reads a session without prompts, thoughts and feeds (T1). */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { SkillDefinition } from '../../src/domain/manifest.ts';
 import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
 import { OPERATIONS } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
@@ -21,6 +22,7 @@ const PROGRAM = [
   `<action type="internal" id="f">{"name":"add_context_feed","parameters":${JSON.stringify({ id: 'f', source: SOURCE })}}</action>`,
   '<action type="internal" id="l" depends_on="f">{"name":"list_context_feeds","parameters":{}}</action>',
   '<action type="internal" id="s">{"name":"set_variable","parameters":{"key":"k","value":"a public value"}}</action>',
+  '<action type="internal" id="k">{"name":"load_skill","parameters":{"name":"a-skill"}}</action>',
   '<response final="false">a public answer $l.0.id</response>',
 ].join('\n');
 
@@ -45,15 +47,28 @@ function fetchOf(
   };
 }
 
-/** Text that only a thought or a feed has. */
+/** Its text is written for the model (C8). */
+const SKILL: SkillDefinition = {
+  kind: 'Skill',
+  name: 'a-skill',
+  version: '1',
+  summary: '',
+  description: 'a public description',
+  tags: [],
+  metadata: {},
+  text: 'private instructions',
+  files: [],
+};
+
+/** Text that only a thought, a feed or a skill has. */
 const PRIVATE = /private|8642175[23]|"thought|context_feed_updated|llm_token/;
 
 async function told(): Promise<SessionKit> {
-  return await sessionKit({ script: [PROGRAM, '<response final="true">a public answer</response>'] });
+  return await sessionKit({ script: [PROGRAM, '<response final="true">a public answer</response>'], skills: [SKILL] });
 }
 
 describe('T1: view', () => {
-  test('no operation that it allows shows a thought or a feed; read shows both', async () => {
+  test('no operation that it allows shows a thought, a feed or the text of a skill; read shows all', async () => {
     const kit = await told();
     const ask = fetchOf(kit);
     const body = JSON.stringify({ content: 'hello', stream: false });
@@ -81,6 +96,7 @@ describe('T1: view', () => {
     expect(seen.read).toContain(THOUGHT);
     expect(seen.read).toContain(FEED);
     expect(seen.read).toContain(DEFINITION);
+    expect(seen.read).toContain(SKILL.text);
   });
 
   test('the export of an execution has its program only with read', async () => {

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { bodyBytes } from '../support/body-bytes.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { Slices } from '../../src/domain/work.ts';
 import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
@@ -71,7 +72,7 @@ describe('[C7] the archive', () => {
       'cross-origin-resource-policy': 'same-site',
       'x-content-type-options': 'nosniff',
     });
-    const zip = await response.bytes();
+    const zip = await bodyBytes(response);
     expect(zip.length).toBeLessThan(text.length / 10);
     const folder = newFolder();
     const entries = extracted(zip, folder);
@@ -97,11 +98,11 @@ describe('[C7] the archive', () => {
 
   test('of a folder has only its files, and is named after it; an empty workspace gives an empty archive', async () => {
     const { call, put } = await filesKit();
-    expect(extracted(await (await call('?archive=zip')).bytes())).toEqual([]);
+    expect(extracted(await bodyBytes(await call('?archive=zip')))).toEqual([]);
     for (const path of ['/a/b/1', '/a/2', '/c']) await put(path, 'x');
     const response = await call('?archive=zip&prefix=a/b');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="b.zip"');
-    expect(extracted(await response.bytes()).map(([name]) => name)).toEqual(['a/b/1']);
+    expect(extracted(await bodyBytes(response)).map(([name]) => name)).toEqual(['a/b/1']);
   });
 
   test('has 2,000 files', async () => {
@@ -110,7 +111,7 @@ describe('[C7] the archive', () => {
     await kit.session.workspace.write(
       Array.from({ length: limits.workspaceFiles }, (_, at) => ({ path: `f/${at}`, bytes })),
     );
-    expect(extracted(await (await call('?archive=zip')).bytes())).toHaveLength(limits.workspaceFiles);
+    expect(extracted(await bodyBytes(await call('?archive=zip')))).toHaveLength(limits.workspaceFiles);
   });
 
   test('of hostile names extracts inside the folder', async () => {
@@ -130,7 +131,7 @@ describe('[C7] the archive', () => {
     ];
     await kit.session.workspace.write(names.map((path) => ({ path, bytes: new Uint8Array([1]) })));
     const folder = newFolder();
-    extracted(await (await call('?archive=zip')).bytes(), folder);
+    extracted(await bodyBytes(await call('?archive=zip')), folder);
     expect(filesIn(folder)).toEqual(names.toSorted());
     expect(filesIn(join(folder, '..')).filter((file) => !file.startsWith('inner/'))).toEqual(['all.zip']);
   });
@@ -140,7 +141,7 @@ describe('[C7] the archive', () => {
     await put('/old', 'x');
     kit.clock.advance(Date.UTC(2150, 0, 1));
     await put('/late', 'x');
-    const entries = extracted(await (await call('?archive=zip')).bytes());
+    const entries = extracted(await bodyBytes(await call('?archive=zip')));
     expect(entries.map(([name, , , , date]) => [name, date[0]])).toEqual([
       ['late', 2099],
       ['old', 1980],

@@ -1,6 +1,7 @@
 /** The files of a session for people: list, download, write, delete (C7). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { bodyBytes } from '../support/body-bytes.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { settle } from '../support/session-kit.ts';
 import { filesKit, refusalOf } from './workspace-kit.ts';
@@ -48,7 +49,7 @@ describe('[C7] writing and reading', () => {
     expect((await put('/a.bin', bytes, { 'content-type': 'application/json' })).status).toBe(201);
     expect((await put('/form', 'x=1', { 'content-type': 'application/x-www-form-urlencoded' })).status).toBe(201);
     expect((await put('/empty', '')).status).toBe(201);
-    expect(await (await call('/a.bin')).bytes()).toEqual(bytes);
+    expect(await bodyBytes(await call('/a.bin'))).toEqual(bytes);
     expect(await (await call('/form')).text()).toBe('x=1');
     expect(await (await call('/empty')).text()).toBe('');
   });

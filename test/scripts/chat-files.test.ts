@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { bodyBytes } from '../support/body-bytes.ts';
 import { FileCommands } from '../../scripts/chat/files.ts';
 import { Api } from '../../scripts/chat/question.ts';
 import { Refusal } from '../../scripts/terminal/connection.ts';
@@ -46,7 +47,7 @@ async function chat(answers: readonly (string | null)[] = []): Promise<Chat> {
         headers: given as Record<string, string>,
         ...body,
       });
-      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.bytes());
+      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await bodyBytes(answer));
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -57,6 +57,14 @@ describe('one execution per id', () => {
     expect(sandbox.started.length).toBe(1);
   });
 
+  test('[C7] [J2] the same id with other files of the workspace is the same job, which keeps its files', async () => {
+    const workspace = { files: [], max_bytes: 10 };
+    await runner.put('a', { ...hello, workspace });
+    const answer = await runner.put('a', { ...hello, workspace: { ...workspace, max_bytes: 20 } });
+    expect(answer.status).toBe(200);
+    expect(sandbox.started.length).toBe(1);
+  });
+
   test('[R1] a job that has ended returns its outcome and does not run again', async () => {
     await runner.put('a', hello);
     sandbox.started[0]?.print('out');

@@ -176,7 +176,9 @@ describe('missing files', () => {
     await upload(runner, 'ses_1', 'absent', 'other');
     expect((await runner.put('a', body)).status).toBe(202);
     expect((await runner.put('a', body)).status).toBe(200);
-    expect((await runner.put('a', job([]))).status).toBe(409);
+    // The same attempt, submitted again after a crash of its host, may have other files by then.
+    expect((await runner.put('a', job([]))).status).toBe(200);
+    expect(sandbox.started).toHaveLength(1);
   });
 
   test('[C7] include those that only another session has', async () => {

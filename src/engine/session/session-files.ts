@@ -62,7 +62,7 @@ export class SessionFiles implements BlobStore {
   readonly #held = new Map<string, number>();
   /** Number of messages whose files are being put. */
   #staging = 0;
-  /** After a failure of the object storage, and after rows were deleted: those that are held remain. */
+  /** After a failure of the object storage, and if some are held: those remain. */
   #retryAt = 0;
   #rowsRetryAt = 0;
 
@@ -237,9 +237,9 @@ export class SessionFiles implements BlobStore {
       this.#dropRows(new Set(blobs.unreferred('rows', now - limits.unreferredFileMs)));
       await this.#journal.sync();
     }
-    if (this.#objects === null || this.#objectsCollectAt > now) return;
-    // What is held is older than this only if the object storage hangs.
-    const due = blobs.unreferred('object', now - limits.unreferredFileMs).filter((sha256) => !this.#held.has(sha256));
+    if (this.#objects === null || this.#ports.isGone() || this.#objectsCollectAt > now) return;
+    const unreferred = blobs.unreferred('object', now - limits.unreferredFileMs);
+    const due = unreferred.filter((sha256) => !this.#held.has(sha256));
     this.#retryAt = now + limits.objectRetryMs;
     for (const sha256 of due) blobs.collect(sha256);
     await this.#journal.sync();
@@ -249,7 +249,8 @@ export class SessionFiles implements BlobStore {
       if (this.#ports.isGone()) return;
       blobs.collected(sha256);
     }
-    this.#retryAt = 0;
+    // What a long action holds is due again later.
+    if (due.length === unreferred.length) this.#retryAt = 0;
     await this.#journal.sync();
   }
 
@@ -266,8 +267,8 @@ export class SessionFiles implements BlobStore {
   async #put(files: readonly (readonly [string, Uint8Array])[]): Promise<void> {
     // The rows first (invariant 2).
     await this.#journal.sync();
-    for (let from = 0; from < files.length; from += limits.objectPutsAtOnce) {
-      const some = files.slice(from, from + limits.objectPutsAtOnce);
+    for (let from = 0; from < files.length; from += limits.objectsAtOnce) {
+      const some = files.slice(from, from + limits.objectsAtOnce);
       const puts = some.map(([sha256, bytes]) => this.#objects?.put(this.#keyOf(sha256), bytes, sha256));
       const failed = (await Promise.allSettled(puts)).find(({ status }) => status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;

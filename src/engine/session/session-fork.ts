@@ -13,6 +13,7 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ObjectStore } from '../../domain/ports.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { WorkspaceFile } from '../../domain/workspace.ts';
 import type { ForkRow } from '../../journal/fork-rows.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { recordOf } from './run-setup.ts';
@@ -54,8 +55,9 @@ interface ForkSource {
 /** The pages of a fork, in order. @param last 0: the session has no runs */
 export async function* forkPages(source: ForkSource, last: number): AsyncGenerator<ForkPage> {
   source.requireOpen();
-  const workspace = new Set(source.journal.workspace.list().map(({ sha256 }) => sha256));
-  const release = source.files.hold(workspace);
+  // Of this moment: the table may change while it is sent.
+  const workspace = source.journal.workspace.list();
+  const release = source.files.hold(new Set(workspace.map(({ sha256 }) => sha256)));
   try {
     yield* pages(source, last, workspace);
   } finally {
@@ -63,20 +65,18 @@ export async function* forkPages(source: ForkSource, last: number): AsyncGenerat
   }
 }
 
-/** @param workspace the hashes of its files, which stay readable */
+/** @param workspace its files, which stay readable */
 async function* pages(
   { journal, files, took, requireOpen }: ForkSource,
   last: number,
-  workspace: ReadonlySet<string>,
+  workspace: readonly WorkspaceFile[],
 ): AsyncGenerator<ForkPage> {
   const hashes = new Set<string>();
   let page: ForkRow[] = [];
   let bytes = 0;
-  for (const row of journal.forkReader.rows(journal.runs.branchNumbers(last))) {
+  for (const row of rowsOf(journal, last, workspace)) {
     const size = sizeOf(row);
     if (row.kind === 'run' || row.kind === 'seeded' || row.kind === 'steered') noteFiles(row.text, hashes);
-    // The table may have changed since the beginning.
-    if (row.kind === 'workspace' && !workspace.has(row.file.sha256)) continue;
     if (page.length > 0 && bytes + size > limits.forkPageBytes) {
       yield page;
       requireOpen();
@@ -89,10 +89,11 @@ async function* pages(
     requireOpen();
   }
   if (page.length > 0) yield page;
-  for (const sha256 of new Set([...hashes, ...workspace])) {
+  const kept = new Set(workspace.map(({ sha256 }) => sha256));
+  for (const sha256 of new Set([...hashes, ...kept])) {
     requireOpen();
     const file = journal.blobs.file(sha256);
-    const isNeeded = workspace.has(sha256) || file !== null;
+    const isNeeded = kept.has(sha256) || file !== null;
     const content = isNeeded ? await files.read(sha256) : null;
     if (content === null) continue;
     await took(content.length);
@@ -100,6 +101,11 @@ async function* pages(
     const { name = null, mediaType = null } = file ?? {};
     yield [{ kind: 'file', sha256, name, mediaType, bytes: content, holder }];
   }
+}
+
+function* rowsOf(journal: Journal, last: number, workspace: readonly WorkspaceFile[]): Generator<ForkRow> {
+  yield* journal.forkReader.rows(journal.runs.branchNumbers(last));
+  for (const file of workspace) yield { kind: 'workspace', file };
 }
 
 const encoder = new TextEncoder();

@@ -8,7 +8,7 @@
  *  1. The files of one commit, and of one call of `write`, change together or not at all, after their bytes are stored.
  *  2. An attempt commits once: its files, the mark of its commit and the event are one transaction.
  *  3. No path is a file and a folder: the last writer replaces what is in the way.
- *  4. The workspace never exceeds its limits. A change that would exceed them is refused as a whole.
+ *  4. The workspace never grows beyond its limits. A change that would exceed them is refused as a whole.
  *  5. Bytes that an action reads, or that a commit is about to have, are kept until then.
  */
 import type { ActionError } from '../../domain/action.ts';
@@ -17,11 +17,12 @@ import type { EventData } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ActionWorkspace, Clock, JobResult, JobWorkspace, WorkspaceStore } from '../../domain/ports.ts';
 import { pathIssue } from '../../domain/workspace.ts';
-import { UPLOADS_FOLDER } from '../../domain/workspace.ts';
 import type { WorkspaceChange, WorkspaceFile } from '../../domain/workspace.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { sha256Hex } from '../../domain/sha256.ts';
 import type { SessionFiles } from './session-files.ts';
+import { freePath } from './upload-path.ts';
+import { changedFiles, conflictNote, quoted, skippedNote } from './workspace-notes.ts';
 import { planChanges } from './workspace-plan.ts';
 import type { WorkspacePlan } from './workspace-plan.ts';
 
@@ -90,18 +91,23 @@ export class SessionWorkspace implements WorkspaceStore {
       size: bytes.length,
       executable,
     }));
+    this.#requireOpen();
     this.#requireFit(changes);
     const release = this.#ports.files.hold(new Set(hashed.map(({ sha256 }) => sha256)));
+    let written: readonly WorkspaceFile[];
     try {
       for (const { sha256, bytes } of hashed) await this.#store(sha256, bytes);
       this.#requireOpen();
       check();
-      this.#journal.atomically(() => this.#apply(changes));
+      written = this.#journal.atomically(() => {
+        this.#apply(changes);
+        return changes.flatMap(({ path }) => this.file(path) ?? []);
+      });
     } finally {
       release();
     }
     await this.#journal.sync();
-    return changes.flatMap(({ path }) => this.file(path) ?? []);
+    return written;
   }
 
   async remove(path: string, check: () => void = () => undefined): Promise<readonly WorkspaceFile[]> {
@@ -117,18 +123,10 @@ export class SessionWorkspace implements WorkspaceStore {
   /** Refers to the files of messages, in the transaction with their message. Files that do not fit are left out. */
   addUploads(files: readonly { readonly name: string; readonly sha256: string; readonly size: number }[]): void {
     for (const { name, sha256, size } of files) {
-      const path = this.#uploadPath(name, sha256);
+      const known = this.list();
+      const path = freePath(name, sha256, known);
       const change = { path, base: null, sha256, size, executable: false };
-      if (this.#fitIssue(planChanges(this.list(), [change], 0)) === null) this.#apply([change]);
-    }
-  }
-
-  /** The path of an upload: its name, or a numbered one if another file has it. */
-  #uploadPath(name: string, sha256: string): string {
-    for (let number = 1; ; number += 1) {
-      const path = numbered(name, number);
-      const known = this.file(path);
-      if ((known === null || known.sha256 === sha256) && this.#journal.workspace.below(path).length === 0) return path;
+      if (this.#fitIssue(planChanges(known, [change], 0)) === null) this.#apply([change]);
     }
   }
 
@@ -163,8 +161,8 @@ export class SessionWorkspace implements WorkspaceStore {
     { signal, append }: CommittingAttempt,
     files: Parameters<WorkspaceStore['write']>[0],
   ): Promise<readonly WorkspaceFile[]> {
-    const written = await this.write(files);
-    if (!signal.aborted && written.length > 0) append(eventOf({ written, deleted: [] }));
+    const written = await this.write(files, () => signal.throwIfAborted());
+    if (!signal.aborted && written.length > 0) append(changedFiles({ written, deleted: [] }));
     return written;
   }
 
@@ -178,13 +176,15 @@ export class SessionWorkspace implements WorkspaceStore {
       await this.#fetch(changed, new Set(written.map(({ sha256 }) => sha256)), attempt.signal);
       attempt.signal.throwIfAborted();
       this.#requireOpen();
+      this.#requireSizes(written);
       this.#journal.atomically(() => {
         if (this.#journal.workspace.isCommitted(attempt.key)) return;
         const plan = this.#apply(changes);
         const isEmpty = plan.written.length + plan.deleted.length === 0;
-        if (isEmpty && skippedCount === 0) return;
+        if (changes.length + skippedCount === 0) return;
+        // Also if the files are there already: found again after a crash, they would replace those of later writers.
         this.#journal.workspace.committed(attempt.key, attempt.run);
-        if (!isEmpty) attempt.append(eventOf(plan));
+        if (!isEmpty) attempt.append(changedFiles(plan));
         if (plan.conflicts.length > 0) attempt.warn('workspace_conflict', conflictNote(plan.conflicts));
         if (skippedCount > 0) attempt.warn('workspace_skipped', skippedNote(changed));
       });
@@ -199,7 +199,9 @@ export class SessionWorkspace implements WorkspaceStore {
     }
   }
 
+  /** @throws EngineError `unknown_session`, `session_full`, `storage_unavailable` */
   async #store(sha256: string, bytes: Uint8Array): Promise<void> {
+    this.#requireOpen();
     this.#ports.charge(bytes.length * limits.bodyByteSteps);
     await this.#ports.files.store(sha256, bytes);
   }
@@ -212,13 +214,30 @@ export class SessionWorkspace implements WorkspaceStore {
   ): Promise<void> {
     const missing = new Set([...hashes].filter((sha256) => !this.#journal.blobs.has(sha256)));
     if (missing.size === 0) return;
-    for await (const [sha256, bytes] of read([...missing], signal)) {
-      if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
-      this.#requireOpen();
-      await this.#store(sha256, bytes);
-      missing.delete(sha256);
+    let storing: Promise<void>[] = [];
+    try {
+      for await (const [sha256, bytes] of read([...missing], signal)) {
+        if (!missing.has(sha256) || (await sha256Hex(bytes)) !== sha256) continue;
+        missing.delete(sha256);
+        const stored = this.#store(sha256, bytes);
+        // It may fail before it is awaited.
+        stored.catch(() => undefined);
+        storing.push(stored);
+        if (storing.length < limits.objectsAtOnce) continue;
+        await Promise.all(storing);
+        storing = [];
+      }
+      await Promise.all(storing);
+    } finally {
+      await Promise.allSettled(storing);
     }
     if (missing.size > 0) throw new Error(`the runner did not send the bytes of ${missing.size} files`);
+  }
+
+  /** A wrong size would evade the limits, and would be in the way of every later job. */
+  #requireSizes(files: readonly { readonly path: string; readonly sha256: string; readonly size: number }[]): void {
+    const wrong = files.find(({ sha256, size }) => this.#journal.blobs.sizeOf(sha256) !== size);
+    if (wrong !== undefined) throw new Error(`the runner reported a wrong size of ${quoted(wrong.path)}`);
   }
 
   /** Changes the table. In a transaction; the bytes are stored. @throws EngineError `workspace_full` */
@@ -242,13 +261,14 @@ export class SessionWorkspace implements WorkspaceStore {
     return plan;
   }
 
-  /** Why the workspace would be too large; null if it would not. */
+  /** Why the workspace would be too large; null if it would not, or if it was and shrinks. */
   #fitIssue({ files, bytes }: WorkspacePlan): string | null {
+    const { files: filesBefore, bytes: bytesBefore } = this.#journal.workspace.totals;
     const hint = 'delete files that are no longer needed';
-    if (files > limits.workspaceFiles) {
+    if (files > Math.max(limits.workspaceFiles, filesBefore)) {
       return `The workspace would have ${files} files (allowed: ${limits.workspaceFiles}); ${hint}`;
     }
-    if (bytes <= this.maxBytes) return null;
+    if (bytes <= Math.max(this.maxBytes, bytesBefore)) return null;
     return `The workspace would have ${bytes} bytes (allowed: ${this.maxBytes}); ${hint}`;
   }
 
@@ -262,52 +282,6 @@ function tooLarge(path: string, size: number): EngineError {
   return new EngineError('workspace_full', message);
 }
 
-function eventOf({ written, deleted }: Pick<WorkspacePlan, 'written' | 'deleted'>): EventData['file_changed'] {
-  const files = written.slice(0, limits.workspaceListed).map(({ path, size }) => ({ path, size }));
-  const listed = deleted.slice(0, limits.workspaceListed - files.length);
-  const omitted = written.length + deleted.length - files.length - listed.length;
-  return {
-    files,
-    ...(listed.length === 0 ? {} : { deleted: listed }),
-    ...(omitted === 0 ? {} : { omitted }),
-  };
-}
-
-function conflictNote(paths: readonly string[]): string {
-  return `Another action or a person changed ${listOf(paths)} in the workspace after this action had begun; the files of this action, which ended last, count`;
-}
-
-function skippedNote({ skipped, skippedCount }: NonNullable<JobResult['workspace']>): string {
-  const named = skipped.slice(0, limits.workspaceSkippedShown);
-  const list = named.map(({ path, reason }) => `${quoted(path)} (${reason})`).join(', ');
-  const more = skippedCount > named.length ? ` and ${skippedCount - named.length} more` : '';
-  return `Not kept in the workspace: ${list}${more}`;
-}
-
-function listOf(paths: readonly string[]): string {
-  const named = paths.slice(0, limits.workspaceSkippedShown).map(quoted);
-  const more = paths.length > named.length ? ` and ${paths.length - named.length} more files` : '';
-  return `${named.join(', ')}${more}`;
-}
-
 function nameOf(files: readonly WorkspaceFile[], sha256: string): string {
   return quoted(files.find((file) => file.sha256 === sha256)?.path ?? sha256.slice(0, 12));
-}
-
-function quoted(path: string): string {
-  return JSON.stringify(path.slice(0, limits.excerptChars));
-}
-
-/** `uploads/table.csv`, or `uploads/table-2.csv`. @param name as the client wrote it: hostile input */
-function numbered(name: string, number: number): string {
-  const last = name.split(/[/\\]/).at(-1) ?? '';
-  const plain = last
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029\uFFFD<>\uFF1C\uFF1E\uFE64\uFE65:"|?*]/gu, '_')
-    .trim()
-    .slice(-limits.fileNameChars);
-  const safe = pathIssue(`${UPLOADS_FOLDER}/${plain}`) === null ? plain : 'file';
-  const dot = safe.lastIndexOf('.');
-  const [stem, extension] = dot <= 0 ? [safe, ''] : [safe.slice(0, dot), safe.slice(dot)];
-  return `${UPLOADS_FOLDER}/${number === 1 ? safe : `${stem}-${number}${extension}`}`;
 }

@@ -12,7 +12,10 @@ export interface WorkspacePlan {
   readonly deleted: readonly string[];
   /** Hashes that no path has any more. */
   readonly released: ReadonlySet<string>;
-  /** Paths at which the file is neither the one of the snapshot nor the new one: somebody else has changed it. */
+  /**
+   * Paths at which the file is neither the one of the snapshot nor the new one, and those of files in the way of new ones:
+   * somebody else has changed them.
+   */
   readonly conflicts: readonly string[];
   /** Of the whole workspace afterwards. */
   readonly files: number;
@@ -26,13 +29,19 @@ export function planChanges(
   now: number,
 ): WorkspacePlan {
   const tree = new PathTree(files);
-  const conflicts = changes.filter((change) => isConflict(tree.get(change.path), change)).map(({ path }) => path);
+  const conflicts = new Set(
+    changes.filter((change) => isConflict(tree.get(change.path), change)).map(({ path }) => path),
+  );
   const written: WorkspaceFile[] = [];
   // Deletions first: what replaces a folder may be among the changes.
   for (const change of changes) if ('deleted' in change) tree.delete(change.path);
   for (const change of changes) {
     if (!('sha256' in change)) continue;
-    for (const path of tree.inTheWayOf(change.path)) tree.delete(path);
+    // What the program found there, it has deleted.
+    for (const path of tree.inTheWayOf(change.path)) {
+      conflicts.add(path);
+      tree.delete(path);
+    }
     const { path, sha256, size, executable } = change;
     const known = tree.get(path);
     if (known?.sha256 === sha256 && known.executable === executable) continue;
@@ -45,7 +54,7 @@ export function planChanges(
     written: written.filter((file) => tree.get(file.path) === file),
     deleted: files.filter(({ path }) => tree.get(path) === null).map(({ path }) => path),
     released: new Set(files.map(({ sha256 }) => sha256).filter((sha256) => !hashes.has(sha256))),
-    conflicts,
+    conflicts: [...conflicts],
     files: tree.size,
     bytes: tree.bytes,
   };

@@ -11,12 +11,12 @@
  */
 import { parseObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../domain/ports.ts';
+import type { Clock, RunnerClient, RunnerJob } from '../../domain/ports.ts';
 import { pause } from '../../domain/sleep.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
-import { readFiles, sendFiles, type Send } from './file-transfer.ts';
+import { FileRequests, missingFilesOf } from './file-requests.ts';
 import { killed, mergeRecord, runnerRetryMs, SessionStream, watch } from './stream.ts';
 import type { Transport, Watched, WatchedEnd } from './stream.ts';
 import { broken, relicAnswerOf, wireJob, wireRelicCall } from './wire.ts';
@@ -73,36 +73,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     });
   }
 
-  /** Sends files of a workspace, or asks for some; the whole answer has to come within `limits.workspaceTransferMs`. */
-  function transferOf(signal: AbortSignal): Send {
-    return async (method, target, body) => {
-      const stop = new AbortController();
-      const ms = limits.workspaceTransferMs;
-      const cancel = clock.schedule(ms, () => stop.abort(new NoAnswer(`no answer within ${ms / 1_000} s`)));
-      try {
-        const response = await request(method, target, body, AbortSignal.any([signal, stop.signal]));
-        const { ok, status, headers } = response;
-        if (!ok) throw refusalOf({ status, headers, text: await response.text() });
-        return new Uint8Array(await response.arrayBuffer());
-      } catch (fault) {
-        signal.throwIfAborted();
-        if (fault instanceof RunnerError) throw fault;
-        const message = `The files of the job could not be transferred: ${connectionFailure(fault)}`;
-        throw new RunnerError('runner_unavailable', message, { beforeDispatch: true, cause: fault });
-      } finally {
-        cancel();
-      }
-    };
-  }
-
-  /** Gives the result of a job access to the bytes of its files. */
-  function withFiles({ workspace, ...result }: WatchedEnd, session: string): JobResult {
-    if (workspace === undefined) return result;
-    return {
-      ...result,
-      workspace: { ...workspace, read: (hashes, signal) => readFiles(session, hashes, transferOf(signal)) },
-    };
-  }
+  const files = new FileRequests(request, clock);
 
   function tenantQuery(): string {
     const tenant = options.tenant?.() ?? null;
@@ -158,12 +129,12 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         });
       }
       if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
-      const missing = job.workspace === undefined ? null : missingFilesOf(answer);
-      if (job.workspace === undefined || missing === null || transfers >= limits.workspaceAttempts)
+      const { session, workspace } = job;
+      const missing = workspace === undefined ? null : missingFilesOf(answer);
+      if (workspace === undefined || missing === null || transfers >= limits.workspaceAttempts)
         throw refusalOf(answer, mayBeThere);
-      transfers += 1;
       attempt -= 1;
-      await sendFiles(job.session, job.workspace, missing, transferOf(signal));
+      if (await files.send({ session, workspace }, missing, mayBeThere, signal)) transfers += 1;
     }
   }
 
@@ -240,7 +211,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           };
           observe.signal.addEventListener('abort', onAbort, { once: true });
         });
-        return withFiles(ended, job.session);
+        return files.withFiles(ended, job.session);
       } finally {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
         stream.remove(job.id);
@@ -262,7 +233,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           if (observe.signal.aborted) onAbort();
           else void find(id, observe.signal).then((record) => mergeRecord(watched, record, () => resolve(null)));
         });
-        return ended === null ? null : withFiles(ended, session);
+        return ended === null ? null : files.withFiles(ended, session);
       } finally {
         if (onAbort !== undefined) observe.signal.removeEventListener('abort', onAbort);
         stream.remove(id);
@@ -342,19 +313,6 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       }
     },
   };
-}
-
-/** The files that the runner needs before it accepts the job; null if the answer says something else. */
-function missingFilesOf({
-  status,
-  text,
-}: {
-  readonly status: number;
-  readonly text: string;
-}): ReadonlySet<string> | null {
-  const body = status === 409 ? parseObject(text) : null;
-  if (body?.['code'] !== 'missing_files' || !Array.isArray(body['missing'])) return null;
-  return new Set(body['missing'].map(String));
 }
 
 function pathOf(id: string): string {

@@ -34,22 +34,33 @@ export async function sendFiles(
   missing: ReadonlySet<string>,
   send: Send,
 ): Promise<void> {
-  const hashes = [...new Set(files.map(({ sha256 }) => sha256))].filter((sha256) => missing.has(sha256));
-  let frames: Uint8Array[] = [];
-  let bytes = 0;
-  const flush = async (): Promise<void> => {
-    if (frames.length === 0) return;
+  const sizes = new Map(files.filter(({ sha256 }) => missing.has(sha256)).map(({ sha256, size }) => [sha256, size]));
+  for (const batch of batchesOf(sizes)) {
+    const frames: Uint8Array[] = [];
+    for (let at = 0; at < batch.length; at += limits.objectsAtOnce) {
+      const some = batch.slice(at, at + limits.objectsAtOnce);
+      const contents = await Promise.all(some.map((sha256) => read(sha256)));
+      for (const [index, content] of contents.entries())
+        frames.push(headOf(some[index] ?? '', content.length), content);
+    }
     await send('PUT', filesPath(session), joinedBytes(frames));
-    frames = [];
-    bytes = 0;
-  };
-  for (const sha256 of hashes) {
-    const content = await read(sha256);
-    if (bytes > 0 && bytes + content.length > limits.workspaceTransferBytes) await flush();
-    frames.push(headOf(sha256, content.length), content);
-    bytes += content.length + HEAD_BYTES;
   }
-  await flush();
+}
+
+/** The hashes of the files of each request. */
+function batchesOf(sizes: ReadonlyMap<string, number>): string[][] {
+  const batches: string[][] = [];
+  let bytes = Infinity;
+  for (const [sha256, size] of sizes) {
+    const length = size + HEAD_BYTES;
+    if (bytes + length > limits.workspaceTransferBytes) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1)?.push(sha256);
+    bytes += length;
+  }
+  return batches;
 }
 
 /**
@@ -125,24 +136,34 @@ export function wireWorkspace({ files, maxBytes }: JobWorkspace): Json {
   };
 }
 
-/** What a program left, as the runner reports it; null if the report is not valid. */
+/** What a program left, as the runner reports it; null if the report is not valid. Its texts are cut. */
 export function workspaceResultOf(json: Json | undefined): WorkspaceResult | null {
   if (!isJsonObject(json) || !Array.isArray(json['changes'])) return null;
-  const changes = json['changes'].map(changeOf);
-  if (changes.includes(null)) return null;
+  // Each file of the snapshot may be deleted, and as many files written.
+  if (json['changes'].length > 2 * limits.workspaceFiles) return null;
+  const changes = json['changes'].map(changeOf).filter((change) => change !== null);
+  const paths = new Set(changes.map(({ path }) => path));
+  if (paths.size < json['changes'].length) return null;
   const skipped = Array.isArray(json['skipped']) ? json['skipped'].filter(isJsonObject) : [];
   const { error, skipped_count: count } = json;
   return {
-    changes: changes.filter((change) => change !== null),
-    skipped: skipped.map(({ path, reason }) => ({ path: String(path), reason: String(reason) })),
+    changes,
+    skipped: skipped
+      .slice(0, limits.workspaceSkippedShown)
+      .map(({ path, reason }) => ({ path: cut(path), reason: cut(reason) })),
     skippedCount: typeof count === 'number' ? count : skipped.length,
     error: isJsonObject(error)
       ? {
           code: error['code'] === 'workspace_full' ? 'workspace_full' : 'workspace_lost',
-          message: String(error['message']),
+          message: cut(error['message']),
         }
       : null,
   };
+}
+
+/** A text of the runner; honest ones are short, but name a path. */
+function cut(text: Json | undefined): string {
+  return String(text).slice(0, 2 * limits.workspacePathBytes);
 }
 
 function changeOf(json: Json): WorkspaceChange | null {
@@ -151,6 +172,7 @@ function changeOf(json: Json): WorkspaceChange | null {
   if (typeof path !== 'string' || pathIssue(path) !== null) return null;
   if (base !== null && (typeof base !== 'string' || !HASH.test(base))) return null;
   if (deleted === true) return { path, base, deleted };
-  if (typeof sha256 !== 'string' || !HASH.test(sha256) || !Number.isSafeInteger(size)) return null;
-  return { path, base, sha256, size: Number(size), executable: executable === true };
+  if (typeof sha256 !== 'string' || !HASH.test(sha256) || typeof size !== 'number') return null;
+  if (!Number.isInteger(size) || size < 0 || size > limits.workspaceFileBytes) return null;
+  return { path, base, sha256, size, executable: executable === true };
 }

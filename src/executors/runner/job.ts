@@ -75,12 +75,14 @@ function workspaceOf({ tool }: ActionCall, { workspace }: ActionContext): Action
 /** Commits the files that a program left. If that fails, the action fails: later actions would not find them. */
 async function withFiles(
   outcome: ActionOutcome,
-  { workspace: left }: JobResult,
+  { end, workspace: left }: JobResult,
   call: ActionCall,
   context: ActionContext,
 ): Promise<ActionOutcome> {
   const workspace = workspaceOf(call, context);
-  const error = left === undefined || workspace === null ? null : await workspace.commit(left);
+  // A program that was stopped changes nothing, whatever its runner reports.
+  if (left === undefined || workspace === null || end !== 'exited') return outcome;
+  const error = await workspace.commit(left);
   if (error === null) return outcome;
   if (outcome.ok) return { ok: false, error: { ...error, message: `${nameOf(call)}: ${error.message}` } };
   return { ...outcome, error: { ...outcome.error, message: `${outcome.error.message} (${error.message})` } };

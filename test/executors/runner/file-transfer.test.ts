@@ -87,6 +87,26 @@ describe('[C7] files to a runner', () => {
   });
 });
 
+describe('[C7] files from the object storage on their way to a runner', () => {
+  test('are read several at once, and in order', async () => {
+    const contents = Array.from({ length: 10 }, (_, at) => new Uint8Array([at]));
+    const runner = store();
+    const { read, ...workspace } = workspaceOf(contents);
+    let underWay = 0;
+    let most = 0;
+    const slow = async (sha256: string): Promise<Uint8Array> => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      const bytes = await read(sha256);
+      underWay -= 1;
+      return bytes;
+    };
+    await sendFiles('ses_1', { ...workspace, read: slow }, new Set(contents.map(hashOf)), runner.send);
+    expect([...runner.kept].map(([sha256, bytes]) => hashOf(bytes) === sha256)).toEqual(contents.map(() => true));
+    expect([most, runner.requests]).toEqual([limits.objectsAtOnce, 1]);
+  });
+});
+
 describe('[C7] files from a runner', () => {
   const contents = [new Uint8Array([1]), new Uint8Array(), new Uint8Array([2, 3])];
   const filled = (perAnswer?: number): ReturnType<typeof store> => {
@@ -147,6 +167,16 @@ describe('[C7] the formats of a job', () => {
     });
   });
 
+  test('long texts of a report are cut', () => {
+    const long = 'x'.repeat(100_000);
+    const error = { code: 'workspace_full', message: long };
+    const skipped = Array.from({ length: 1_000 }, () => ({ path: long, reason: long }));
+    const report = workspaceResultOf({ changes: [], skipped, skipped_count: 1_000, error });
+    expect(report?.skipped).toHaveLength(limits.workspaceSkippedShown);
+    expect(report?.skippedCount).toBe(1_000);
+    expect(JSON.stringify(report).length).toBeLessThan(50_000);
+  });
+
   test.each([
     ['nothing', {}],
     ['a path that leaves the folder', { changes: [{ path: '../x', base: null, sha256: hashOf('1'), size: 1 }] }],
@@ -154,6 +184,19 @@ describe('[C7] the formats of a job', () => {
     ['no base', { changes: [{ path: 'x', sha256: hashOf('1'), size: 1 }] }],
     ['a size that is no number', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: '1' }] }],
     ['an entry that is no object', { changes: [1] }],
+    ['a negative size', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: -1 }] }],
+    ['a size over the limit', { changes: [{ path: 'x', base: null, sha256: hashOf('1'), size: 1e9 }] }],
+    ['a path twice', { changes: Array.from({ length: 2 }, () => ({ path: 'x', base: hashOf('1'), deleted: true })) }],
+    [
+      'more changes than files',
+      {
+        changes: Array.from({ length: 2 * limits.workspaceFiles + 1 }, (_, at) => ({
+          path: `x${at}`,
+          base: hashOf('1'),
+          deleted: true,
+        })),
+      },
+    ],
   ])('a report with %s is not used', (_, report) => {
     expect(workspaceResultOf(report)).toBe(null);
   });

@@ -14,8 +14,8 @@ export const WORKSPACE_PATCHES: readonly Patch[] = [
   {
     name: 'the files of a program are not committed',
     file: 'src/executors/runner/job.ts',
-    find: `left === undefined || workspace === null ? null`,
-    replace: `left === undefined || workspace === null || left.changes.length > 1 ? null`,
+    find: `if (left === undefined ||`,
+    replace: `if (left === undefined || left.changes.length > 1 ||`,
     invariant: 'kept files',
   },
   {
