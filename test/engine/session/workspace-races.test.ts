@@ -11,29 +11,18 @@ import { FakeObjects } from '../../support/fake-objects.ts';
 import { FORK_RECORD } from '../../support/forked.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
-import { hashOf, workspaceRunner } from '../../support/workspace-runner.ts';
-import type { WorkspaceRunner } from '../../support/workspace-runner.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
+import { hashOf } from '../../support/workspace-runner.ts';
+import { action, kitWith, paths } from './workspace-kit.ts';
+import type { WorkspaceKit } from './workspace-kit.ts';
 
-interface Kit extends SessionKit {
-  readonly runner: WorkspaceRunner;
-}
-
-async function kitWith(options: KitOptions = {}): Promise<Kit> {
-  const runner = workspaceRunner();
-  return { ...(await sessionKit({ ...options, runner })), runner };
-}
-
-const action = (id: string, code: string): string =>
-  `<action type="python" mode="async" id="${id}">${JSON.stringify({ parameters: { code } })}</action>`;
 const DONE = '<response final="true">ok</response>';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
-const paths = (kit: SessionKit): string[] => kit.session.workspace.list().map(({ path }) => path);
 const rows = (kit: SessionKit): unknown[] => kit.sql.exec(`SELECT sha256 FROM message_files`);
 
 /** The files of every job are reported as this makes them. */
-function reports(kit: Kit, make: (result: JobResult) => JobResult): void {
+function reports(kit: WorkspaceKit, make: (result: JobResult) => JobResult): void {
   const { run } = kit.runner;
   kit.runner.run = async (job, observe) => make(await run(job, observe));
 }
