@@ -1,6 +1,6 @@
 /**
- * What a token with `view` and without `read` gets: everything but prompts, thoughts and feeds (T1), also those of
- * sub-agents. Operations that have nothing else are refused by the table (operations.ts).
+ * What a token with `view` and without `read` gets: everything but prompts, with the texts of skills, thoughts and feeds
+ * (T1), also those of sub-agents. Operations that have nothing else are refused by the table (operations.ts).
  */
 import { isTextPatch } from '../domain/event.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
@@ -16,12 +16,12 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
   'context_feed_updated',
 ]);
 
-/** Actions whose parameters and outputs show feeds. */
-const FEED_ACTION = /^(add|update|remove|list)_context_feeds?$/;
+/** Actions whose parameters and outputs show feeds, or the text of a skill, which is a part of the prompt (C8). */
+const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill)$/;
 
 /** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
 export function isHiddenAction(name: string | null | undefined): boolean {
-  return typeof name === 'string' && FEED_ACTION.test(name);
+  return typeof name === 'string' && HIDDEN_ACTION.test(name);
 }
 
 /** The event without hidden parts, null if nothing is left. Most events are returned as they are. */
@@ -29,22 +29,22 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
   if (HIDDEN.has(event.type)) return null;
   // The most frequent events; their data is not read.
   if (isTextPatch(event)) return event;
-  const isFeed = isHiddenAction(event.action_name);
+  const isHidden = isHiddenAction(event.action_name);
   switch (event.type) {
     case 'action_completed':
-      return isFeed ? withData(event, { ...event.data, output: null }) : event;
+      return isHidden ? withData(event, { ...event.data, output: null }) : event;
     case 'action_queued':
-      return isFeed ? withData(event, { ...event.data, parameters: {} }) : event;
+      return isHidden ? withData(event, { ...event.data, parameters: {} }) : event;
     case 'action_started':
     case 'approval_requested': {
-      if (!isFeed) return event;
+      if (!isHidden) return event;
       const { parameters: _parameters, ...data } = event.data;
       return withData(event, data);
     }
     case 'action_rejected': {
       // The text around an action may be a thought.
       const { excerpt: _excerpt, parameters, ...data } = event.data;
-      return withData(event, isFeed || parameters === undefined ? data : { ...data, parameters });
+      return withData(event, isHidden || parameters === undefined ? data : { ...data, parameters });
     }
   }
   if (event.type !== 'progress' || event.data.event === undefined) return event;
@@ -52,7 +52,7 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
   return inner === null ? null : ({ ...headOf(event), data: { ...event.data, event: inner } } as SessionEvent);
 }
 
-/** A message of the seeded history: results that show feeds are hidden like those of actions (C1). */
+/** A message of the seeded history: results that show feeds or skills are hidden like those of actions (C1). */
 export function viewOfSeeded(message: SeededMessage, called: string | null): SeededMessage {
   return message.role === 'tool' && isHiddenAction(called) ? { ...message, content: '[hidden]' } : message;
 }
