@@ -5,6 +5,7 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { limits } from '../../limits.ts';
 import type { Launch, SandboxLevel, SandboxProcess } from '../../sandbox/sandbox.ts';
 import { reasonToSkip } from './levels.ts';
 import { type Given, MemoryReceiver, sha256, WorkspaceKit } from './workspace-programs.ts';
@@ -238,6 +239,19 @@ process.exit(6);`;
       expect(receiver).toMatchObject({ completed: 0, refused: true });
       expect(receiver.entries.size).toBe(3);
     });
+
+    testIf(level === 'docker' || level === 'bubblewrap')(
+      '[C7] a program whose files do not fit does not start, and nothing of it is complete',
+      async () => {
+        await kit.ready();
+        const large = { content: Buffer.alloc((limits.workspaceRoomMb / 2) * 1_048_576 + 1) };
+        // A container has a number of inodes, too.
+        const given = { first: 'x', a: large, b: large };
+        for (const ran of [await kit.python('print("ran")', { given }), await kit.shell('echo ran', { given })]) {
+          expect({ stdout: ran.stdout, completed: ran.receiver.completed }).toEqual({ stdout: '', completed: 0 });
+        }
+      },
+    );
 
     test('[C7] a file that the runner cannot read is no program’s end', async () => {
       const files = await kit.given({ 'gone.txt': 'text' });
