@@ -2,6 +2,7 @@
 import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { archiveFiles, listFiles, readFile, removeFile, writeFile } from '../../src/client/files.ts';
+import { bodyBytes } from '../http/workspace-kit.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { clientOf } from './client-kit.ts';
 
@@ -20,8 +21,8 @@ describe('[C7] files of the client', () => {
     expect((await listFiles(session, { prefix: 'data' })).files).toEqual([written]);
     expect(await text(readFile(session, written.path))).toBe('a,b\n');
     expect(await text(readFile(session, written.path, { range: 'bytes=2-' }))).toBe('b\n');
-    expect(await (await readFile(session, 'c')).bytes()).toEqual(Uint8Array.of(1, 2, 3));
-    expect((await (await archiveFiles(session)).bytes()).subarray(0, 2)).toEqual(new TextEncoder().encode('PK'));
+    expect(await bodyBytes(readFile(session, 'c'))).toEqual(Uint8Array.of(1, 2, 3));
+    expect((await bodyBytes(archiveFiles(session))).subarray(0, 2)).toEqual(new TextEncoder().encode('PK'));
     await expect(removeFile(session, 'data')).rejects.toMatchObject({ code: 'unknown_file' });
     expect(await removeFile(session, 'data', { recursive: true })).toEqual([written.path]);
     expect(await removeFile(session, 'b')).toEqual(['b']);

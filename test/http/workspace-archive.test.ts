@@ -10,7 +10,7 @@ import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
 import { bytesStream, workspaceZip } from '../../src/http/workspace-archive.ts';
 import type { WorkspaceFile } from '../../src/domain/workspace.ts';
 import { instantClock } from '../support/instant-clock.ts';
-import { filesKit } from './workspace-kit.ts';
+import { bodyBytes, filesKit } from './workspace-kit.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'cortex-zip-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -71,7 +71,7 @@ describe('[C7] the archive', () => {
       'cross-origin-resource-policy': 'same-site',
       'x-content-type-options': 'nosniff',
     });
-    const zip = await response.bytes();
+    const zip = await bodyBytes(response);
     expect(zip.length).toBeLessThan(text.length / 10);
     const folder = newFolder();
     const entries = extracted(zip, folder);
@@ -97,11 +97,11 @@ describe('[C7] the archive', () => {
 
   test('of a folder has only its files, and is named after it; an empty workspace gives an empty archive', async () => {
     const { call, put } = await filesKit();
-    expect(extracted(await (await call('?archive=zip')).bytes())).toEqual([]);
+    expect(extracted(await bodyBytes(call('?archive=zip')))).toEqual([]);
     for (const path of ['/a/b/1', '/a/2', '/c']) await put(path, 'x');
     const response = await call('?archive=zip&prefix=a/b');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="b.zip"');
-    expect(extracted(await response.bytes()).map(([name]) => name)).toEqual(['a/b/1']);
+    expect(extracted(await bodyBytes(response)).map(([name]) => name)).toEqual(['a/b/1']);
   });
 
   test('has 2,000 files', async () => {
@@ -110,7 +110,7 @@ describe('[C7] the archive', () => {
     await kit.session.workspace.write(
       Array.from({ length: limits.workspaceFiles }, (_, at) => ({ path: `f/${at}`, bytes })),
     );
-    expect(extracted(await (await call('?archive=zip')).bytes())).toHaveLength(limits.workspaceFiles);
+    expect(extracted(await bodyBytes(call('?archive=zip')))).toHaveLength(limits.workspaceFiles);
   });
 
   test('of hostile names extracts inside the folder', async () => {
@@ -130,7 +130,7 @@ describe('[C7] the archive', () => {
     ];
     await kit.session.workspace.write(names.map((path) => ({ path, bytes: new Uint8Array([1]) })));
     const folder = newFolder();
-    extracted(await (await call('?archive=zip')).bytes(), folder);
+    extracted(await bodyBytes(call('?archive=zip')), folder);
     expect(filesIn(folder)).toEqual(names.toSorted());
     expect(filesIn(join(folder, '..')).filter((file) => !file.startsWith('inner/'))).toEqual(['all.zip']);
   });
@@ -140,7 +140,7 @@ describe('[C7] the archive', () => {
     await put('/old', 'x');
     kit.clock.advance(Date.UTC(2150, 0, 1));
     await put('/late', 'x');
-    const entries = extracted(await (await call('?archive=zip')).bytes());
+    const entries = extracted(await bodyBytes(call('?archive=zip')));
     expect(entries.map(([name, , , , date]) => [name, date[0]])).toEqual([
       ['late', 2099],
       ['old', 1980],

@@ -74,6 +74,14 @@ export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
   };
 }
 
+/**
+ * The body of an answer. Not `bytes()`: the server library of the runner replaces `Response` in its process, without this
+ * method, and test files share a process.
+ */
+export async function bodyBytes(response: Response | Promise<Response>): Promise<Uint8Array> {
+  return new Uint8Array(await (await response).arrayBuffer());
+}
+
 /** Status and code of a refusal. */
 export async function refusalOf(response: Response): Promise<[number, string]> {
   const { code } = (await response.json()) as { code: string };

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { settle } from '../support/session-kit.ts';
-import { filesKit, refusalOf } from './workspace-kit.ts';
+import { bodyBytes, filesKit, refusalOf } from './workspace-kit.ts';
 
 const hashOf = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
 const tagOf = (content: string): string => `"${hashOf(content)}"`;
@@ -48,7 +48,7 @@ describe('[C7] writing and reading', () => {
     expect((await put('/a.bin', bytes, { 'content-type': 'application/json' })).status).toBe(201);
     expect((await put('/form', 'x=1', { 'content-type': 'application/x-www-form-urlencoded' })).status).toBe(201);
     expect((await put('/empty', '')).status).toBe(201);
-    expect(await (await call('/a.bin')).bytes()).toEqual(bytes);
+    expect(await bodyBytes(call('/a.bin'))).toEqual(bytes);
     expect(await (await call('/form')).text()).toBe('x=1');
     expect(await (await call('/empty')).text()).toBe('');
   });

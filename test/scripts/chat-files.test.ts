@@ -9,7 +9,7 @@ import { FileCommands } from '../../scripts/chat/files.ts';
 import { Api } from '../../scripts/chat/question.ts';
 import { Refusal } from '../../scripts/terminal/connection.ts';
 import type { SessionKit } from '../support/session-kit.ts';
-import { filesKit, ID } from '../http/workspace-kit.ts';
+import { bodyBytes, filesKit, ID } from '../http/workspace-kit.ts';
 
 let folder: string;
 const home = process.cwd();
@@ -46,7 +46,7 @@ async function chat(answers: readonly (string | null)[] = []): Promise<Chat> {
         headers: given as Record<string, string>,
         ...body,
       });
-      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.bytes());
+      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await bodyBytes(answer));
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
