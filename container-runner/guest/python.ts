@@ -73,11 +73,11 @@ async function serve(): Promise<never> {
     python.runPython(fs.readFileSync(harnessPath, 'utf8').replace(/^if __name__ [^]*/m, ''));
   }
   // A restored interpreter would repeat the random numbers of its snapshot. Seeding needs a module that `lockDown`
-  // removes.
+  // removes. As at the other levels, modules are not looked up in the current directory.
   python.FS.mkdirTree('/cortex');
   python.FS.mkdirTree(HOME);
   python.runPython(
-    `random.seed(); os.chdir('${HOME}'); os.environ.clear(); os.environ.update(HOME='${HOME}', LANG='C.UTF-8', CORTEX_INPUTS='${INPUTS}')`,
+    `random.seed(); sys.path[:] = filter(None, sys.path); os.chdir('${HOME}'); os.environ.clear(); os.environ.update(HOME='${HOME}', LANG='C.UTF-8', CORTEX_INPUTS='${INPUTS}')`,
   );
   const exit: (code: number) => never = process.exit.bind(process);
   lockDown();

@@ -17,6 +17,13 @@ def wait():
         # the runner does not need it any more
         os._exit(0)
     job = json.loads(sys.stdin.buffer.read(int(length)))
+    if job["workspace"] is not None:
+        # before the fork: what a program leaves counts only if it began with all of its files
+        try:
+            receive_files(job["folder"], job["workspace"], sys.stdin.buffer)
+        except OSError as fault:
+            os.write(2, f"the files of the workspace do not fit into the sandbox: {fault.strerror}\n".encode())
+            os._exit(126)
     if os.getpid() == 1 or job["workspace"] is not None:
         child = os.fork()
         if child:
@@ -26,7 +33,7 @@ def wait():
 
 
 def become(job):
-    """Prepares the files, the environment and the standard input of the job's program."""
+    """Prepares the environment and the standard input of the job's program."""
     import os
     import random
 
@@ -37,7 +44,6 @@ def become(job):
     else:
         # signals to its process group must not reach its parent
         os.setsid()
-        receive_files(job["folder"], job["workspace"], sys.stdin.buffer)
     for place, content in job["files"].items():
         with open(place, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(content)

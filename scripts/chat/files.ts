@@ -73,7 +73,7 @@ export class FileCommands {
   async #list(root: string, folder: string | undefined): Promise<string> {
     const query = folder === undefined ? '' : `?prefix=${encodeURIComponent(folder)}`;
     const { files, bytes, max_bytes: most } = await this.#api.read<Listed>(`${root}${query}`);
-    if (files.length === 0) return folder === undefined ? 'The session has no files.' : 'The folder has no files.';
+    if (files.length === 0) return folder === undefined ? 'The session has no files.' : noFolder(folder);
     const lines = files.slice(0, LISTED).map(({ path, size, modified_at: at, executable }) => {
       const time = new Date(at).toISOString().slice(0, 16).replace('T', ' ');
       return `  ${String(size).padStart(10)}  ${time}  ${visible(path)}${executable === true ? ' (executable)' : ''}`;
@@ -86,7 +86,7 @@ export class FileCommands {
     // The path comes from a list that programs have filled: only its last part names a file here.
     const name = path.split('/').at(-1) ?? '';
     if (basename(name) !== name || name === '' || name === '.' || name === '..') return notAFile(path);
-    const response = await this.#api.send(`${root}/${encoded(path)}`);
+    const response = await this.#sendOfFile(`${root}/${encoded(path)}`, { folder: `/files ${path}/ lists its files` });
     const bytes = new Uint8Array(await response.arrayBuffer());
     try {
       const isFolder = (await stat(local).catch(() => null))?.isDirectory() === true;
@@ -147,13 +147,26 @@ export class FileCommands {
     const isFolder = path !== given;
     if (isFolder) {
       const { files } = await this.#api.read<Listed>(`${root}?prefix=${encodeURIComponent(path)}`);
-      if (files.length === 0) return 'The folder has no files.';
+      if (files.length === 0) return noFolder(given);
       if (!(await this.#agrees(`  Delete ${visible(given)} with ${count(files.length)}? [y/N] `))) return 'not deleted';
     }
     const query = isFolder ? '?recursive=true' : '';
-    const response = await this.#api.send(`${root}/${encoded(path)}${query}`, { method: 'DELETE' });
+    const response = await this.#sendOfFile(`${root}/${encoded(path)}${query}`, {
+      folder: `/rm ${path}/ deletes it with everything in it`,
+      method: 'DELETE',
+    });
     const { deleted } = (await response.json()) as { deleted: string[] };
     return deleted.length === 1 ? `deleted ${visible(deleted[0] ?? '')}` : `deleted ${count(deleted.length)}`;
+  }
+
+  /** @param folder what to do with a folder here: the system's advice is for HTTP. @throws Refusal */
+  async #sendOfFile(to: string, { folder, method = 'GET' }: { folder: string; method?: string }): Promise<Response> {
+    try {
+      return await this.#api.send(to, { method });
+    } catch (fault) {
+      const found = fault instanceof Refusal ? /^unknown_file: (.* is a folder): /.exec(fault.message) : null;
+      throw found === null ? fault : new Refusal(`${found[1]}: ${visible(folder)}`);
+    }
   }
 
   async #agrees(question: string): Promise<boolean> {
@@ -163,6 +176,10 @@ export class FileCommands {
 
 function count(files: number): string {
   return `${files} file${files === 1 ? '' : 's'}`;
+}
+
+function noFolder(path: string): string {
+  return `The session has no folder "${visible(path)}".`;
 }
 
 function notAFile(path: string): string {

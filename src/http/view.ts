@@ -1,6 +1,6 @@
 /**
- * What a token with `view` and without `read` gets: everything but prompts, thoughts, texts of skills and feeds (T1), also
- * those of sub-agents. Operations that have nothing else are refused by the table (operations.ts).
+ * What a token with `view` and without `read` gets: everything but prompts, with the texts of skills, thoughts and feeds
+ * (T1), also those of sub-agents. Operations that have nothing else are refused by the table (operations.ts).
  */
 import { isTextPatch } from '../domain/event.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
@@ -16,7 +16,7 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
   'context_feed_updated',
 ]);
 
-/** Actions whose parameters and outputs show feeds, or text that was written for the model (C8). */
+/** Actions whose parameters and outputs show feeds, or the text of a skill, which is a part of the prompt (C8). */
 const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill)$/;
 
 /** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
@@ -52,7 +52,7 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
   return inner === null ? null : ({ ...headOf(event), data: { ...event.data, event: inner } } as SessionEvent);
 }
 
-/** A message of the seeded history: results that show feeds are hidden like those of actions (C1). */
+/** A message of the seeded history: results that show feeds or skills are hidden like those of actions (C1). */
 export function viewOfSeeded(message: SeededMessage, called: string | null): SeededMessage {
   return message.role === 'tool' && isHiddenAction(called) ? { ...message, content: '[hidden]' } : message;
 }

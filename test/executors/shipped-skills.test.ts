@@ -51,7 +51,7 @@ test('[C8] the shipped skills load without a warning, and each is imported by an
 
 test('[C8] the Python in the text of a shipped skill runs where its files are in the workspace', () => {
   const blocks = bundled.data.skills.flatMap(({ text }) => [...text.matchAll(/```python\n([\s\S]*?)```/g)]);
-  expect(blocks).toHaveLength(2);
+  expect(blocks).toHaveLength(3);
   for (const { name, files } of bundled.data.skills) {
     for (const file of files) {
       mkdirSync(dirname(join(folder, 'skills', name, file.path)), { recursive: true });
@@ -60,12 +60,15 @@ test('[C8] the Python in the text of a shipped skill runs where its files are in
   }
   mkdirSync(join(folder, 'uploads'));
   fileOf('uploads/orders.csv', ORDERS);
+  fileOf('report.md', '# Sales rose\n\n## Summary\n\nSales rose [1].\n');
   if (missing) return;
+  const printed: unknown[] = [];
   for (const [, code = ''] of blocks) {
     const { stdout, stderr } = spawnSync('python3', ['-B', '-c', code], { cwd: folder, encoding: 'utf8' });
     expect(stderr).toBe('');
-    expect(JSON.parse(stdout)).toMatchObject({ rows: 7 });
+    printed.push(stdout.startsWith('{') ? JSON.parse(stdout) : stdout);
   }
+  expect(printed).toMatchObject([{ rows: 7 }, { rows: 7 }, '5: [1] is cited, but it is not among the sources\n']);
 });
 
 test('[C8] files that a shipped skill names are beside it', () => {
@@ -133,6 +136,26 @@ describe.skipIf(missing)('[C8] data-analysis (skipped only without python3)', ()
       encoding: 'cp1252',
       columns: [{ top: [{ value: 'Köln' }] }, {}],
     });
+    const wide = fileOf('wide.csv', Buffer.from('\uFEFFname\tn\r\nAnn\t1\r\n', 'utf16le'));
+    expect(json('data-analysis/scripts/profile_csv.py', wide)).toMatchObject({
+      encoding: 'utf-16',
+      columns: [{ name: 'name' }, { name: 'n', type: 'integer' }],
+    });
+  });
+
+  test('knows times with fractions and zones; a number too large to compute with is text', () => {
+    const text =
+      'at,day,n\n2024-01-01T00:00:00.5Z,2024-01-01 10:00,1e999\n2024-01-02T00:00:00.5+02:00,2024-01-02 09:30,3\n';
+    expect(json('data-analysis/scripts/profile_csv.py', fileOf('times.csv', text))).toMatchObject({
+      columns: [{ type: 'date', last: '2024-01-02T00:00:00.500000+02:00' }, { type: 'date' }, { type: 'text' }],
+    });
+  });
+
+  test('adds up without rounding errors, so that the parts equal the whole', () => {
+    const tenths = fileOf('tenths.csv', `kind,v\n${'a,0.1\n'.repeat(10)}`);
+    expect(json('data-analysis/scripts/profile_csv.py', tenths)).toMatchObject({ columns: [{}, { sum: 1 }] });
+    const grouped = json('data-analysis/scripts/group_csv.py', tenths, '--by', 'kind', '--value', 'v', '--how', 'sum');
+    expect(grouped).toMatchObject({ result: [{ sum: 1 }] });
   });
 
   test('groups rows, by parts of dates too; missing values are counted and not used', () => {

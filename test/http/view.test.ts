@@ -1,7 +1,7 @@
 /** A token with `view` reads a session without prompts, thoughts and feeds (T1). */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { SkillDefinition } from '../../src/domain/manifest.ts';
+import type { AgentDefinition, SkillDefinition } from '../../src/domain/manifest.ts';
 import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
 import { OPERATIONS } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
@@ -105,6 +105,42 @@ describe('T1: view', () => {
     const ask = fetchOf(kit);
     expect(await ask('/export', ['view'])).not.toMatch(PRIVATE);
     expect(await ask('/export', ['read'])).toContain(`<thought>${THOUGHT}`);
+  });
+
+  test('[C8] the text of a loaded skill needs read, in events, runs, the export and artifacts', async () => {
+    const text = `a private rule\n${'of the operator '.repeat(4_000)}`;
+    const skill: SkillDefinition = {
+      kind: 'Skill',
+      name: 'forms',
+      version: '1',
+      summary: 'Fills forms.',
+      description: 'Fills forms.',
+      tags: [],
+      metadata: {},
+      text,
+      files: [],
+    };
+    const kit = await sessionKit({
+      skills: [skill],
+      agent: (agent: AgentDefinition) => ({ ...agent, imports: { ...agent.imports, skills: ['forms'] } }),
+      script: [
+        '<action type="internal" name="load_skill" id="s">{"name":"forms"}</action>',
+        '<response final="true">a public answer</response>',
+      ],
+    });
+    const ask = fetchOf(kit);
+    const body = JSON.stringify({ content: 'fill it', stream: false });
+    const answer = await ask('/message', ['message', 'view'], { method: 'POST', body });
+    await settle();
+    const [run] = kit.session.runs(1);
+    const paths = ['/events', '/export', '/artifacts', `/runs/${run?.runId ?? ''}`];
+    const seen = async (scopes: readonly Scope[]): Promise<string> =>
+      (await Promise.all(paths.map((path) => ask(path, scopes)))).join('\n');
+    const viewed = answer + (await seen(['view']));
+    expect(viewed).toContain('a public answer');
+    expect(viewed).toContain('skill_loaded');
+    expect(viewed).not.toMatch(/a private rule|of the operator/);
+    expect(await seen(['read'])).toContain('a private rule');
   });
 
   test('without it, a token that may only send messages gets the whole answer', async () => {

@@ -128,6 +128,20 @@ describe('[C7] preconditions', () => {
     expect((await remove(tagOf('two'))).status).toBe(200);
   });
 
+  test('a refusal says what the file is, and a folder matches no ETag', async () => {
+    const { call, put } = await filesKit();
+    await put('/d/a', 'one');
+    const detail = async (response: Promise<Response>): Promise<unknown> =>
+      ((await (await response).json()) as { detail: string }).detail;
+    expect(await detail(put('/b', 'x', { 'if-match': '*' }))).toBe('"b" does not exist');
+    expect(await detail(put('/d/a', 'x', { 'if-none-match': '*' }))).toBe(
+      `"d/a" exists already, with the ETag ${tagOf('one')}`,
+    );
+    const init = { method: 'DELETE', headers: { 'if-match': tagOf('one') } };
+    expect(await detail(call('/d?recursive=true', init))).toBe('"d" is a folder, and a folder has no ETag');
+    expect((await call('/d/a')).status).toBe(200);
+  });
+
   test('of two clients that create or change a file at the same time, one gets 412', async () => {
     const { put } = await filesKit();
     const both = async (headers: Record<string, string>): Promise<number[]> => {

@@ -146,6 +146,10 @@ describe('[C7] the chat', () => {
     }
     expect(await one.say('/put none')).toMatch(/^not uploaded: ENOENT/);
     await expect(one.say('/get none')).rejects.toThrow('unknown_file: The workspace has no file "none"');
+    expect(await one.say('/files none')).toBe('The session has no folder "none".');
+    await one.kit.session.workspace.write([{ path: 'of/a', bytes: new Uint8Array() }]);
+    await expect(one.say('/get of')).rejects.toThrow('"of" is a folder: /files of/ lists its files');
+    await expect(one.say('/rm of')).rejects.toThrow('"of" is a folder: /rm of/ deletes it with everything in it');
     await expect(one.say('/rm ../../head')).rejects.toThrow('is not the path of a file');
     writeFileSync('a', 'x');
     await one.say('/put a');

@@ -5,9 +5,10 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
+import { limits } from '../../limits.ts';
 import type { Launch, SandboxLevel, SandboxProcess } from '../../sandbox/sandbox.ts';
 import { reasonToSkip } from './levels.ts';
-import { type Given, MemoryReceiver, sha256, WorkspaceKit } from './workspace-programs.ts';
+import { type Given, MemoryReceiver, sha256, type Wish, WorkspaceKit } from './workspace-programs.ts';
 
 const SLOW = 120_000;
 const TIME = 1_600_000_000;
@@ -230,6 +231,19 @@ process.exit(6);`;
       }
     });
 
+    test('[C7] no file of the workspace hides a module of Python, or is one by itself', async () => {
+      await kit.ready();
+      const code = `
+import colorsys, sys
+try: import helper
+except ImportError: print("none")
+sys.path.insert(0, ".")
+import helper
+print(helper.X, hasattr(colorsys, "rgb_to_hsv"))`;
+      const { stdout, stderr } = await kit.python(code, { given: { 'helper.py': 'X = 5', 'colorsys.py': 'X = 6' } });
+      expect({ stdout, stderr }).toEqual({ stdout: 'none\n5 True\n', stderr: '' });
+    });
+
     test('[C7] a receiver that says stop ends the program’s sandbox, and nothing is complete', async () => {
       await kit.ready();
       const receiver = new MemoryReceiver({ entries: 3 });
@@ -238,6 +252,20 @@ process.exit(6);`;
       expect(receiver).toMatchObject({ completed: 0, refused: true });
       expect(receiver.entries.size).toBe(3);
     });
+
+    testIf(level === 'docker' || level === 'bubblewrap')(
+      '[C7] a program whose files do not fit does not start, and nothing of it is complete',
+      async () => {
+        await kit.ready();
+        const large = { content: Buffer.alloc((limits.workspaceRoomMb / 2) * 1_048_576 + 1) };
+        const given = { first: 'x', a: large, b: large };
+        // The files that fit would be complete: the others would count as deleted.
+        const wish = (): Wish => ({ given, receiver: new MemoryReceiver({ bytes: 3 * large.content.length }) });
+        for (const ran of [await kit.python('print("ran")', wish()), await kit.shell('echo ran', wish())]) {
+          expect({ stdout: ran.stdout, completed: ran.receiver.completed }).toEqual({ stdout: '', completed: 0 });
+        }
+      },
+    );
 
     test('[C7] a file that the runner cannot read is no program’s end', async () => {
       const files = await kit.given({ 'gone.txt': 'text' });

@@ -58,9 +58,11 @@ function toFiles(name: string, context: BuildContext): readonly SkillFile[] {
     }
     bytes += textBytes(text);
     files.push({ path, text });
-  }
-  if (bytes > limits.skillFilesBytes) {
-    context.addIssue([], `the files beside SKILL.md have ${bytes} bytes (allowed: ${limits.skillFilesBytes})`);
+    if (bytes <= limits.skillFilesBytes) continue;
+    const largest = files.reduce((one, other) => (other.text.length > one.text.length ? other : one));
+    const message = `the files beside SKILL.md have more than ${limits.skillFilesBytes} bytes; leave out what the skill does not need (large: ${quoted(largest.path)})`;
+    context.addIssue([], message);
+    return [];
   }
   return files;
 }

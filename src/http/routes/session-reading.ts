@@ -89,7 +89,7 @@ sessionOperation(
     const artifact = await c.env.session.read().artifact(c.req.param('artifact'));
     if (viewFor(c) === null || !isHiddenAction(artifact.action_name))
       return downloadResponse(artifact, readHeader(c, range));
-    throw new EngineError('forbidden', 'Feeds require the scope "read"');
+    throw new EngineError('forbidden', 'Feeds and the texts of skills require the scope "read"');
   },
 );
 

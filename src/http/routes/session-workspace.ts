@@ -115,7 +115,10 @@ sessionOperation(
     const isRecursive = readQuery(removeFileQuery, c.req.url).recursive === true;
     const match = readHeader(c, ifMatch);
     const removed = await workspace.remove(path, () => {
-      if (isRecursive && isFolder(workspace, path)) return;
+      if (isRecursive && isFolder(workspace, path)) {
+        if (match !== null) throw failed(`"${path}" is a folder, and a folder has no ETag`);
+        return;
+      }
       const file = requireFile(workspace, path, () => 'delete it with everything in it with ?recursive=true');
       requireVersion(file, path, match, null);
     });
@@ -210,10 +213,16 @@ function isNamed(tags: string, sha256: string): boolean {
 
 /** @throws EngineError `precondition_failed` */
 function requireVersion(file: WorkspaceFile | null, path: string, match: string | null, unless: string | null): void {
-  const found = file === null ? `"${path}" does not exist` : `"${path}" has the ETag ${tagOf(file)}`;
-  if (match !== null && (file === null || !isNamed(match, file.sha256)))
-    throw failed(`${found}, not ${excerpt(match)}`);
-  if (unless !== null && file !== null && isNamed(unless, file.sha256)) throw failed(found);
+  if (file === null) {
+    if (match !== null) throw failed(`"${path}" does not exist`);
+    return;
+  }
+  if (match !== null && !isNamed(match, file.sha256)) {
+    throw failed(`"${path}" has the ETag ${tagOf(file)}, not ${excerpt(match)}`);
+  }
+  if (unless !== null && isNamed(unless, file.sha256)) {
+    throw failed(`"${path}" exists already, with the ETag ${tagOf(file)}`);
+  }
 }
 
 function failed(message: string): EngineError {

@@ -1,6 +1,7 @@
 /** The results of actions in a prompt: which ones are shown, how much of each, and in which frame. */
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { SKILLS_FOLDER } from '../../domain/workspace.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 import { resultMarker } from './attached-files.ts';
 import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';
@@ -117,7 +118,9 @@ class LoadedSkills {
     const { name, text, files } = output;
     if (typeof name !== 'string' || typeof text !== 'string') return null;
     if (this.#shown.has(name)) return '[the text of this skill is in a later result]';
-    const paths = Array.isArray(files) && files.length > 0 ? [`Files in the workspace: ${files.join(', ')}`] : [];
+    // Skills of other agents write the paths of their files from their own folder.
+    const note = `Files in the workspace (the text may leave out ${SKILLS_FOLDER}/${name}/)`;
+    const paths = Array.isArray(files) && files.length > 0 ? [`${note}: ${files.join(', ')}`] : [];
     const body = escapeReservedTags(sanitizeText([...paths, text].join('\n')));
     if (body.length > this.#left) return '[the text of this skill is left out for length; load it again to read it]';
     this.#left -= body.length;

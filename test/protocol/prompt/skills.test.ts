@@ -150,10 +150,10 @@ describe('[C8] the text of a loaded skill', () => {
     expect(shown).toContain('earlier result is left out for length');
   });
 
-  test('is text, not JSON, behind the paths of its files', () => {
+  test('is text, not JSON, behind the paths of its files, which it may write from its own folder', () => {
     const output = { name: 'a', text: '# Do "it"\n\nso', files: ['skills/a/x.py', 'skills/a/y.md'] };
     expect(promptOf([shownIn(loaded('a', '', { output }))])).toContain(
-      '>\nFiles in the workspace: skills/a/x.py, skills/a/y.md\n# Do "it"\n\nso\n</action_result>',
+      '>\nFiles in the workspace (the text may leave out skills/a/): skills/a/x.py, skills/a/y.md\n# Do "it"\n\nso\n</action_result>',
     );
   });
 

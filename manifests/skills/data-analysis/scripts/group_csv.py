@@ -6,6 +6,7 @@ python3 group_csv.py FILE --by region --by date:month --value amount --how count
 import argparse
 import csv
 import json
+import math
 import os
 import statistics
 import sys
@@ -15,7 +16,7 @@ from profile_csv import date, date_form, is_missing, number, read_rows  # noqa: 
 
 FIGURES = {
     "count": len,
-    "sum": sum,
+    "sum": math.fsum,
     "mean": statistics.fmean,
     "median": statistics.median,
     "min": min,
@@ -34,7 +35,8 @@ def keys_of(column, values):
     form, _ = date_form([value for value in values if not is_missing(value)])
     if form is None:
         raise ValueError(f"{name} is not a column of dates in one form")
-    return ["" if is_missing(value) else date(value, form).strftime(PARTS[part]) for value in values]
+    parts = {value: "" if is_missing(value) else date(value, form).strftime(PARTS[part]) for value in set(values)}
+    return [parts[value] for value in values]
 
 
 def group(path, by, value=None, how=("count",), where=None, top=None, delimiter=None):
@@ -87,7 +89,7 @@ def main():
         found = group(
             options.file, options.by, options.value, options.how.split(","), where, options.top, options.delimiter
         )
-    except (OSError, ValueError, csv.Error) as fault:
+    except (OSError, ValueError, OverflowError, csv.Error) as fault:
         sys.exit(f"error: {fault}")
     print(json.dumps(found, ensure_ascii=False))
 

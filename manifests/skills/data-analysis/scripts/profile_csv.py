@@ -6,12 +6,16 @@ import csv
 import datetime
 import io
 import json
+import math
 import re
 import statistics
 import sys
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "?"}
-DATE_FORMS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
+DATE_FORMS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"] + [
+    f"%Y-%m-%d{between}%H:%M{rest}" for between in "T " for rest in ("", ":%S", ":%S.%f", ":%S%z", ":%S.%f%z")
+]
+BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 WRITTEN_NUMBER = re.compile(r"[^\d+-]{0,3}\s?([+-]?\d{1,3}([,.' ]\d{3})+|[+-]?\d+)([.,]\d{1,4})?\s?[^\d]{0,4}")
 MOST_SHOWN = 5
@@ -21,7 +25,8 @@ def read_text(path):
     """The text of a file and its encoding."""
     with open(path, "rb") as file:
         data = file.read()
-    for encoding in ("utf-8-sig", "cp1252"):
+    # spreadsheets write it as "Unicode text"
+    for encoding in ("utf-16",) if data[:2] in BYTE_ORDERS else ("utf-8-sig", "cp1252"):
         try:
             return data.decode(encoding), encoding.replace("-sig", "")
         except UnicodeDecodeError:
@@ -63,9 +68,10 @@ def is_missing(value):
 
 
 def number(value):
-    """A number as programs write it, or None."""
+    """A number as programs write it, or None; one that is too large to compute with is none."""
     value = value.strip()
-    return float(value) if PLAIN_NUMBER.fullmatch(value) else None
+    found = float(value) if PLAIN_NUMBER.fullmatch(value) else math.inf
+    return found if math.isfinite(found) else None
 
 
 def date(value, form):
@@ -77,9 +83,8 @@ def date(value, form):
 
 def date_form(values):
     """The form that all values have, and whether day and month can be told apart; (None, None) for other values."""
-    sample = values[:1000]
-    fitting = [form for form in DATE_FORMS if all(date(value, form) for value in sample)]
-    fitting = [form for form in fitting if all(date(value, form) for value in values)]
+    different = set(values)
+    fitting = [form for form in DATE_FORMS if all(date(value, form) for value in different)]
     if not fitting:
         return None, None
     if len(fitting) > 1 and {"%d/%m/%Y", "%m/%d/%Y"} <= set(fitting):
@@ -91,15 +96,16 @@ def numbers_of(values):
     found = sorted(values)
     quarters = statistics.quantiles(found, n=4, method="inclusive") if len(found) > 1 else [found[0]] * 3
     spread = quarters[2] - quarters[0]
+    mean = statistics.fmean(found)
     low, high = quarters[0] - 3 * spread, quarters[2] + 3 * spread
     return {
         "min": found[0],
         "max": found[-1],
-        "sum": sum(found),
-        "mean": statistics.fmean(found),
+        "sum": math.fsum(found),
+        "mean": mean,
         "median": quarters[1],
         "quartiles": [quarters[0], quarters[2]],
-        "deviation": statistics.pstdev(found),
+        "deviation": math.sqrt(statistics.fmean((value - mean) ** 2 for value in found)),
         "far_outside": sum(1 for value in found if value < low or value > high) if spread > 0 else 0,
     }
 
@@ -120,7 +126,7 @@ def column_of(name, values, warnings):
         return {**column, "type": "integer" if whole else "number", **figures}
     form, order = date_form(present)
     if form:
-        dates = [date(value, form) for value in present]
+        dates = [date(value, form) for value in set(present)]
         if order == "ambiguous":
             warnings.append(f"{name}: day and month cannot be told apart")
         first, last = min(dates).isoformat(), max(dates).isoformat()
@@ -164,7 +170,7 @@ def main():
     options = parser.parse_args()
     try:
         print(json.dumps(profile(options.file, options.delimiter), ensure_ascii=False))
-    except (OSError, ValueError, csv.Error) as fault:
+    except (OSError, ValueError, OverflowError, csv.Error) as fault:
         sys.exit(f"error: {fault}")
 
 
