@@ -10,6 +10,7 @@ import sys
 def run(entry, path, inputs_path, args):
     """Executes the file at `path` as `__main__`; returns the exit code. Tracebacks show that file only."""
     import json
+    import os
     import types
 
     for stream in (sys.stdout, sys.stderr):
@@ -22,6 +23,9 @@ def run(entry, path, inputs_path, args):
     if entry == "code":
         with open(inputs_path, encoding="utf-8") as file:
             module.inputs = json.load(file)
+        if "CORTEX_WORKSPACE" in os.environ:
+            # last, so that no file hides a module
+            sys.path.append(os.environ["CORTEX_WORKSPACE"])
     sys.argv = [path, *args]
     sys.modules["__main__"] = module
     try:

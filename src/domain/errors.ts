@@ -54,7 +54,7 @@ export const ERROR_TABLE = {
   body_too_large: { status: 413, retry: 'no', title: 'The body is too large' },
   history_too_large: { status: 413, retry: 'no', title: 'The history is too large' },
   variables_quota: { status: 413, retry: 'no', title: 'The session variables exceed their total size' },
-  range_not_satisfiable: { status: 416, retry: 'no', title: 'The range is outside the artifact' },
+  range_not_satisfiable: { status: 416, retry: 'no', title: 'The range is outside the file' },
   idempotency_mismatch: { status: 422, retry: 'no', title: 'The idempotency key was used with a different body' },
   too_many_readers: { status: 429, retry: 'later', title: 'Too many streams are open on this session' },
   rate_limited: { status: 429, retry: 'later', title: 'Too many requests per minute' },
