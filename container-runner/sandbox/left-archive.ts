@@ -6,7 +6,7 @@
  * Invariants:
  * 1. Without the final word, after an error in the format, and after `abandon`, the receiver never hears `complete`.
  * 2. The number of entries, the bytes between two entries and the time are limited. Memory does not grow with the archive.
- * 3. A guest never waits for a reader in vain: an archive that is not taken is destroyed.
+ * 3. A guest never waits for a reader: an archive that is not taken is destroyed.
  */
 import { PassThrough, type Readable } from 'node:stream';
 

@@ -72,7 +72,7 @@ export type WarningCode =
   | 'feed_unavailable'
   /** A native call, or text after one, was ignored (P17). */
   | 'tool_call_ignored'
-  /** Somebody else changed a file after the action had begun, and the file of the action counts (C7). */
+  /** Another writer changed a file after the action had begun, and the file of the action counts (C7). */
   | 'workspace_conflict'
   /** A link, or another entry that is not a file, is not kept (C7). */
   | 'workspace_skipped';

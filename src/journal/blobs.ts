@@ -9,7 +9,7 @@
  *     as the session.
  *  2. The row of an object exists before the object, and as long as it: `pending` until the file is held and after it was
  *     released, `collecting` while it is deleted. Then the bytes may be stored in rows, with a second row of the file.
- *  3. Bytes in rows that nobody holds are `pending` as well: they are staged for a commit, or were released while they
+ *  3. Bytes in rows without a holder are `pending` as well: they are staged for a commit, or were released while they
  *     were being read.
  */
 import { joinedBytes } from '../domain/bytes.ts';
@@ -158,7 +158,7 @@ export class Blobs {
     this.#db.changed();
   }
 
-  /** The workspace no longer has a file. Unless a message holds it, nobody does from now on. */
+  /** The workspace no longer has a file. Unless a message holds it, it has no holder from now on. */
   release(sha256: string, now: number): void {
     this.#db.exec(
       `UPDATE message_files SET state = 'pending', at = ? WHERE sha256 = ? AND state = 'stored' AND in_messages = 0`,
@@ -186,7 +186,7 @@ export class Blobs {
     return rows.map(({ sha256 }) => String(sha256));
   }
 
-  /** Deletes bytes in rows that nobody holds. */
+  /** Deletes bytes in rows without a holder. */
   dropRows(sha256: string): void {
     const [row] = this.#db.find(
       `SELECT id FROM message_files WHERE sha256 = ? AND place = 'rows' AND state = 'pending'`,
@@ -200,7 +200,7 @@ export class Blobs {
 
   // --- objects ---
 
-  /** Announces an object that nobody holds, before it is put; an announced one counts from now. */
+  /** Announces an object without a holder, before it is put; an announced one counts from now. */
   announce(sha256: string, sizeBytes: number, { name, mediaType }: FileAbout, now: number): void {
     this.#db.exec(NEW_FILE, sha256, sizeBytes, name, mediaType, 'object', 'pending', now, 0);
     this.#db.changed();

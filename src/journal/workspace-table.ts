@@ -64,7 +64,7 @@ export class WorkspaceTable {
     return this.#db.find(`SELECT 1 FROM workspace_commits WHERE key = ?`, key).length > 0;
   }
 
-  /** In the transaction of the commit. Forgets the attempts of complete runs, which nobody recovers. */
+  /** In the transaction of the commit. Forgets the attempts of complete runs: those are never recovered. */
   committed(key: string, run: number): void {
     this.#db.exec(`DELETE FROM workspace_commits WHERE run NOT IN (SELECT run FROM runs WHERE open = 1)`);
     this.#db.exec(`INSERT OR REPLACE INTO workspace_commits (key, run) VALUES (?, ?)`, key, run);

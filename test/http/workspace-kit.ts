@@ -40,7 +40,7 @@ export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
     log: () => undefined,
   });
   const now = (): number => clock.now();
-  const tokens = new Tokens(() => 'a secret for signing that nobody knows', now);
+  const tokens = new Tokens(() => 'a secret for signing, long enough for a test', now);
   const edge = edgeApp({
     auth: { keys: parseApiKeys(`${OWNER}:admin:k-own,bob:admin:k-bob`), allowedOrigins: ['https://app.example'] },
     tokens,

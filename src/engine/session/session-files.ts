@@ -4,7 +4,7 @@
  * Small files, and all files without object storage, are stored in the session's database. Large ones are put into the
  * object storage before anything refers to them: the row of the object, the object, then the run or the commit.
  *
- * Owns the order of these writes, and the deletion of bytes that nobody holds. Does not own the rows (journal/blobs.ts),
+ * Owns the order of these writes, and the deletion of bytes without a holder. Does not own the rows (journal/blobs.ts),
  * the checks of a message (session.ts), the paths of the workspace (session-workspace.ts), or the objects of deleted
  * sessions (durable/).
  *
@@ -155,7 +155,7 @@ export class SessionFiles implements BlobStore {
 
   // --- the workspace ---
 
-  /** Keeps bytes readable until the returned function is called, also if nobody holds them any longer. */
+  /** Keeps bytes readable until the returned function is called, also if they lose their last holder meanwhile. */
   hold(hashes: ReadonlySet<string>): () => void {
     for (const sha256 of hashes) this.#held.set(sha256, (this.#held.get(sha256) ?? 0) + 1);
     return () => {
@@ -224,7 +224,7 @@ export class SessionFiles implements BlobStore {
   }
 
   /**
-   * Deletes bytes that nobody holds: of messages that were never accepted, of commits that a crash cut off, and objects that
+   * Deletes bytes without a holder: of messages that were never accepted, of commits that a crash cut off, and objects that
    * the workspace has released.
    *
    * @throws EngineError `storage_unavailable`: repeated later

@@ -69,7 +69,7 @@ export class SessionSteering {
   }
 
   /**
-   * The end of the message with this key that is being given to a run; undefined if there is none. Whoever awaits it must ask
+   * The end of the message with this key that is being given to a run; undefined if there is none. A caller that awaits it must ask
    * again: what follows has to be in the turn of the answer.
    */
   underWay(key: string | null): Promise<void> | undefined {

@@ -206,7 +206,7 @@ export class SessionWorkspace implements WorkspaceStore {
     await this.#ports.files.store(sha256, bytes);
   }
 
-  /** Stores the bytes that nobody holds. */
+  /** Stores the bytes without a holder. */
   async #fetch(
     { read }: NonNullable<JobResult['workspace']>,
     hashes: ReadonlySet<string>,

@@ -14,7 +14,7 @@ export interface WorkspacePlan {
   readonly released: ReadonlySet<string>;
   /**
    * Paths at which the file is neither the one of the snapshot nor the new one, and those of files in the way of new ones:
-   * somebody else has changed them.
+   * another writer has changed them.
    */
   readonly conflicts: readonly string[];
   /** Of the whole workspace afterwards. */

@@ -87,7 +87,7 @@ sessionOperation(
       requireFree(workspace, path);
       requireVersion(before, path, match, unless);
     };
-    // Before the body is received, so that it is not sent in vain.
+    // Before the body is received: a refused request saves the transfer.
     check();
     const of = { session: record.session_id, owner: record.owner };
     return await c.env.bodies.hold(of, async (place) => {
