@@ -22,7 +22,7 @@ export const INPUTS = '/cortex/inputs.json';
 const ENVIRONMENT = baseEnvironment('/work', '/tmp', INPUTS);
 const SHELL = fs.existsSync('/usr/bin/bash') || fs.existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
-/** The command that writes an archive to standard output, with every name of a file as a file; null: there is no tar. */
+/** The command that writes an archive to standard output; each hard link becomes a file. Null if tar is missing. */
 export const TAR = ((): string | null => {
   const { error, stdout } = spawnSync('tar', ['--help'], { env: { PATH: '/usr/bin:/bin' }, encoding: 'utf8' });
   if (error !== undefined) return null;

@@ -22,7 +22,7 @@ export interface WireResult {
   /** At most `limits.workspaceSkippedShown`. */
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
   readonly skipped_count: number;
-  /** Set: nothing is kept, and there are no changes. */
+  /** If set, nothing is kept and `changes` is empty. */
   readonly error: { readonly code: 'workspace_full' | 'workspace_lost'; readonly message: string } | null;
 }
 

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 const RECENT_MS = 100;
 const CHUNK_BYTES = 262_144;
 
-/** The state of a file on disk: it differs after every change. Null if there is no regular file. */
+/** The state of a file on disk; it differs after every change. Null if the path is not a regular file. */
 export function signatureOf(file: string): string | null {
   const stats = fs.lstatSync(file, { bigint: true, throwIfNoEntry: false });
   return stats?.isFile() === true ? textOf(stats) : null;
@@ -16,7 +16,7 @@ export function signatureOf(file: string): string | null {
  * Reads a file and compares its hash.
  *
  * @param now epoch milliseconds
- * @returns null: there is no such file, or its bytes are others. `signature`: its state; null if it may still change
+ * @returns null if the file is missing or has other bytes. `signature`: its state; null if it may still change
  *   without a new state, so that the next use reads it again
  */
 export async function verify(

@@ -46,7 +46,7 @@ export interface WorkspaceResult {
   /** Entries that are not kept, such as links; at most `limits.workspaceSkippedShown` of them. */
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
   readonly skippedCount: number;
-  /** Set: nothing of it can be kept, and there are no changes. */
+  /** If set, nothing can be kept and `changes` is empty. */
   readonly error: { readonly code: 'workspace_full' | 'workspace_lost'; readonly message: string } | null;
 }
 

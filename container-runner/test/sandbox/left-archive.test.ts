@@ -72,7 +72,7 @@ describe('archives of what a program left', () => {
     ['text instead of an archive', Buffer.from(`${'garbage '.repeat(1_000)}${COMPLETE}`)],
     ['text after an archive', Buffer.concat([whole, Buffer.from('garbage '.repeat(1_000)), Buffer.from(COMPLETE)])],
     ['a file that is shorter than announced', archive([{ text: 'x', size: 5_000_000 }])],
-    ['a size that is no number', Buffer.from(archive([{ text: 'x' }])).fill('z', 124, 135)],
+    ['a size that is not a number', Buffer.from(archive([{ text: 'x' }])).fill('z', 124, 135)],
     ['a header for a name of a gigabyte', longName(2 ** 30)],
   ])('[C7] %s is not complete', async (_, bytes) => {
     const { receiver } = await take(cut(bytes, 4_096));

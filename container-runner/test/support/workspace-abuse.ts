@@ -86,7 +86,7 @@ socket.socket(socket.AF_UNIX).bind("socket")`;
     expect(kinds(ran)).toEqual({ socket: 'unknown' });
     expect(ran.receiver.completed).toBe(1);
   }, 'its Python cannot make them'),
-  'names with newlines, controls and bytes that are no text': everywhere(async ({ python }) => {
+  'names with newlines, control characters and invalid UTF-8': everywhere(async ({ python }) => {
     const code = `
 for name in (b"a\\nb", b"\\x1b[31m", b"\\xff\\xfe", b"c:\\\\d", b" ", b"-rf", b"$(id)"): open(name, "w").write("1")`;
     const ran = await python(code);
@@ -268,7 +268,7 @@ print(len(markers))
 sys.stdout.flush()
 os.write(1, (markers + ["\\0"])[0].encode() + b"complete" * 1_000)`;
       const { receiver, stdout } = await python(code, { given: GIVEN });
-      // what follows is no archive any more
+      // the archive is invalid from here on
       if (stdout.startsWith('0')) expect(receiver.completed).toBe(1);
       else expect(receiver.completed).toBe(0);
     },

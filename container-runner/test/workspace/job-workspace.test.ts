@@ -302,7 +302,7 @@ describe('a request is rejected:', () => {
     ['no limit', 'max_bytes', { files: [] }],
     ['a limit that is too large', 'max_bytes', { files: [], max_bytes: limits.workspaceBytes + 1 }],
     ['an unknown field', 'source', { files: [{ ...one, source: '/etc/passwd' }], max_bytes: MAX }],
-    ['a time that is no number', 'modified_at', { files: [{ ...one, modified_at: 'now' }], max_bytes: MAX }],
+    ['a time that is not a number', 'modified_at', { files: [{ ...one, modified_at: 'now' }], max_bytes: MAX }],
   ];
   test.each(cases)('[C7] %s', async (_, named, workspace) => {
     await upload(runner, 'ses_1', 'x');

@@ -117,7 +117,7 @@ function ofSkill(
 }
 
 /**
- * A file in the folder of a skill, which is no manifest (C8).
+ * A file in the folder of a skill; it is not read as a manifest (C8).
  *
  * @param skill the path of its `SKILL.md`
  */

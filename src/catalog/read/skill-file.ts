@@ -28,7 +28,7 @@ export function isSkillFile({ path, text }: Pick<ManifestFile, 'path' | 'text'>)
   return yaml !== undefined && /^["']?description["']?[ \t]*:/m.test(yaml) && !/^["']?kind["']?[ \t]*:/m.test(yaml);
 }
 
-/** The folders of skills. Every file below one of them belongs to its skill and is no manifest, another `SKILL.md` included. */
+/** The folders of skills. Every file below one of them belongs to its skill and is not a manifest; this includes another `SKILL.md`. */
 export class SkillFolders {
   readonly #skills = new Map<string, string>();
 

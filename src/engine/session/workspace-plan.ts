@@ -10,7 +10,7 @@ export interface WorkspacePlan {
   readonly written: readonly WorkspaceFile[];
   /** Paths that have no file any more. */
   readonly deleted: readonly string[];
-  /** Hashes that no path has any more. */
+  /** Hashes that had a path before, and have none now. */
   readonly released: ReadonlySet<string>;
   /**
    * Paths at which the file is neither the one of the snapshot nor the new one, and those of files in the way of new ones:

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, SkillDefinition } from '../../../src/domain/manifest.ts';
 import type { ModelRequest } from '../../../src/domain/ports.ts';
+import { toolOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
@@ -103,28 +104,7 @@ describe('[C8] a run that loads a skill', () => {
     const long = 'y'.repeat(limits.resultPromptChars + 100);
     const kit = await kitWith(skillOf('x'), {
       script: [LOAD.replace('type="internal" ', ''), END],
-      tools: [
-        {
-          kind: 'Tool',
-          name: 'load_skill',
-          version: '1',
-          summary: '',
-          description: '',
-          tags: [],
-          metadata: {},
-          implementation: { type: 'builtin', entrypoint: 'echo' },
-          parameters: { type: 'object' },
-          returns: null,
-          effects: 'pure',
-          approval: 'never',
-          dispatch: 'eager',
-          concurrency: null,
-          timeoutMs: null,
-          retry: null,
-          cacheTtlMs: null,
-          examples: [],
-        },
-      ],
+      tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'load_skill', effects: 'pure' })],
       executors: {
         tool: async () => await Promise.resolve({ ok: true, output: { name: 'forms', text: long, files: [] } }),
       },

@@ -1,6 +1,7 @@
 /** The workspace of a session: snapshots, commits, conflicts, and what sees it (C7). */
 import { describe, expect, test } from 'vitest';
 import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import { toolOf } from '../../support/definitions.ts';
 import { runText, say, settle } from '../../support/session-kit.ts';
 import { hashOf } from '../../support/workspace-runner.ts';
 import { action, dataOf, kitWith, paths, stored, textAt } from './workspace-kit.ts';
@@ -161,27 +162,10 @@ describe('[C7] parallel writers', () => {
 
 describe('[C7] what sees the workspace', () => {
   const script = (changes: Partial<ToolDefinition>): ToolDefinition =>
-    ({
-      kind: 'Tool',
-      name: 'scripted',
-      version: '1.0.0',
-      summary: 's',
-      description: '',
-      tags: [],
-      metadata: {},
-      implementation: { type: 'script', runtime: 'python3', source: 'write t.txt 1', memoryMb: null, cpus: null },
-      parameters: { type: 'object', properties: {} },
-      returns: null,
-      effects: 'unsafe',
-      approval: 'never',
-      dispatch: 'eager',
-      concurrency: null,
-      timeoutMs: null,
-      retry: null,
-      cacheTtlMs: null,
-      examples: [],
-      ...changes,
-    }) as ToolDefinition;
+    toolOf(
+      { type: 'script', runtime: 'python3', source: 'write t.txt 1', memoryMb: null, cpus: null },
+      { name: 'scripted', ...changes },
+    );
   const call = '<action type="tool" mode="async" id="t">{"name":"scripted","parameters":{}}</action>';
 
   test.each([
