@@ -2,8 +2,8 @@
  * `npm run bench:console`: how smooth the console stays while runs of growing size happen, by Chromium's own trace. Times of
  * tasks are those of the page's main thread without what other processes took. The first row is the page without a run.
  */
-import { startScriptedLlm } from '../scripts/scripted-llm/server.ts';
-import type { SeenRequest, ScriptedReply } from '../scripts/scripted-llm/server.ts';
+import { startScriptedLlm } from '../cli/scripted-llm/server.ts';
+import type { SeenRequest, ScriptedReply } from '../cli/scripted-llm/server.ts';
 import { traced } from '../test/support/browser-trace.ts';
 import type { BrowserTrace } from '../test/support/browser-trace.ts';
 import { startChromium } from '../test/support/chromium.ts';

@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readEvents } from '../scripts/terminal/event-client.ts';
+import { readEvents } from '../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../src/domain/event.ts';
-import { freePort } from '../scripts/system/services.ts';
-import { startSystem } from '../scripts/system/system.ts';
+import { freePort } from '../cli/system/services.ts';
+import { startSystem } from '../cli/system/system.ts';
 import { percentile, table, writeSection } from './report.ts';
 
 const SAMPLES = Number(process.env['BENCH_SAMPLES'] ?? 200);

@@ -13,7 +13,7 @@ import { sessionKit, settle } from '../test/support/session-kit.ts';
 import { newJournal, SESSION_ID } from '../test/journal/journal-kit.ts';
 import { fillActions } from '../test/support/long-session.ts';
 import type { SessionKit } from '../test/support/session-kit.ts';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { percentile, table, writeSection } from './report.ts';
 import { barsOfOneUnit, writeBars } from './chart.ts';
 
@@ -290,7 +290,7 @@ async function measureRecovery(count: number): Promise<{ actions: number; events
 function report(): string {
   const money = (value: number): string => `$${value.toFixed(4)}`;
   writeBars(
-    join(ROOT, 'docs/journal.svg'),
+    join(PACKAGE_ROOT, 'docs/journal.svg'),
     { title: 'What 1,000 runs cost at list prices', note: 'US cents; each group has its own scale.' },
     runs.map((run) => {
       const cost = costOf(run);

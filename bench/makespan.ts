@@ -6,7 +6,7 @@
  * BENCH_ROWS=<part of a name> runs only those rows and writes nothing.
  */
 import { join } from 'node:path';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { idealNative, lowerBound, planThenWaves, sequentialReAct } from './makespan/bounds.ts';
 import { measureDispatch } from './makespan/dispatch.ts';
 import {
@@ -63,7 +63,7 @@ try {
     rows.push(await measure(workload));
   }
   const minutes = (performance.now() - startedAt) / 60_000;
-  const chart = only === '' ? join(ROOT, 'docs/benchmarks-makespan.svg') : null;
+  const chart = only === '' ? join(PACKAGE_ROOT, 'docs/benchmarks-makespan.svg') : null;
   console.log(report({ rows, dispatch, peers: peers.map(({ title }) => title), minutes, chart }));
 } finally {
   for (const peer of peers) peer[Symbol.dispose]();

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createParser } from '../src/protocol/parser/parser.ts';
-import { freePort, startService, stopService, waitUntilHealthy } from '../scripts/system/services.ts';
-import { ROOT } from '../scripts/system/system.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { writeLines } from './chart.ts';
 import { CONTESTANTS, DECLARING } from './parser/contestants.ts';
 import type { Contestant } from './parser/contestants.ts';
@@ -44,7 +44,7 @@ for (const workload of TEXTS) {
 }
 const mixed = rates.get('mixed') ?? [];
 writeLines(
-  join(ROOT, 'docs/parser.svg'),
+  join(PACKAGE_ROOT, 'docs/parser.svg'),
   {
     title: 'Reading a generation, mixed text, Node',
     note: 'MB/s over characters per chunk; higher is better',
@@ -292,7 +292,7 @@ async function measureEdge(): Promise<string> {
     'workerd',
     'wrangler',
     ['dev', '--ip=127.0.0.1', `--port=${port}`, '--inspector-port=0', '--show-interactive-dev-session=false'],
-    { env: process.env, cwd: join(ROOT, 'bench/parser'), echo: () => false },
+    { env: process.env, cwd: join(PACKAGE_ROOT, 'bench/parser'), echo: () => false },
   );
   try {
     const base = `http://127.0.0.1:${port}/?text=mixed&chars=${CHARS}`;

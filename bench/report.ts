@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
-const FILE = join(ROOT, 'docs/benchmarks.md');
+const FILE = join(PACKAGE_ROOT, 'docs/benchmarks.md');
 const INTRO = `# Benchmarks
 
 Each section is written by the command at its top. The values are medians of one run on a shared machine: compare the

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createParser } from 'eventsource-parser';
 import { sign } from 'hono/jwt';
-import { freePort, startService, stopService, waitUntilHealthy } from '../scripts/system/services.ts';
-import { ROOT } from '../scripts/system/system.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { connectEngine } from '../container-runner/sandbox/docker-engine.ts';
 import { descendantsOf } from '../container-runner/sandbox/process-tree.ts';
 import { writeBars } from './chart.ts';
@@ -151,7 +151,7 @@ const shown = rows.map(({ level, program, cold, pooled, prewarmed }) => ({
 }));
 const most = Math.max(10, ...shown.flatMap(({ bars }) => bars.map(({ ms }) => ms)));
 writeBars(
-  join(ROOT, svg),
+  join(PACKAGE_ROOT, svg),
   {
     title: 'From the closing tag to the first byte of output (p50)',
     note: 'Milliseconds on a logarithmic axis from 1 ms; shorter is better.',
@@ -338,7 +338,7 @@ async function withRunner<T>(level: Level, warm: number, body: (bench: Bench) =>
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-bench-runner-'));
   const port = await freePort();
   const runner = startService('runner', process.execPath, ['container-runner/main.ts'], {
-    cwd: ROOT,
+    cwd: PACKAGE_ROOT,
     env: {
       PATH: process.env['PATH'],
       RUNNER_PORT: String(port),

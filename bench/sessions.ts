@@ -5,14 +5,14 @@
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { percentile, table, writeSection } from './report.ts';
 import { barsOfOneUnit, writeBars } from './chart.ts';
 import { contestants } from './sessions/contestants.ts';
 import type { Contestant, Turn } from './sessions/contestants.ts';
 import { installPeer, peerVersion, startHost } from './sessions/host.ts';
 import type { Host } from './sessions/host.ts';
-import { startScriptedLlm } from '../scripts/scripted-llm/server.ts';
+import { startScriptedLlm } from '../cli/scripted-llm/server.ts';
 
 const TOKENS = 200;
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 9);
@@ -187,7 +187,7 @@ function report(
   const title = (name: string): string => (name === 'Agents SDK' ? `Agents SDK (ai-chat ${peerVersion()})` : name);
   const [bare = ''] = names;
   writeBars(
-    join(ROOT, 'docs/sessions.svg'),
+    join(PACKAGE_ROOT, 'docs/sessions.svg'),
     {
       title: 'Sessions in one workerd',
       note: 'Compared with a bare object that relays and stores nothing.',

@@ -8,7 +8,7 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { tokensOf } from './makespan/generation.ts';
 import { promptOf, startModelServer } from './makespan/model-server.ts';
 import { agentFor, startStagedSystem } from './makespan/staged-system.ts';
@@ -25,13 +25,13 @@ const REPEATS = 7;
 
 await using model = await startModelServer();
 await using system = await startStagedSystem({ LLM_BASE_URL: model.baseUrl, LLM_MODEL: 'scripted' });
-const server = fork(join(ROOT, 'bench/surfaces/ai-sdk-server.ts'), [model.baseUrl]);
+const server = fork(join(PACKAGE_ROOT, 'bench/surfaces/ai-sdk-server.ts'), [model.baseUrl]);
 const only = process.env['BENCH_ROWS'] ?? '';
 let runs = 0;
 
 try {
   const port = await new Promise<number>((resolve) => server.once('message', (value) => resolve(Number(value))));
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules/ai/package.json'), 'utf8')) as {
+  const { version } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'node_modules/ai/package.json'), 'utf8')) as {
     version: string;
   };
   const all = contestants(system, agentFor(8), `http://127.0.0.1:${port}`, version, model.baseUrl).filter(

@@ -43,7 +43,7 @@ if (!installed()) {
 
 /** What the sources need besides packages, and the script that makes it. */
 const GENERATED = {
-  'src/catalog/bundled.generated.ts': 'scripts/bundle-manifests.ts',
+  'src/project.generated.ts': 'cli/project/build.ts',
   'console/dist/index.html': 'scripts/build-console.ts',
 };
 for (const [file, script] of Object.entries(GENERATED)) {

@@ -1,10 +1,10 @@
 /** `npm run check`: all static checks of the code, one line per check. */
 import { spawnSync } from 'node:child_process';
 import pc from 'picocolors';
-import { ROOT } from './system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
-  ['manifests', 'node', 'scripts/bundle-manifests.ts'],
+  ['manifests', 'node', 'cli/project/build.ts'],
   ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
   ['format', 'oxfmt', '--check', '.'],
   ['lint and import rules', 'oxlint', '--deny-warnings'],
@@ -19,7 +19,11 @@ const CHECKS: readonly (readonly [name: string, command: string, ...args: string
 
 let failed = 0;
 for (const [name, command, ...args] of CHECKS) {
-  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', env: { ...process.env, FORCE_COLOR: '0' } });
+  const result = spawnSync(command, args, {
+    cwd: PACKAGE_ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, FORCE_COLOR: '0' },
+  });
   if (result.status === 0) {
     console.log(`${pc.green('✓')} ${name}`);
   } else {

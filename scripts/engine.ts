@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startService, stopService } from './system/services.ts';
+import { startService, stopService } from '../cli/system/services.ts';
 
 const DEFAULT_SOCKET = '/var/run/docker.sock';
 const START_MS = 60_000;

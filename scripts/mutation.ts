@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import pc from 'picocolors';
-import { ROOT } from './system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 interface Position {
   readonly line: number;
@@ -83,7 +83,7 @@ if (unknown.length > 0 || ![wanted, concurrency].every((count) => Number.isInteg
 }
 
 const equivalents = JSON.parse(
-  readFileSync(join(ROOT, 'test/mutation/equivalent.json'), 'utf8'),
+  readFileSync(join(PACKAGE_ROOT, 'test/mutation/equivalent.json'), 'utf8'),
 ) as readonly Equivalent[];
 // Random cases are the same for every mutant, so a few of them are sufficient.
 process.env['SCHEDULER_RUNS'] ??= '25';
@@ -120,7 +120,7 @@ async function testRoom(room: string): Promise<boolean> {
     dryRunTimeoutMinutes: 20,
     ignorePatterns: ['/bench', '.cortex', '.wrangler'],
   }).runMutationTest();
-  rmSync(join(ROOT, 'reports'), { recursive: true, force: true });
+  rmSync(join(PACKAGE_ROOT, 'reports'), { recursive: true, force: true });
 
   let killed = 0;
   let timedOut = 0;
@@ -130,7 +130,7 @@ async function testRoom(room: string): Promise<boolean> {
     const start = fromOne(result.location.start);
     if (status === 'Ignored' || status === 'CompileError' || status === 'RuntimeError') continue;
     const file = sourceOf(fileName);
-    const source = readFileSync(join(ROOT, file), 'utf8');
+    const source = readFileSync(join(PACKAGE_ROOT, file), 'utf8');
     const original = cut(source, start, fromOne(result.location.end));
     if (isEquivalent({ file, line: lineOf(source, start), original, replacement })) continue;
     if (status === 'Timeout') timedOut += 1;
@@ -170,11 +170,11 @@ function sourceOf(path: string): string {
 }
 
 async function mutantsOf(room: string): Promise<readonly Mutant[]> {
-  const files = readdirSync(join(ROOT, 'src', room), { recursive: true, encoding: 'utf8' })
+  const files = readdirSync(join(PACKAGE_ROOT, 'src', room), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => `src/${room}/${name}`)
     .sort();
-  const sources = new Map(files.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
+  const sources = new Map(files.map((file) => [file, readFileSync(join(PACKAGE_ROOT, file), 'utf8')]));
   const instrumenter = new Instrumenter(SILENT);
   const { mutants } = await instrument.call(
     instrumenter,

@@ -10,7 +10,7 @@ import type { Failure } from '../test/simulation/pool.ts';
 import { historyText, violationsText } from '../test/simulation/print/print.ts';
 import { readHistory } from '../test/simulation/stored.ts';
 import type { StoredHistory } from '../test/simulation/stored.ts';
-import { ProgressLine } from './terminal/progress.ts';
+import { ProgressLine } from '../cli/terminal/progress.ts';
 
 const COMMAND = 'npm run test:simulation --';
 /** The search ends when so many different invariants have failed. */

@@ -8,7 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { ROOT } from './system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 const BUSY_LOOPS = 2;
 const SLOWEST = 10;
@@ -86,7 +86,7 @@ function middle(sorted: readonly number[]): number {
 
 async function runSuite(reportFile: string): Promise<{ readonly code: number; readonly output: string }> {
   const child = spawn(process.execPath, ['scripts/test.ts'], {
-    cwd: ROOT,
+    cwd: PACKAGE_ROOT,
     env: { ...process.env, CI: 'true', CORTEX_TEST_REPORT: reportFile },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -109,7 +109,7 @@ function read(run: number, reportFile: string): number {
   }
   let count = 0;
   for (const { name, status, message, startTime, endTime, assertionResults } of report.testResults) {
-    const file = relative(ROOT, name);
+    const file = relative(PACKAGE_ROOT, name);
     seconds.set(file, [...(seconds.get(file) ?? []), (endTime - startTime) / 1_000]);
     const failed = assertionResults.filter((test) => test.status === 'failed');
     for (const { fullName, failureMessages } of failed) {

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEngine } from './engine.ts';
-import { ROOT } from './system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 interface Report {
   readonly numPassedTests: number;
@@ -16,7 +16,7 @@ interface Report {
   readonly numTodoTests: number;
 }
 
-const bundled = spawnSync('node', ['scripts/bundle-manifests.ts'], { cwd: ROOT, stdio: 'inherit' });
+const bundled = spawnSync('node', ['cli/project/build.ts'], { cwd: PACKAGE_ROOT, stdio: 'inherit' });
 if (bundled.status !== 0) process.exit(bundled.status ?? 1);
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-test-'));
@@ -47,7 +47,7 @@ async function runTests(dockerSocket: string | null): Promise<number> {
     'vitest',
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...process.argv.slice(2)],
     {
-      cwd: ROOT,
+      cwd: PACKAGE_ROOT,
       stdio: 'inherit',
       env: { ...process.env, ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }) },
     },

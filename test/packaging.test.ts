@@ -10,9 +10,9 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { limits } from '../container-runner/limits.ts';
-import { ROOT } from '../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
-const read = (name: string): string => readFileSync(join(ROOT, 'container-runner', name), 'utf8');
+const read = (name: string): string => readFileSync(join(PACKAGE_ROOT, 'container-runner', name), 'utf8');
 /** Every variable that the runner reads. */
 const KNOWN = new Set(`${read('config.ts')}${read('operator-limits.ts')}`.match(/\b(?:RUNNER|CORTEX)_[A-Z_]+\b/g));
 
@@ -38,11 +38,11 @@ test('[R1] the files that the Dockerfile copies are sufficient to run', { timeou
   try {
     for (const source of copies) {
       mkdirSync(dirname(join(folder, source)), { recursive: true });
-      const filter = (file: string): boolean => !/node_modules|\/test(\/|$)/.test(file.slice(ROOT.length));
-      cpSync(join(ROOT, source), join(folder, source), { recursive: true, filter });
+      const filter = (file: string): boolean => !/node_modules|\/test(\/|$)/.test(file.slice(PACKAGE_ROOT.length));
+      cpSync(join(PACKAGE_ROOT, source), join(folder, source), { recursive: true, filter });
     }
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    symlinkSync(join(ROOT, 'container-runner/node_modules'), join(folder, 'container-runner/node_modules'));
+    symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(folder, 'node_modules'));
+    symlinkSync(join(PACKAGE_ROOT, 'container-runner/node_modules'), join(folder, 'container-runner/node_modules'));
     const entry = /ENTRYPOINT \[.*"node", "([^"]+)"\]/.exec(read('Dockerfile'))?.[1] ?? '';
     const child = spawn(process.execPath, [entry], {
       cwd: folder,
@@ -87,7 +87,7 @@ test('[H8] the lock file contains every optional package that it names, so that 
   interface Locked {
     readonly optionalDependencies?: Readonly<Record<string, string>>;
   }
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+  const { packages } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Readonly<Record<string, Locked>>;
   };
   const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>

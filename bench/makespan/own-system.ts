@@ -1,5 +1,5 @@
 /** Runs of this system, from the user's message to the end of the answer, through its HTTP API. */
-import { readEvents } from '../../scripts/terminal/event-client.ts';
+import { readEvents } from '../../cli/terminal/event-client.ts';
 
 export interface OwnResult {
   /** From the message to the last event, in milliseconds of the client's clock. */

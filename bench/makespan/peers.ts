@@ -3,9 +3,9 @@ import { fork, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 
-const PEERS = join(ROOT, 'bench/peers');
+const PEERS = join(PACKAGE_ROOT, 'bench/peers');
 
 export const PEER_NAMES = ['ai-sdk', 'langgraph', 'openai-agents'] as const;
 export type PeerName = (typeof PEER_NAMES)[number];

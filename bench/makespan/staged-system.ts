@@ -3,7 +3,7 @@
  * three names, and slots for all actions or for eight.
  */
 import { join } from 'node:path';
-import { freePort } from '../../scripts/system/services.ts';
+import { freePort } from '../../cli/system/services.ts';
 import { stage } from '../../test/support/staged-system.ts';
 import { WIDE } from './workloads.ts';
 

@@ -2,10 +2,10 @@
 import { limits } from '../../src/domain/limits.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { createModel } from '../../src/llm/routing/select.ts';
-import { readScript } from '../../scripts/scripted-llm/script.ts';
-import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { SeenRequest } from '../../scripts/scripted-llm/server.ts';
-import { SHAPE_NAMES } from '../../scripts/scripted-llm/shapes.ts';
+import { readScript } from '../../cli/scripted-llm/script.ts';
+import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { SeenRequest } from '../../cli/scripted-llm/server.ts';
+import { SHAPE_NAMES } from '../../cli/scripted-llm/shapes.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { say, sessionKit } from '../../test/support/session-kit.ts';
 import { BEHAVIOURS } from './behaviours.ts';

@@ -3,10 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/system/services.ts';
-import { ROOT } from '../../scripts/system/system.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 
-const HERE = join(ROOT, 'bench/sessions');
+const HERE = join(PACKAGE_ROOT, 'bench/sessions');
 const PEER = join(HERE, 'peer');
 
 export interface Host {
@@ -47,7 +47,7 @@ export async function startHost(modelUrl: string): Promise<Host> {
     'workerd',
     process.execPath,
     [
-      join(ROOT, 'node_modules/wrangler/bin/wrangler.js'),
+      join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js'),
       'dev',
       `--config=${join(built, 'wrangler.json')}`,
       '--ip=127.0.0.1',
@@ -83,8 +83,8 @@ export async function startHost(modelUrl: string): Promise<Host> {
 
 /** Bundled once, so that no build runs during the measurement. */
 function build(to: string): void {
-  execFileSync(process.execPath, ['scripts/bundle-manifests.ts'], { cwd: ROOT, stdio: 'ignore' });
-  const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
+  execFileSync(process.execPath, ['cli/project/build.ts'], { cwd: PACKAGE_ROOT, stdio: 'ignore' });
+  const wrangler = join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js');
   const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(HERE, 'wrangler.json')}`];
   execFileSync(process.execPath, args, { cwd: HERE, stdio: ['ignore', 'ignore', 'inherit'] });
   const settings = JSON.parse(readFileSync(join(HERE, 'wrangler.json'), 'utf8')) as object;

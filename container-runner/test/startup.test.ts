@@ -1,7 +1,7 @@
 /** The answers of a runner during its start (R1, R2). */
 import { afterEach, expect, test, vi } from 'vitest';
 
-import { freePort } from '../../scripts/system/services.ts';
+import { freePort } from '../../cli/system/services.ts';
 import { everywhere, type Sandbox } from '../sandbox/sandbox.ts';
 import { Startup } from '../startup.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';

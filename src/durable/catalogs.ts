@@ -1,5 +1,5 @@
 /** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
-import { bundled } from '../catalog/bundled.ts';
+import { bundled } from './project.ts';
 import { shapesIn } from '../catalog/store/learned-shapes.ts';
 import { PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
@@ -60,7 +60,7 @@ async function current(
   name: string,
   scope?: string,
 ): Promise<PinnedTexts | null> {
-  const common = kind === 'agent' ? bundled.agent(name, scope) : bundled.workflow(name, scope);
+  const common = kind === 'agent' ? bundled().agent(name, scope) : bundled().workflow(name, scope);
   if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
   return { text: toPinned(common), shapes: await shapesOf(env, clock, owner, undescribedTargets(common)) };
 }
@@ -98,7 +98,7 @@ export async function agentOf(
   owner: string | null,
   name: string,
 ): Promise<ResolvedAgent | null> {
-  const common = bundled.agent(name);
+  const common = bundled().agent(name);
   if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, clock, owner, undescribedTargets(common))) };
   const found = await current(env, clock, owner, 'agent', name);
   const resolved = found === null ? null : resolvedFrom(found);
@@ -112,7 +112,7 @@ export async function workflowOf(
   owner: string | null,
   name: string,
 ): Promise<ResolvedWorkflow | null> {
-  const common = bundled.workflow(name);
+  const common = bundled().workflow(name);
   if (common !== null) return common;
   const found = await current(env, clock, owner, 'workflow', name);
   const resolved = found === null ? null : resolvedFrom(found);
@@ -148,13 +148,13 @@ export class PinnedManifests {
 
   /** @param pin the result of `pin`; null means the bundled manifests of this deployment */
   agent(name: string, pin: string | null, owner: string | null): ResolvedAgent | null {
-    const found = pin === null ? bundled.agent(name) : this.#read(pin);
+    const found = pin === null ? bundled().agent(name) : this.#read(pin);
     if (found === null || !('agent' in found)) return null;
     return withSecrets(found, found.agent.secrets, scopeOf(this.#env, owner));
   }
 
   workflow(name: string, pin: string | null, owner: string | null): ResolvedWorkflow | null {
-    const found = pin === null ? bundled.workflow(name) : this.#read(pin);
+    const found = pin === null ? bundled().workflow(name) : this.#read(pin);
     if (found === null || !('workflow' in found)) return null;
     return withSecrets(found, [], scopeOf(this.#env, owner));
   }

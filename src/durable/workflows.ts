@@ -1,5 +1,5 @@
 /** Workflows on the platform: their definitions, their secrets, their sessions, their schedules (M6). */
-import { bundled } from '../catalog/bundled.ts';
+import { bundled } from './project.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { AutomaticTrigger } from '../domain/ports.ts';
@@ -73,5 +73,5 @@ export async function keepSchedules(env: Env): Promise<void> {
   scheduled.add(env);
   // First, because stored schedules distinguish an existing deployment from a new one.
   await identityOf(env);
-  await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled.data.workflows), firstOwner(apiKeysOf(env)));
+  await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled().data.workflows), firstOwner(apiKeysOf(env)));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CALLS, TURNS } from '../../bench/tokens/calls.ts';
 import { ENCODINGS, FORMS, median, native } from '../../bench/tokens/measure.ts';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { validateParameters } from '../../src/executors/validate-parameters.ts';
 import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { createParser } from '../../src/protocol/parser/parser.ts';

@@ -4,7 +4,7 @@ import { createCatalog } from '../../src/catalog/catalog.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { readManifestFiles } from '../../scripts/manifest-files.ts';
+import { readManifestFiles } from '../../cli/project/manifest-files.ts';
 
 const shipped = loadManifests(readManifestFiles('manifests'));
 

@@ -6,13 +6,13 @@ import * as fc from 'fast-check';
 import { afterAll, expect, test, vi } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { checkManifests, readManifestFiles } from '../../scripts/manifest-files.ts';
+import { checkManifests, readManifestFiles } from '../../cli/project/manifest-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const validate = (...targets: string[]) =>
-  spawnSync(process.execPath, ['scripts/validate.ts', ...targets], { encoding: 'utf8' });
+  spawnSync(process.execPath, ['cli/commands/validate.ts', ...targets], { encoding: 'utf8' });
 
 test('[M1] validate reports every problem and exits with 1', () => {
   mkdirSync(join(folder, 'tools'));

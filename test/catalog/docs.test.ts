@@ -11,7 +11,7 @@ import { callOf, contextOf } from '../executors/support.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
-import { readManifestFiles } from '../../scripts/manifest-files.ts';
+import { readManifestFiles } from '../../cli/project/manifest-files.ts';
 
 const NO_NAMES = { agent: [], tool: [], relic: [], workflow: [] };
 const page = readFileSync('docs/manifests.md', 'utf8');

@@ -5,9 +5,9 @@
 import { join } from 'node:path';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort, startService, stopService, waitUntilHealthy } from '../../scripts/system/services.ts';
-import type { Service } from '../../scripts/system/services.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort, startService, stopService, waitUntilHealthy } from '../../cli/system/services.ts';
+import type { Service } from '../../cli/system/services.ts';
+import type { System } from '../../cli/system/system.ts';
 import type { Stage } from '../support/staged-system.ts';
 import type { WorkerLog } from './worker-log.ts';
 

@@ -1,5 +1,5 @@
 /** The Worker's log: internal errors are reported, everything else that the histories cause is not printed. */
-import { LogLines } from '../../scripts/system/log-lines.ts';
+import { LogLines } from '../../cli/system/log-lines.ts';
 
 export interface InternalError {
   readonly session: string | null;

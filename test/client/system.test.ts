@@ -1,6 +1,6 @@
 /** What concerns the whole system: each method against the routes of the Worker, whose answers are declared (K3, U4, U5). */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { Client } from '../../src/client/index.ts';
 import type { ClientOptions } from '../../src/client/index.ts';
 import type { ListedManifest } from '../../src/domain/catalog.ts';

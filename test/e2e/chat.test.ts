@@ -8,11 +8,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../scripts/system/services.ts';
-import { ROOT, startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
-import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
+import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 
 const KEY = 'the-key-of-the-chat-in-this-test';
 const TOOL =
@@ -123,8 +124,8 @@ async function chat(
   lines: readonly (readonly [after: string, line: string | null | ((child: ChildProcess) => void)])[],
   expected = 0,
 ): Promise<string> {
-  const child = spawn(process.execPath, ['scripts/chat.ts', ...[argument].flat()], {
-    cwd: ROOT,
+  const child = spawn(process.execPath, ['cli/commands/chat.ts', ...[argument].flat()], {
+    cwd: PACKAGE_ROOT,
     env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });

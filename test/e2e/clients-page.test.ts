@@ -8,9 +8,10 @@ import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { ROOT, startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import { noChromium, openPage, startChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
@@ -26,7 +27,7 @@ const commands = examples.filter(({ form }) => form === 'sh');
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-clients-'));
 /** Where the packages of this repository are found. */
-const beside = mkdtempSync(join(ROOT, 'node_modules', '.clients-'));
+const beside = mkdtempSync(join(PACKAGE_ROOT, 'node_modules', '.clients-'));
 /** Only this machine calls it. */
 let open: System;
 /** With API keys, for pages of another origin. */
@@ -50,7 +51,7 @@ async function systemWith(vars: Record<string, string>): Promise<System> {
 async function bundle(code: string, loader: 'ts' | 'tsx', address: string): Promise<string> {
   const isPage = loader === 'tsx';
   const { outputFiles } = await build({
-    stdin: { contents: code.replaceAll(ADDRESS, address), resolveDir: ROOT, loader },
+    stdin: { contents: code.replaceAll(ADDRESS, address), resolveDir: PACKAGE_ROOT, loader },
     bundle: true,
     write: false,
     format: 'esm',
@@ -109,7 +110,7 @@ describe('docs/clients.md', () => {
   test.each(programs)('the program in line $line', async ({ line, commands: code, expected }) => {
     const file = join(beside, `line${line}.mjs`);
     writeFileSync(file, await bundle(code, 'ts', open.url));
-    const { stdout } = await run(process.execPath, [file], { cwd: ROOT });
+    const { stdout } = await run(process.execPath, [file], { cwd: PACKAGE_ROOT });
     expect(difference(expected, stdout)).toBeNull();
   });
 });

@@ -1,8 +1,8 @@
 /** [U3] The console with the largest run that is allowed: it stays smooth, live and after a reload. */
 import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, test } from 'vitest';
-import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import { traced } from '../support/browser-trace.ts';
 import { noChromium } from '../support/chromium.ts';
 import { conversationOf, graphOf, openConsole, say } from '../support/console.ts';

@@ -55,7 +55,7 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
     async (page) => {
       await page
         .getByRole('textbox', { name: 'Protocol text' })
-        .fill(readFileSync('scripts/demo/research-assistant.xml', 'utf8'));
+        .fill(readFileSync('cli/demo/research-assistant.xml', 'utf8'));
       await page
         .getByText(/speed-?up/i)
         .first()

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 
 const examples = readExamples(readFileSync('docs/conversations.md', 'utf8'));

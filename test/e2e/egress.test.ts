@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { SECRET } from '../../container-runner/test/support/test-runner.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { PUBLIC, publicNames } from '../support/public-names.ts';
 import type { PublicNames } from '../support/public-names.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { isAlive, signalAll } from '../../container-runner/test/support/processes.ts';
-import { freePort } from '../../scripts/system/services.ts';
+import { freePort } from '../../cli/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
@@ -13,7 +13,7 @@ import type { Started } from '../support/npm-start.ts';
 const LATER = { timeout: 120_000, interval: 100 };
 /** Up to two starts, each of which can be slow on a busy machine. */
 const LONG = 300_000;
-const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'scripts/start.ts'] as const;
+const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'cli/commands/dev.ts'] as const;
 const PYTHON = '<action type="python" id="p">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
 
 afterAll(cleanUp);
@@ -59,7 +59,7 @@ describe('the starter is killed', () => {
   const NPM: Command = ['npm', 'start'];
   test.each<{ name: string; command: Command; whom: string | null; next: Command }>([
     { name: 'npm start itself', command: undefined, whom: null, next: BOOTSTRAP },
-    { name: 'the script behind bootstrap', command: BOOTSTRAP, whom: 'node scripts/start.ts', next: BOOTSTRAP },
+    { name: 'the script behind bootstrap', command: BOOTSTRAP, whom: 'node cli/commands/dev.ts', next: BOOTSTRAP },
     { name: 'bootstrap', command: BOOTSTRAP, whom: null, next: NPM },
     { name: 'npm', command: NPM, whom: null, next: undefined },
   ])(

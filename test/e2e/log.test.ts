@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import { afterAll, expect, test } from 'vitest';
-import { freePort } from '../../scripts/system/services.ts';
+import { freePort } from '../../cli/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { cleanUp, post, start, stop } from '../support/npm-start.ts';
 

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
-import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
+import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 
 type Who = 'breaker' | 'cancel' | 'limit' | 'limit-2';
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const LEVELS = (['docker', 'bubblewrap', 'wasm'] as const).filter((level) => reasonToSkip(level) === null);

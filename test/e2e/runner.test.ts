@@ -11,13 +11,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { ROOT, startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { incarnationIn, sessionKey } from '../../src/domain/session.ts';
-import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 
 /** The scope of a session's relics (T5). */
 const spaceOf = ({ session_id, run_id }: RunResult): string =>
@@ -45,7 +46,7 @@ function folder(): string {
 async function startRunner(env: Record<string, string> = {}): Promise<RunnerProcess> {
   const stateDir = withSnapshot(folder());
   const child = spawn(process.execPath, ['container-runner/main.ts'], {
-    cwd: ROOT,
+    cwd: PACKAGE_ROOT,
     env: {
       PATH: process.env['PATH'],
       RUNNER_SECRET: `e2e=${SECRET}`,

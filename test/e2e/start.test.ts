@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { isAlive } from '../../container-runner/test/support/processes.ts';
-import { readEvents } from '../../scripts/terminal/event-client.ts';
+import { readEvents } from '../../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import { freePort } from '../../scripts/system/services.ts';
+import { freePort } from '../../cli/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
-import { answer, startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
 
@@ -245,7 +245,7 @@ describe('with API keys and a configured model', () => {
 });
 
 test('[U1] an unknown option is reported, and nothing starts', async () => {
-  const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'scripts/start.ts', '--opne']);
+  const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'cli/commands/dev.ts', '--opne']);
   expect(await exitOf(started)).toBe(2);
   expect(started.output()).toContain("Unknown option '--opne'");
   expect(started.output()).toContain('usage: npm start [-- --open]');

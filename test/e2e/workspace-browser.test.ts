@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
-import type { System } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
 
 const stateDir = mkdtempSync(join(tmpdir(), 'cortex-files-'));

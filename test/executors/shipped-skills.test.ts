@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { readManifestFiles } from '../../scripts/manifest-files.ts';
+import { readManifestFiles } from '../../cli/project/manifest-files.ts';
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const missing = !hasPython && process.env['CI'] !== 'true';

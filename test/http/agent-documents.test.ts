@@ -1,6 +1,6 @@
 /** What a model is given, over HTTP: the prompt and the grammar of an agent (L4). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { estimateTokens } from '../../src/domain/tokens.ts';
 import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { checkedFetch } from '../support/response-check.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { edgeApp } from './edge-app.ts';
 
 test('[T4] keys of one namespace get the same session for an idempotency key, those of another one do not', async () => {

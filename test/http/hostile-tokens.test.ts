@@ -1,7 +1,7 @@
 /** Hostile members of a request for a user token (T3): refused with a code, or without effect on the object's headers. */
 import { decode, sign } from 'hono/jwt';
 import { expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { USER_HEADER, WORKER_HEADERS } from '../../src/http/session-env.ts';

@@ -1,6 +1,6 @@
 /** Seeded histories through the routes: who may give one, what is refused, and how it is read (C1). */
 import { describe, expect, test, vi } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { untilInvalid } from '../../src/http/history-body.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';

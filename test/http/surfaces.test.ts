@@ -6,7 +6,7 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { problemResponse } from '../../src/http/problem.ts';
 import type { SurfaceCall } from '../../src/http/surfaces/session-surface.ts';
 import { Tokens } from '../../src/http/tokens.ts';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { edgeApp, noManifests } from './edge-app.ts';
 
 const KEY = { authorization: 'Bearer k-ann' };

@@ -1,6 +1,6 @@
 /** Ids of users: one rule for new sessions, tokens and the list of sessions (T3, C6). */
 import { expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { Tokens } from '../../src/http/tokens.ts';

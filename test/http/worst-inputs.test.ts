@@ -3,7 +3,7 @@
  * machine; `npm run bench:neighbours` measures the waiting times of the whole system.
  */
 import { expect, test } from 'vitest';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from '../support/bundled.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { NO_HISTORY } from '../../src/domain/seeded.ts';
 import type { SeededHistory } from '../../src/domain/seeded.ts';

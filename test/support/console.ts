@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { startSystem } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];

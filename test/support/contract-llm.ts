@@ -1,8 +1,8 @@
 /** Setup of the tests in workerd: runs the provider contract's server in Node. */
 import type { TestProject } from 'vitest/node';
-import { readScript } from '../../scripts/scripted-llm/script.ts';
+import { readScript } from '../../cli/scripted-llm/script.ts';
 import { CONTRACT_SCRIPT } from '../llm/providers/contract-script.ts';
-import { startScriptedLlm } from '../../scripts/scripted-llm/server.ts';
+import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

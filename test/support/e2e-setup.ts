@@ -5,11 +5,11 @@
 import { rmSync } from 'node:fs';
 import { BASE_NAMES, BaseImages } from '../../container-runner/images/base-images.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
-import { ROOT } from '../../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { buildWorker } from './built-worker.ts';
 
 export async function setup(): Promise<() => void> {
-  const built = await buildWorker(ROOT);
+  const built = await buildWorker(PACKAGE_ROOT);
   process.env['CORTEX_BUILT_WORKER'] = built;
   await buildImages();
   return () => rmSync(built, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /** A model whose run has the greatest allowed number of actions: 2,000, in 8 generations with chains and parallel work. */
-import type { ScriptedReply, SeenRequest } from '../../scripts/scripted-llm/server.ts';
-import { answer } from '../../scripts/scripted-llm/server.ts';
+import type { ScriptedReply, SeenRequest } from '../../cli/scripted-llm/server.ts';
+import { answer } from '../../cli/scripted-llm/server.ts';
 
 export const LARGE_RUN = { generations: 8, actionsPerGeneration: 250, actions: 2_000 } as const;
 const DELTA_CHARS = 400;

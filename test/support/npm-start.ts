@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { treeOf } from '../../container-runner/test/support/processes.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../scripts/system/services.ts';
-import { ROOT } from '../../scripts/system/system.ts';
+import { freePort } from '../../cli/system/services.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 
 export interface Started {
   readonly url: string;
@@ -33,11 +33,11 @@ export function stateFolder(): string {
 /** @param command replaces the script, for example with the command that npm runs */
 export function launch(
   env: Record<string, string>,
-  command: readonly string[] = [process.execPath, 'scripts/start.ts'],
+  command: readonly string[] = [process.execPath, 'cli/commands/dev.ts'],
 ): Omit<Started, 'url'> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, {
-    cwd: ROOT,
+    cwd: PACKAGE_ROOT,
     // Prevents the detection of a model server on this machine.
     env: {
       ...process.env,

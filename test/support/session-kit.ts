@@ -22,7 +22,7 @@ import type {
   ShapeStore,
   SharedFeeds,
 } from '../../src/domain/ports.ts';
-import { bundled } from '../../src/catalog/bundled.ts';
+import { bundled } from './bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';

@@ -3,9 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ROOT } from '../../scripts/system/system.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { buildWorker } from './built-worker.ts';
-import type * as SystemModule from '../../scripts/system/system.ts';
+import type * as SystemModule from '../../cli/system/system.ts';
 
 const COPIED = ['src', 'console', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
 
@@ -23,14 +23,14 @@ export async function stage(manifests: Readonly<Record<string, string>>): Promis
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   };
   try {
-    for (const name of COPIED) cpSync(join(ROOT, name), join(root, name), { recursive: true });
-    symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
+    for (const name of COPIED) cpSync(join(PACKAGE_ROOT, name), join(root, name), { recursive: true });
+    symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
     for (const [path, text] of Object.entries(manifests)) {
       const file = join(root, 'manifests', path);
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);
     }
-    const module = (await import(pathToFileURL(join(root, 'scripts/system/system.ts')).href)) as typeof SystemModule;
+    const module = (await import(pathToFileURL(join(root, 'cli/system/system.ts')).href)) as typeof SystemModule;
     const builtWorker = await buildWorker(root);
     folders.push(builtWorker);
     return {

@@ -12,7 +12,6 @@ import type {
   ManifestFile,
 } from '../../domain/catalog.ts';
 import { DurableObject } from 'cloudflare:workers';
-import { bundled, bundledSources } from '../../catalog/bundled.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
 import { ShapeTable } from '../../catalog/store/learned-shapes.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
@@ -23,6 +22,7 @@ import type { WorkflowDefinition } from '../../domain/manifest.ts';
 import type { LearnedShapes } from '../../domain/shape.ts';
 import { undescribedTargets } from '../../domain/undescribed-targets.ts';
 import { platformClock } from '../platform.ts';
+import { servedProject } from '../project.ts';
 import { deploymentOf } from '../../settings/deployment.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
@@ -42,8 +42,8 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
       (module) =>
         new module.ManifestStore(
           durableSql(this.ctx.storage),
-          bundled,
-          bundledSources,
+          servedProject().bundled,
+          servedProject().sources,
           (name) => refusedSecret(this.env, this.#owner, name),
           () => scheduler.wait(limits.catalogPauseMs),
           () => readSettings(this.env).intervals,

@@ -11,7 +11,7 @@
  *  6. A workflow whose starts froze the host is skipped until the catalogue changes (J2).
  */
 import { DurableObject } from 'cloudflare:workers';
-import { bundled } from '../../catalog/bundled.ts';
+import { bundled } from '../project.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogEvent, LogFields } from '../../domain/log.ts';
 import { isOwner } from '../../http/api-keys.ts';
@@ -50,7 +50,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     this.#following = (async (): Promise<void> => {
       await before.catch(() => undefined);
       this.#recoveryQueue.forgive(STARTS);
-      const own = (await workflowsOf(this.env, owner)).filter(({ name }) => bundled.workflow(name) === null);
+      const own = (await workflowsOf(this.env, owner)).filter(({ name }) => bundled().workflow(name) === null);
       await this.keep(schedulesOf(own), owner);
     })();
     await this.#following;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { deploymentOf } from '../../../src/settings/deployment.ts';
 import type { Variables } from '../../../src/settings/settings.ts';
 

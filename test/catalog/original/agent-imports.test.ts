@@ -1,6 +1,6 @@
 /** Agents of the original: imports and feeds. */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { AgentDefinition } from '../../../src/domain/manifest.ts';

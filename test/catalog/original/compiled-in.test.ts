@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { compiledFeed, compiledTool } from '../../../src/catalog/original/tool/compiled-in.ts';
 import { skipReason } from '../../../src/catalog/original/tool/skipped.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 
 describe('[M1] tools and feeds that agent-lib compiles into its program', () => {
   test.each([

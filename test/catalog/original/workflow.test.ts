@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { translateCommand } from '../../../src/catalog/original/workflow/workflow-commands.ts';
 import { translateCondition, translateText } from '../../../src/catalog/original/workflow/workflow-references.ts';
 import type { Meaning } from '../../../src/catalog/original/workflow/workflow-references.ts';

@@ -1,7 +1,7 @@
 /** The examples of the playground show what they say (U5). */
 import { expect, test } from 'vitest';
 import { EXAMPLES } from '../../../console/pages/playground-examples.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { planText } from '../../../src/dry-run/dry-run.ts';
 
 const plans = new Map(EXAMPLES.map(({ title, text }) => [title, planText(text, bundled.agent('assistant'))]));

@@ -1,6 +1,6 @@
 /** The session's own feed sources (F5), and the reasons to refuse a source. */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 // Loaded before a test's clock advances: the engine imports it when a model first changes a feed.
 import '../../../src/catalog/schema/feed.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { EventData } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';

@@ -4,7 +4,7 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json } from '../../../src/domain/json.ts';
 // Loaded before a test's clock advances: the engine imports it when a model first changes a feed.
 import '../../../src/catalog/schema/feed.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, FeedDefinition, FeedSource } from '../../../src/domain/manifest.ts';
 import type { SharedFeedRequest, SharedFeeds, SharedFeedValue } from '../../../src/domain/ports.ts';

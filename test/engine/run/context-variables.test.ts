@@ -1,6 +1,6 @@
 /** Context variables in protocol text and in manifests (M5, P12, P14). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { fakeRunner } from '../../executors/support.ts';

@@ -1,7 +1,7 @@
 /** A sandbox is requested as soon as the opening tag of an action determines it (R2). */
 import { describe, expect, test } from 'vitest';
 
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { plainDeclaration } from '../../../src/domain/action.ts';
 import type { ActionType } from '../../../src/domain/action.ts';
 import type { ResolvedAgent, RunnerNeeds } from '../../../src/domain/manifest.ts';

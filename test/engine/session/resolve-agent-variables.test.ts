@@ -1,6 +1,6 @@
 /** Variables in an agent's persona, feeds and tools (M5). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';

@@ -1,6 +1,6 @@
 /** What a session learns about results, for the prompts of later runs (L4). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';

@@ -1,6 +1,6 @@
 /** The setup of a run: its agent, the source of its text, and its policy. */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, ResolvedAgent, ResolvedWorkflow } from '../../../src/domain/manifest.ts';

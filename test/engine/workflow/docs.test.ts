@@ -1,7 +1,7 @@
 /** The workflows in the docs load without a warning, run, and give the outputs that the docs promise (M6). */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readManifestFiles } from '../../../scripts/manifest-files.ts';
+import { readManifestFiles } from '../../../cli/project/manifest-files.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';

@@ -1,6 +1,6 @@
 /** The agent that runs a workflow's steps (M6), and the check of the workflow's inputs. */
 import { expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
 import type { ResolvedWorkflow, ToolDefinition } from '../../../src/domain/manifest.ts';

@@ -7,7 +7,7 @@ import { eventSource } from '../../../src/http/session-app.ts';
 import { batchStream } from '../../../src/http/sse.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { ResolvedWorkflow, ToolDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';

@@ -1,5 +1,5 @@
 /** The routes of the Worker with a catalogue, and with real sessions behind them. A request starts at most one session. */
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { ListedManifest } from '../../../src/domain/catalog.ts';
 import type { ResolvedWorkflow } from '../../../src/domain/manifest.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';

@@ -5,7 +5,7 @@ import { checkedFetch, checkedSession } from '../../support/response-check.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { failedStream, runText, say, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { edgeApp } from '../edge-app.ts';
 
 interface Client {

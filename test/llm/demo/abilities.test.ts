@@ -1,6 +1,6 @@
 /** The demo provider with agents that use sub-agents, workflows and relics: everything that works without a model (L3). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ModelRequest } from '../../../src/domain/ports.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, Clock, ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';

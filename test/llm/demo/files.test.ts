@@ -1,6 +1,6 @@
 /** The demo model describes images and files, so that they can be tried without a key (C2, L3). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { Attachment, ChatMessage, ModelDelta } from '../../../src/domain/ports.ts';
 import { createDemoProvider } from '../../../src/llm/demo/demo.ts';
 import { pixelSize } from '../../../src/llm/demo/image-size.ts';

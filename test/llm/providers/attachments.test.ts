@@ -3,7 +3,7 @@ import type { ModelDelta } from '../../../src/domain/ports.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { GENERIC, PRESET_NAMES, PRESETS } from '../../../src/llm/providers/presets.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
-import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
+import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { attachment, withAttachments } from '../attachments.ts';
 import { modelRequest } from '../model-request.ts';

@@ -4,8 +4,8 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm, ScriptedReply } from '../../../scripts/scripted-llm/server.ts';
+import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm, ScriptedReply } from '../../../cli/scripted-llm/server.ts';
 import { modelRequest } from '../model-request.ts';
 
 const KEY = 'sk-test-1234567890';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
-import { readScript } from '../../../scripts/scripted-llm/script.ts';
-import { startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
-import type { ScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
+import { readScript } from '../../../cli/scripted-llm/script.ts';
+import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { CONTRACT_SCRIPT } from './contract-script.ts';
 import { providerContract } from './provider-contract.ts';
 

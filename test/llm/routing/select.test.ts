@@ -6,7 +6,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
 import { choiceIssue, createModel } from '../../../src/llm/routing/select.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
-import { answer, startScriptedLlm } from '../../../scripts/scripted-llm/server.ts';
+import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { modelRequest } from '../model-request.ts';
 
 const deps = { clock: new FakeClock(), random: () => 0.5, demoDeltaMs: 0 };

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
@@ -474,7 +474,7 @@ describe('grammars for engines with a lexer', () => {
 
 describe('npm run grammar', () => {
   const run = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
-    spawnSync(process.execPath, [join(import.meta.dirname, '../../../scripts/grammar.ts'), ...args], {
+    spawnSync(process.execPath, [join(import.meta.dirname, '../../../cli/commands/grammar.ts'), ...args], {
       encoding: 'utf8',
     });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
 import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';

@@ -1,6 +1,6 @@
 /** The runtime's texts in a conversation: notices, marks of cuts, and runs as training examples (L5, X1). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ProtocolOptions, ResolvedAgent } from '../../../src/domain/manifest.ts';
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ENCODINGS } from '../../../bench/tokens/measure.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../../src/domain/manifest.ts';

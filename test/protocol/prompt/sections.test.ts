@@ -1,6 +1,6 @@
 /** Sections of the system prompt, part by part (L4). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';

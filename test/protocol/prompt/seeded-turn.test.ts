@@ -1,6 +1,6 @@
 /** A seeded history as the model sees it (C1). */
 import { describe, expect, test } from 'vitest';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { AgentDefinition } from '../../../src/domain/manifest.ts';
 import type { ChatMessage } from '../../../src/domain/ports.ts';
 import type { SeededMessage } from '../../../src/domain/seeded.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { estimateTokens } from '../../../src/domain/tokens.ts';
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 import type { AgentDefinition, ProtocolOptions, ResolvedAgent, SkillDefinition } from '../../../src/domain/manifest.ts';
 import { nativeTools } from '../../../src/protocol/native/native-tools.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';

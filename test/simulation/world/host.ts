@@ -1,5 +1,5 @@
 /** One host: the real session over the world's ports, and its alarm. */
-import { bundled } from '../../../src/catalog/bundled.ts';
+import { bundled } from '../../support/bundled.ts';
 // Loaded now: the engine imports it when a feed is added, which takes real time.
 import '../../../src/catalog/schema/feed.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';

@@ -1,0 +1,95 @@
+/**
+ * `npm run chat [-- agent | session]`: chats in the terminal with the system at PORT, shows actions as they run, asks for
+ * approvals and for results of client tools, also for those that an existing session already waits for. `--help` lists
+ * the options.
+ */
+import pc from 'picocolors';
+import { messageOf } from '../../src/domain/errors.ts';
+import { Commands, messageIn } from '../chat/commands.ts';
+import type { Done } from '../chat/commands.ts';
+import { Follower } from '../chat/follow.ts';
+import { HELP, optionsOf, USAGE } from '../chat/options.ts';
+import type { ChatOptions } from '../chat/options.ts';
+import { Api } from '../chat/question.ts';
+import { Terminal } from '../chat/terminal.ts';
+import { Attachments } from '../chat/attachments.ts';
+import { Refusal } from '../terminal/connection.ts';
+import { visible } from '../terminal/visible.ts';
+
+function readOptions(): ChatOptions | null {
+  try {
+    return optionsOf(process.argv.slice(2), process.env);
+  } catch (fault) {
+    console.error(`${messageOf(fault)}\nusage: ${USAGE}`);
+    process.exit(2);
+  }
+}
+
+async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
+  const api = new Api(connection);
+  const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
+  const session = joined ?? (await create(api, agent));
+  const terminal = new Terminal();
+  const commands = new Commands(api, session, terminal.ask);
+  const follower = new Follower(api, terminal.ask);
+  const stop = async (): Promise<void> => await stopRun(api, commands.session);
+  if (joined !== null) await terminal.during(async () => await follower.join(joined), stop);
+  const attachments = new Attachments();
+  for await (const line of terminal.lines()) {
+    const attached = await attachments.command(line);
+    if (attached !== null) {
+      console.log(pc.dim(visible(attached)));
+      continue;
+    }
+    const done = await commands.command(line).catch((fault: unknown): Done => refused(fault, 'not done') ?? {});
+    if (done?.isOver === true) break;
+    await terminal.during(async () => {
+      if (done !== null) return await take(done, follower);
+      const message = { content: attachments.take(messageIn(line)), ...(tools.length === 0 ? {} : { tools }) };
+      const answer = await api.call(`/agent/session/${commands.session}/message`, message).catch(refused);
+      if (answer !== null) await follower.follow(answer);
+    }, stop);
+  }
+  terminal.close();
+}
+
+async function take({ text, answer, joined }: Done, follower: Follower): Promise<void> {
+  if (text !== undefined) console.log(pc.dim(text));
+  if (answer !== undefined) await follower.follow(answer);
+  if (joined !== undefined) await follower.join(joined).catch(refused);
+}
+
+/** Cancels the run that is shown, and says so. */
+async function stopRun(api: Api, session: string): Promise<void> {
+  try {
+    const response = await api.call(`/agent/session/${session}/cancel`, { reason: 'stopped in the chat' });
+    const { cancelled } = (await response.json()) as { cancelled: boolean };
+    console.log(pc.dim(`\n  ${cancelled ? 'stopped' : 'nothing to stop'}; Ctrl-C again ends the chat`));
+  } catch (fault) {
+    console.log(pc.red(`\n  not stopped: ${messageOf(fault)}; Ctrl-C again ends the chat`));
+  }
+}
+
+/** The chat goes on after a message that was refused, for example because of one of its files. */
+function refused(fault: unknown, what = 'not sent'): null {
+  if (!(fault instanceof Refusal)) throw fault;
+  console.log(pc.red(`  ${what}: ${fault.message}`));
+  process.exitCode = 1;
+  return null;
+}
+
+async function create(api: Api, agent: string): Promise<string> {
+  const response = await api.call(`/agent/${encodeURIComponent(agent)}/session`, {});
+  const { session_id: session } = (await response.json()) as { session_id: string };
+  console.log(pc.dim(`session ${session} with ${agent}; end with an empty line or Ctrl-D; /help`));
+  return session;
+}
+
+const options = readOptions();
+try {
+  if (options === null) console.log(HELP);
+  else await chat(options);
+} catch (fault) {
+  console.error(pc.red(messageOf(fault)));
+  process.exitCode = 1;
+}

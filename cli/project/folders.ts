@@ -1,0 +1,30 @@
+/** Where the code of Cortex Edge is, and where the project is that it works on. In this repository they are the same. */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The folder with `cli/`, `container-runner/` and `manifests/` of Cortex Edge: a clone, or `dist/` of the package. */
+export const PACKAGE_ROOT = join(import.meta.dirname, '../..');
+
+/** The project: the nearest folder, at or above the current one, with a `wrangler.toml`; else the current one. */
+export const PROJECT_ROOT = nearest(process.cwd()) ?? process.cwd();
+
+/** The project's manifests, relative to it. */
+export const MANIFESTS = 'manifests';
+
+/** What `cortex build` makes of manifests and code tools, relative to the project. */
+export const GENERATED = 'src/project.generated.ts';
+
+/** Whether the project is Cortex Edge itself, so that its manifests are the shipped ones. */
+export const IS_OWN_PROJECT = PROJECT_ROOT === PACKAGE_ROOT;
+
+/** A module of Cortex Edge that runs as a program: TypeScript in a clone, JavaScript in the package. */
+export function programPath(path: string): string {
+  const source = join(PACKAGE_ROOT, `${path}.ts`);
+  return existsSync(source) ? source : join(PACKAGE_ROOT, `${path}.js`);
+}
+
+function nearest(folder: string): string | null {
+  if (existsSync(join(folder, 'wrangler.toml'))) return folder;
+  const above = dirname(folder);
+  return above === folder ? null : nearest(above);
+}

@@ -1,0 +1,197 @@
+/** Reads and checks a manifest folder, for the bundler and `npm run validate`. */
+import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
+import type { ManifestProblem, ManifestFile } from '../../src/domain/catalog.ts';
+import { isUtf8 } from 'node:buffer';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { isAbsolute, join, relative, sep } from 'node:path';
+import { createCatalog } from '../../src/catalog/catalog.ts';
+import { loadManifests } from '../../src/catalog/load.ts';
+import type { LoadedManifests } from '../../src/catalog/load.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
+import { parseIntervals } from '../../src/domain/intervals.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { SkillFolders } from '../../src/catalog/read/skill-file.ts';
+import type { Deployment } from '../../src/catalog/check/deployment.ts';
+import { apiKeysOf } from '../../src/settings/keys.ts';
+import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
+import type { Variables } from '../../src/settings/settings.ts';
+import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
+import { isShipped, SHIPPED_FOLDER } from './shipped-manifests.ts';
+import { withoutUnused } from './used-definitions.ts';
+import { settingsOf } from '../system/settings.ts';
+
+interface ManifestFolder {
+  readonly files: readonly ManifestFile[];
+  /** Files with the name of a manifest whose text cannot be read. */
+  readonly problems: readonly ManifestProblem[];
+  /** Files of skills that are left out, because they are not text. */
+  readonly warnings: readonly ManifestProblem[];
+  readonly skipped: readonly ManifestProblem[];
+}
+
+function readFolder(target: string): ManifestFolder {
+  const isFolder = statSync(target).isDirectory();
+  const paths = isFolder
+    ? readdirSync(target, { recursive: true, encoding: 'utf8' })
+        .filter((name) => !/(^|[/\\])(\.git|node_modules|__pycache__)[/\\]/.test(name))
+        .map((name) => join(target, name))
+    : [target];
+  const files: ManifestFile[] = [];
+  const problems: ManifestProblem[] = [];
+  const others: ManifestProblem[] = [];
+  const skipped: ManifestProblem[] = [];
+  for (const path of paths.sort()) {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat?.isFile() !== true) continue;
+    const file = path.split(sep).join('/');
+    const found = stat.size > limits.manifestBytes ? null : readFileSync(path);
+    if (found !== null && isUtf8(found) && !found.includes(0)) {
+      files.push({ path: file, text: found.toString('utf8'), ...(isFolder ? {} : { isAlone: true }) });
+    } else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
+      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
+      const isManifest = !isFolder || /^["']?kind["']?[ \t]*:/m.test(beginningOf(path));
+      const message = `the file ${why}${isManifest ? '' : '; skipped'}`;
+      (isManifest ? problems : skipped).push({ file, line: 1, column: 1, field: '', message });
+    } else {
+      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
+      others.push({ file, line: 1, column: 1, field: '', message: `the file ${why} and is left out of the skill` });
+    }
+  }
+  const skills = new SkillFolders(files);
+  const warnings = others.filter(({ file }) => skills.ownerOf(file) !== null);
+  return { files, problems, warnings, skipped };
+}
+
+/** The beginning of a file that cannot be read as text. */
+function beginningOf(path: string): string {
+  const bytes = Buffer.alloc(limits.manifestBytes);
+  const file = openSync(path, 'r');
+  try {
+    return bytes.toString('latin1', 0, readSync(file, bytes));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** All text files below `folder` (or the one file), sorted by path; skips large and binary files. */
+export function readManifestFiles(folder: string): readonly ManifestFile[] {
+  return readFolder(folder).files;
+}
+
+/** The manifests of the package, in a folder of their own. */
+function shippedFolder(): ManifestFolder {
+  const root = join(PACKAGE_ROOT, 'manifests');
+  const files = readManifestFiles(root).map(({ path, text }) => ({
+    path: `${SHIPPED_FOLDER}/${relative(root, path).split(sep).join('/')}`,
+    text,
+  }));
+  return { files, problems: [], warnings: [], skipped: [] };
+}
+
+/**
+ * Loads folders as one, or a single file that must be a manifest. Definitions of the project replace shipped ones.
+ *
+ * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
+ */
+function load(targets: readonly string[], own: Deployment | boolean = false): LoadedManifests {
+  const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
+  // the deployment's settings, from this folder or the environment
+  const { worker } = settingsOf(PROJECT_ROOT, process.env);
+  const all = loadManifests(
+    folders.flatMap(({ files }) => files),
+    {
+      deployment: own === true ? localDeployment(worker) : own === false ? null : own,
+      intervals: parseIntervals(worker),
+      isShipped,
+    },
+  );
+  const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);
+  return {
+    ...loaded,
+    problems: [...folders.flatMap(({ problems }) => problems), ...loaded.problems],
+    warnings: [...folders.flatMap(({ warnings }) => warnings), ...loaded.warnings],
+    skipped: [...folders.flatMap(({ skipped }) => skipped), ...loaded.skipped],
+  };
+}
+
+/** The settings of `npm start`, which adds a runner; the manifests may belong to any namespace. */
+function localDeployment(worker: Variables): Deployment {
+  const owners = new Set(apiKeysOf(worker).map(({ owner }) => owner));
+  return deploymentOf(worker, owners.size === 0 ? [null] : [...owners], { runner: false });
+}
+
+/** A summary of the number of manifests of each kind. */
+export function summarise({ catalog }: Pick<LoadedManifests, 'catalog'>): string {
+  const counts = MANIFEST_KINDS.map((kind) => [kind, catalog.list(kind).length] as const)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`);
+  return `${counts.length > 0 ? counts.join(', ') : 'nothing'} loaded`;
+}
+
+/** The folders of the project: `manifests/` and those of the setting CORTEX_MANIFESTS. */
+export function projectFolders(written = settingsOf(PROJECT_ROOT, process.env).start.CORTEX_MANIFESTS): string[] {
+  const further = (written ?? '').split(',').map((folder) => folder.trim());
+  return [MANIFESTS, ...new Set(further.filter((folder) => folder !== '' && folder !== MANIFESTS))];
+}
+
+/**
+ * Loads the folders of the project, and prints their issues to stderr.
+ *
+ * @param settings of the Worker, to warn about missing models
+ */
+export function checkManifests(folders: readonly string[], settings: Variables | null = null): LoadedManifests {
+  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings))), folders);
+}
+
+/** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */
+export function checkOwnManifests(target: string): LoadedManifests {
+  return told(loadOwn(target));
+}
+
+/** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
+export function loadOwn(target: string): LoadedManifests {
+  const inside = relative(MANIFESTS, target).split(sep).join('/');
+  if (inside === '') return load([target], true);
+  const isOutside = inside.startsWith('..') || isAbsolute(inside);
+  const all = load(isOutside ? [MANIFESTS, target] : [MANIFESTS], true);
+  const isOurs = ({ file }: { readonly file: string }): boolean => {
+    const path = relative(target, file);
+    return path === '' || !(path.startsWith('..') || isAbsolute(path));
+  };
+  const entries = all.entries.filter(isOurs);
+  const definitions = entries.map(({ definition }) => definition);
+  const problems = all.problems.filter(isOurs);
+  if (problems.length === 0 && entries.length === 0 && statSync(target).isFile()) {
+    const message = 'is not a manifest (expected YAML, or Markdown with "kind" in its front matter)';
+    problems.push({ file: target, line: 1, column: 1, field: '', message });
+  }
+  const catalog = createCatalog({
+    agents: definitions.filter((one) => one.kind === 'Agent'),
+    tools: definitions.filter((one) => one.kind === 'Tool'),
+    relics: definitions.filter((one) => one.kind === 'Relic'),
+    workflows: definitions.filter((one) => one.kind === 'Workflow'),
+    skills: definitions.filter((one) => one.kind === 'Skill'),
+    monuments: definitions.filter((one) => one.kind === 'Monument'),
+  });
+  const read = new Map([...all.read].filter(([file]) => isOurs({ file })));
+  const warnings = all.warnings.filter(isOurs);
+  return { ...all, entries, catalog, problems, warnings, skipped: all.skipped.filter(isOurs), read };
+}
+
+/** Warnings of a start; a folder of another system can have hundreds. */
+const STARTING_WARNINGS = 12;
+
+/** @param starting the folders of a start: prints the first warnings, and the command for the others */
+function told(loaded: LoadedManifests, starting: readonly string[] | null = null): LoadedManifests {
+  const { problems, warnings, skipped } = loaded;
+  const shown = starting === null ? warnings : warnings.slice(0, STARTING_WARNINGS);
+  for (const problem of problems) console.error(`error    ${formatProblem(problem)}`);
+  for (const warning of shown) console.error(`warning  ${formatProblem(warning)}`);
+  if (starting === null) for (const one of skipped) console.error(`note     ${formatProblem(one)}`);
+  else if (shown.length < warnings.length) {
+    const rest = warnings.length - shown.length;
+    const folder = starting.find((one) => warnings.at(-1)?.file.startsWith(one)) ?? MANIFESTS;
+    console.error(`warning  … and ${rest} more; \`npm run validate -- ${folder}\` prints all`);
+  }
+  return loaded;
+}

@@ -1,0 +1,48 @@
+/** Whether npm commands ask the running system, which knows uploaded manifests, or read the bundled ones. */
+import { checkManifests, projectFolders } from '../project/manifest-files.ts';
+import type { ResolvedAgent } from '../../src/domain/manifest.ts';
+import { connectionOf, request } from './connection.ts';
+import type { Connection } from './connection.ts';
+
+/** A system on this machine answers at once. */
+const HEALTH_MS = 2_000;
+
+/** Asks the running system. @throws Error with the problem's code and detail */
+export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
+
+/**
+ * Says on stderr which of the two is used.
+ *
+ * @returns null if no system is running at the address
+ * @throws Error for an API key that no header can hold
+ */
+export async function runningSystem(environment: Readonly<Record<string, string | undefined>>): Promise<Ask | null> {
+  const connection = connectionOf(environment);
+  if (await isRunning(connection)) {
+    console.error(`from the running system at ${connection.url}`);
+    return async (path, init) => await request(connection, path, init);
+  }
+  console.error(`from the folder manifests/, because no system is running at ${connection.url}`);
+  return null;
+}
+
+async function isRunning({ url }: Connection): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(HEALTH_MS) });
+    const health: unknown = await response.json();
+    return typeof health === 'object' && health !== null && 'service' in health && health.service === 'cortex-edge';
+  } catch {
+    return false;
+  }
+}
+
+/** @throws Error with the nearest names for a name that no bundled agent has */
+export function bundledAgent(name: string): ResolvedAgent {
+  const { catalog: bundled } = checkManifests(projectFolders());
+  const found = bundled.agent(name);
+  if (found !== null) return found;
+  const near = bundled.nearest('agent', name).map((one) => `"${one}"`);
+  const known = bundled.list('agent').map((agent) => agent.name);
+  const hint = near.length === 0 ? '' : `did you mean ${near.join(' or ')}? `;
+  throw new Error(`unknown agent "${name}" (${hint}known: ${known.join(', ')})`);
+}

@@ -1,0 +1,40 @@
+/**
+ * The package `cortex-edge` in a Worker: its handler, its object classes, and the definition of code tools.
+ *
+ * ```ts
+ * import { createWorker } from 'cortex-edge';
+ * import project from './project.generated.ts';
+ *
+ * export default createWorker(project);
+ * export { SessionObject, … } from 'cortex-edge';
+ * ```
+ */
+import { edge } from './durable/edge.ts';
+import type { Env } from './durable/env.ts';
+import { serveProject } from './durable/project.ts';
+import type { Project } from './durable/project.ts';
+
+export { defineTool } from './code-tools/define-tool.ts';
+export { CatalogObject } from './durable/objects/catalog-object.ts';
+export { DirectoryObject } from './durable/objects/directory-object.ts';
+export { EndpointStatusObject } from './durable/objects/endpoint-status-object.ts';
+export { ExecutionIndexObject } from './durable/objects/execution-index-object.ts';
+export { IdentityObject } from './durable/objects/identity-object.ts';
+export { RateLimitObject } from './durable/objects/rate-limit-object.ts';
+export { RelicObject } from './durable/objects/relic-object.ts';
+export { ScheduleObject } from './durable/objects/schedule-object.ts';
+export { SharedFeedObject } from './durable/objects/shared-feed-object.ts';
+export { SessionObject } from './durable/objects/session-object.ts';
+
+export type { CodeTool, ToolContext, ToolOptions } from './code-tools/define-tool.ts';
+export type { Env, Project };
+
+/**
+ * The Worker's handler, which serves this project.
+ *
+ * @param project the default export of `src/project.generated.ts`, which `cortex build` writes
+ */
+export function createWorker(project: Project): ExportedHandler<Env> {
+  serveProject(project);
+  return edge;
+}

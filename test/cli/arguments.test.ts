@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-arguments-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function script(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+const good = script('good.yml', 'replies: [{ text: hello }]\n');
+
+test.each([
+  ['cli/commands/scripted-llm', [], 2, 'usage: npm run scripted-llm'],
+  ['cli/commands/scripted-llm', ['nowhere.yml'], 1, 'nowhere.yml: ENOENT'],
+  ['cli/commands/scripted-llm', [good, '--nope'], 2, "Unknown option '--nope'"],
+  ['cli/commands/scripted-llm', [good, '--port', '65536'], 2, '--port "65536" is not a valid port'],
+  ['cli/commands/scripted-llm', [good, '--port', 'some'], 2, '--port "some" is not a valid port'],
+  ['cli/commands/scripted-llm', [script('empty.yml', '')], 1, 'at replies'],
+  ['cli/commands/scripted-llm', [script('field.yml', 'replies: [{ texd: hello }]\n')], 1, 'at replies[0]'],
+  [
+    'cli/commands/scripted-llm',
+    [script('fault.yml', 'replies: [{ fault: fire }]\n')],
+    1,
+    'expected one of stall, cut, close',
+  ],
+  ['cli/commands/prompt', ['nobody'], 1, 'unknown agent "nobody" (known: '],
+  ['cli/commands/prompt', ['assistant', 'more'], 2, 'usage: npm run prompt'],
+  ['cli/commands/prompt', ['--wrong'], 2, 'usage: npm run prompt'],
+  ['scripts/chaos', ['many'], 2, 'usage: npm run test:chaos'],
+  ['scripts/chaos', ['0'], 2, 'usage: npm run test:chaos'],
+  ['scripts/simulation', ['0'], 2, 'usage: npm run test:simulation'],
+  ['scripts/simulation', ['1', 'x'], 2, 'usage: npm run test:simulation'],
+  ['scripts/simulation', ['1', '2147483648'], 2, 'usage: npm run test:simulation'],
+  ['scripts/simulation', ['1', '2', '3'], 2, 'usage: npm run test:simulation'],
+  ['scripts/simulation', ['nowhere.json'], 2, 'nowhere.json is not a JSON file that can be read'],
+])('%s %j exits with %i and a message, without a stack trace', (command, given, code, said) => {
+  const { status, stderr } = spawnSync(process.execPath, [`${command}.ts`, ...given], { encoding: 'utf8' });
+  expect(stderr).toContain(said);
+  expect(stderr).not.toMatch(/^\s+at .*\(/m);
+  expect(status).toBe(code);
+});

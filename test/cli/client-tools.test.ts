@@ -1,0 +1,42 @@
+/** The results of client tools that are typed at the prompt of `npm run chat` (C3), and the tools that it offers. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { resultOf } from '../../cli/chat/client-tools.ts';
+import { optionsOf } from '../../cli/chat/options.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'cortex-chat-tools-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test.each([
+  ['{"city": "Bern"}', { output: { city: 'Bern' } }],
+  ['[1, 2]', { output: [1, 2] }],
+  ['7', { output: 7 }],
+  ['"7"', { output: '7' }],
+  ['null', { output: null }],
+  ['in Bern', { output: 'in Bern' }],
+  ['{"city": ', { output: '{"city":' }],
+  ['', { output: '' }],
+  ['!no signal', { error: { message: 'no signal' } }],
+  ['!', { error: { message: 'The tool failed' } }],
+])('[C3] %j is posted as %j', (line, result) => {
+  expect(resultOf(line)).toEqual(result);
+});
+
+test('[C3] --tool and --tools offer tools', () => {
+  const tool = { name: 'scan', description: 'Scans.', parameters: { type: 'object' } };
+  const file = join(folder, 'tools.json');
+  writeFileSync(file, JSON.stringify([tool]));
+  expect(optionsOf(['--tool', 'a', '--tool', 'b', '--tools', file], {})?.tools).toEqual([
+    expect.objectContaining({ name: 'a' }),
+    expect.objectContaining({ name: 'b' }),
+    tool,
+  ]);
+});
+
+test.each(['{', '{}'])('[C3] a file of tools with %j is refused with its name', (text) => {
+  const file = join(folder, 'wrong.json');
+  writeFileSync(file, text);
+  expect(() => optionsOf(['--tools', file], {})).toThrow(`--tools ${file}: `);
+});

@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectionOf, request } from '../../cli/terminal/connection.ts';
+
+/** A system with one API key. */
+const server = createServer((asked, answer) => {
+  const known = asked.headers.authorization === 'Bearer right-key';
+  const problem = (status: number, code: string, detail: string): void =>
+    void answer.writeHead(status, { 'content-type': 'application/problem+json' }).end(JSON.stringify({ code, detail }));
+  if (asked.url === '/health') answer.end('{"service":"cortex-edge"}');
+  else if (!known) problem(401, 'unauthorized', 'Unknown API key');
+  else if (asked.url === '/broken') answer.writeHead(502).end('<html>bad gateway\u001B[2K');
+  else if (asked.url === '/agent/nobody/session') problem(404, 'unknown_agent', 'No agent is called "nobody"\u001B[2K');
+  else answer.end('{"session_id":"ses_1"}');
+});
+let port = 0;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ({ port } = server.address() as AddressInfo);
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+describe('[H5] the key of npm commands', () => {
+  test.each([
+    [{}, undefined, null],
+    [{ CORTEX_API_KEY: '' }, undefined, null],
+    [{ CORTEX_API_KEY: 'of:the@environment' }, undefined, 'of:the@environment'],
+    [{ CORTEX_API_KEY: 'environment' }, 'argument', 'argument'],
+  ])('of %j and --key %s is %s', (environment, given, key) => {
+    expect(connectionOf(environment, given)).toEqual({ url: 'http://127.0.0.1:8787', key });
+  });
+
+  test.each(['two keys', 'line\nbreak', 'schlüssel'])('%j is rejected without being printed', (key) => {
+    expect(() => connectionOf({ CORTEX_API_KEY: key })).toThrow(
+      'CORTEX_API_KEY must be one API key: visible ASCII characters without spaces',
+    );
+    expect(() => connectionOf({}, key)).toThrow('--key must be one API key: visible ASCII characters without spaces');
+  });
+
+  test('is sent with every request', async () => {
+    const connection = connectionOf({ PORT: String(port), CORTEX_API_KEY: 'right-key' });
+    const answer = await request(connection, '/agents', { headers: { accept: 'application/json' } });
+    expect(await answer.json()).toEqual({ session_id: 'ses_1' });
+    await expect(request(connection, '/agent/nobody/session')).rejects.toThrow(
+      'unknown_agent: No agent is called "nobody"\\u{1b}[2K',
+    );
+    await expect(request(connection, '/broken')).rejects.toThrow('HTTP 502: <html>bad gateway\\u{1b}[2K');
+  });
+
+  test.each([
+    ['chat', [], {}, 1, 'CORTEX_API_KEY=<key>'],
+    ['chat', [], { CORTEX_API_KEY: 'wrong-key' }, 1, 'does not know this API key'],
+    ['chat', ['--key', 'wrong-key'], { CORTEX_API_KEY: 'right-key' }, 1, 'does not know this API key'],
+    ['chat', ['assistant', '--key', 'right-key'], {}, 0, ''],
+    ['chat', ['assistant', 'helper'], {}, 2, 'usage: npm run chat'],
+    ['chat', ['--kye', 'right-key'], {}, 2, 'usage: npm run chat'],
+    ['demo', [], {}, 1, 'requires an API key'],
+    ['demo', [], { CORTEX_API_KEY: 'wrong-key' }, 1, 'does not know this API key'],
+  ])('npm run %s %j with %j exits with %i and says what to do', async (command, given, environment, code, said) => {
+    const child = spawn(process.execPath, [`cli/commands/${command}.ts`, ...given], {
+      env: { PATH: process.env['PATH'], PORT: String(port), NO_COLOR: '1', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const chunks: string[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(String(chunk)));
+    const exit = await new Promise((resolve) => child.once('close', resolve));
+    const printed = chunks.join('');
+    expect(printed).toContain(said);
+    expect(printed).not.toMatch(/wrong-key|right-key|^\s+at .*\(/m);
+    expect(exit).toBe(code);
+  });
+});

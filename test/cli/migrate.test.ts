@@ -1,0 +1,208 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import pc from 'picocolors';
+import { afterAll, describe, expect, test } from 'vitest';
+import { renderReport } from '../../cli/migration/render.ts';
+import { migrationReport } from '../../cli/migration/report.ts';
+import type { FileReport, MigrationReport } from '../../cli/migration/report.ts';
+import { loadManifests } from '../../src/catalog/load.ts';
+
+function report(files: Readonly<Record<string, string>>): MigrationReport {
+  const given = Object.entries(files).map(([path, text]) => ({ path: `old/${path}`, text }));
+  const shipped = {
+    path: 'manifests/tools/echo.yaml',
+    text: 'kind: Tool\nversion: 1.0\nname: echo\nsummary: Shipped\nexecutor: echo\n',
+  };
+  const isShipped = (file: string): boolean => file === shipped.path;
+  return migrationReport('old', given, loadManifests([shipped, ...given], { isShipped }));
+}
+
+const one = (path: string, text: string): FileReport | undefined => report({ [path]: text }).files[0];
+const plain = (files: Readonly<Record<string, string>>): string =>
+  renderReport(report(files), { colors: pc.createColors(false), columns: null });
+
+const tool = (name: string): string => `kind: Tool\nversion: 1.0\nname: ${name}\nsummary: Works\nexecutor: echo\n`;
+const agent = (name: string, rest: string): string =>
+  `kind: Agent\nversion: 1.0\nname: ${name}\nsummary: Helps\npersona: You help.\n${rest}`;
+
+const FOLDER = {
+  'agents/clerk/agent.yml': agent('clerk', 'iteration_cap: 4\nimport:\n  tools: [stamp]\n'),
+  'agents/lost/agent.yml': agent('lost', 'import:\n  tools: [nowhere, ./absent/tool.yml]\n'),
+  'tools/stamp/tool.yml': tool('stamp'),
+  'tools/echo.yml': tool('echo'),
+  'docker-compose.yml': 'services: {}\n',
+};
+
+describe('the report of a folder', () => {
+  test('says what loads, what fails and what is skipped, with counts by kind', () => {
+    const { files, counts } = report(FOLDER);
+    expect(files.map(({ file, status }) => [file, status])).toEqual([
+      ['agents/clerk/agent.yml', 'loads'],
+      ['agents/lost/agent.yml', 'fails'],
+      ['docker-compose.yml', 'skipped'],
+      ['tools/echo.yml', 'loads'],
+      ['tools/stamp/tool.yml', 'loads'],
+    ]);
+    expect(counts).toEqual({
+      agent: { loads: 1, fails: 1, skipped: 0 },
+      tool: { loads: 2, fails: 0, skipped: 0 },
+      other: { loads: 0, fails: 0, skipped: 1 },
+    });
+  });
+
+  test('[M1] says what was understood how, with the line and the field', () => {
+    const [clerk] = report(FOLDER).files;
+    expect(clerk).toMatchObject({
+      manifests: [{ kind: 'agent', name: 'clerk', status: 'loads' }],
+      errors: [],
+      notes: [{ line: 6, field: 'iteration_cap', message: 'understood as loop.max_iterations', count: 1 }],
+    });
+  });
+
+  test('[M4] warns that a manifest replaces a shipped one', () => {
+    const echo = report(FOLDER).files.find(({ file }) => file === 'tools/echo.yml');
+    expect(echo?.notes.map(({ message }) => message)).toEqual([
+      'replaces the shipped tool "echo" (manifests/tools/echo.yaml)',
+    ]);
+  });
+
+  test('every error is listed, and paths are relative to the folder', () => {
+    const lost = report(FOLDER).files.find(({ file }) => file === 'agents/lost/agent.yml');
+    expect(lost?.errors.map(({ message }) => message)).toEqual([
+      expect.stringContaining('imports the tool "nowhere", which does not exist'),
+      expect.stringContaining('but there is no file agents/lost/absent/tool.yml'),
+    ]);
+  });
+
+  test('identical notes of a file are counted', () => {
+    const steps = ['a', 'b', 'c']
+      .map((id) => `  - { id: ${id}, tool: none, on_error: continue, if: "true" }`)
+      .join('\n');
+    const file = one('w.yml', `kind: Workflow\nversion: 1.0\nname: w\nsummary: Works\nsteps:\n${steps}\n`);
+    const messages = [...(file?.notes ?? [])].map(({ message }) => message);
+    expect(new Set(messages).size).toBe(messages.length);
+    expect(file?.notes.some(({ count }) => count === 3)).toBe(true);
+  });
+
+  test('a file with a good and a bad manifest fails, and counts both', () => {
+    const { files, counts } = report({ 'x.yml': `${tool('good')}---\n${agent('bad', 'import: {tools: [nope]}\n')}` });
+    expect(files[0]?.manifests.map(({ name, status }) => [name, status])).toEqual([
+      ['good', 'loads'],
+      ['bad', 'fails'],
+    ]);
+    expect(files[0]?.status).toBe('fails');
+    expect([counts.tool?.loads, counts.agent?.fails]).toEqual([1, 1]);
+  });
+
+  test('other files are not listed', () => {
+    expect(report({ 'run.py': 'print(1)\n', 'README.md': '# <action name="x">\n', 'a.xml': '<a/>\n' }).files).toEqual(
+      [],
+    );
+  });
+});
+
+describe('protocol texts', () => {
+  const call = (attributes: string, body = '{"name":"echo","parameters":{}}'): string =>
+    `<action type="tool" ${attributes}>${body}</action>\n`;
+
+  const withX = (x: number): string => JSON.stringify({ name: 'echo', parameters: { x } });
+
+  test('a program with all its forms loads, and rejected actions fail', () => {
+    const good = one('a.protocol', `${call('id="a" mode="async"')}<response final="true">$a</response>`);
+    expect(good).toMatchObject({
+      status: 'loads',
+      protocol: { form: 'program', actions: 1, responses: 1 },
+      errors: [],
+    });
+    const bad = one('a.protocol', `${call('id="a"', withX(1))}${call('id="a"', withX(2))}`);
+    expect(bad).toMatchObject({ status: 'fails', errors: [{ line: 2 }] });
+    expect(bad?.errors[0]?.message).toContain('rejected: ');
+  });
+
+  test.each([
+    ['[P6] a foreign form', '<action type="agent" name="b" id="b">{"instruction":"go"}</action>', '"instruction"'],
+    ['[P10] a response without final', '<response>done</response>', 'a response without "final"'],
+    ['final next to actions', `${call('id="a"')}<response final="true">x</response>`, 'final="true" next to actions'],
+    ['[P9] an action in a thought', `<thought>\n${call('id="a"')}</thought>`, 'an action inside a thought'],
+    [
+      'depends_on of an async action',
+      call('id="a"') + call('id="b" mode="async" depends_on="a"'),
+      'of an async action',
+    ],
+    ['[P12] a whole result', `${call('id="a"')}<response final="true">\${a}</response>`, '${a} is the whole result'],
+    ['only text', 'Just text.', 'neither an action nor a response'],
+    ['[P8] repaired JSON', call('id="a"', '{"name":"echo","parameters":{},}'), 'repaired_json'],
+  ])('%s is noted', (_what, text, message) => {
+    const file = one('x.protocol', text);
+    expect(file?.notes.map((note) => note.message).join('\n')).toContain(message);
+  });
+
+  test('the examples of a prompt are read one by one, with the lines of the file, and are never failures', () => {
+    const block = (text: string): string => `\`\`\`xml\n${text}\n\`\`\`\n`;
+    const text = `# Rules\n${block('<response>hi</response>')}\n${block('<response>hi</response>')}\n${block('<action id="x" type="tool">{}</action>')}`;
+    expect(one('prompts/rules.md', text)).toMatchObject({
+      status: 'loads',
+      protocol: { form: 'prompt', responses: 2 },
+      errors: [],
+      notes: [{ line: 11 }, { line: 3, count: 2 }],
+    });
+  });
+
+  test('a prompt that a manifest names is read, whatever its name', () => {
+    const named = {
+      'a.yml': agent('a', '').replace('You help.', '{ agent: ./a.md }'),
+      'a.md': '<action name="echo"/>\n',
+    };
+    const { files } = report(named);
+    expect(files.map(({ file }) => file)).toEqual(['a.md', 'a.yml']);
+  });
+});
+
+describe('the text', () => {
+  test('ends with failures, a table and the next step', () => {
+    const text = plain(FOLDER);
+    expect(text.indexOf('Skipped: 1 file')).toBeLessThan(text.indexOf('Loads: 3 files'));
+    expect(text.indexOf('Loads: 3 files')).toBeLessThan(text.indexOf('Fails: 1 file'));
+    expect(text).toMatch(/^agents +1 +1 +-$/m);
+    expect(text).toContain('2 imports of something that is not there: add its file, or remove the line');
+    expect(text).toContain('CORTEX_MANIFESTS=old npm start');
+  });
+
+  test('joins notes that differ in one word', () => {
+    const text = plain({ 'a.yml': agent('a', 'import:\n  tools: [grep, fs_read, fs_write]\n') });
+    expect(text).toContain('grep, fs_read, fs_write');
+  });
+
+  test('escapes control characters of the files', () => {
+    expect(plain({ 'a\u001B[2J.yml': 'services: {}\n' })).not.toContain('\u001B');
+  });
+});
+
+describe('npm run migrate', () => {
+  const root = mkdtempSync(join(tmpdir(), 'cortex-migrate-'));
+  afterAll(() => rmSync(root, { recursive: true }));
+  const run = (files: Readonly<Record<string, string>>, ...more: string[]) => {
+    const folder = mkdtempSync(join(root, 'folder-'));
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+    }
+    return spawnSync(process.execPath, ['cli/commands/migrate.ts', `${folder}/`, ...more], { encoding: 'utf8' });
+  };
+
+  test('exits with 1 if a file fails, with 0 if all load or are skipped, and with 2 for wrong usage', () => {
+    const bad = run(FOLDER);
+    expect([bad.status, bad.stderr]).toEqual([1, '']);
+    expect(bad.stdout).toContain('replaces the shipped tool "echo" (manifests/tools/echo.yaml)');
+    expect(bad.stdout).not.toContain('\u001B');
+    const { 'agents/lost/agent.yml': _, ...rest } = FOLDER;
+    const good = run(rest, '--json');
+    expect(good.status).toBe(0);
+    expect(JSON.parse(good.stdout)).toMatchObject({ counts: { agent: { loads: 1, fails: 0 } } });
+    const wrong = run({}, '--nope');
+    expect([wrong.status, wrong.stdout]).toEqual([2, '']);
+    expect(wrong.stderr).toContain('usage: npm run migrate -- <folder> [--json]');
+  });
+});

@@ -1,0 +1,122 @@
+/** `npm run prompt`, `grammar` and `plan`: from the running system, else from the bundled manifests (L4). */
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bundled } from '../support/bundled.ts';
+import { parseApiKeys } from '../../src/http/api-keys.ts';
+import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
+import { buildSystemPrompt } from '../../src/protocol/prompt/prompt.ts';
+import { edgeApp, noManifests } from '../http/edge-app.ts';
+
+const assistant = bundled.agent('assistant');
+if (assistant === null) throw new Error('no assistant');
+/** An agent that only the running system knows. */
+const tutor = { ...assistant, agent: { ...assistant.agent, name: 'tutor', summary: 'Uploaded a second ago.' } };
+const listed = { kind: 'agent' as const, name: 'tutor', version: '1', revision: 1, summary: '', tags: [] };
+
+const app = edgeApp({
+  auth: { keys: parseApiKeys('ann:run:right-key'), allowedOrigins: [] },
+  agent: async (name, owner) => (name === 'tutor' && owner === 'ann' ? tutor : null),
+  manifests: { ...noManifests, list: async () => [{ ...listed, common: false, updatedAt: 0 }] },
+  status: async () => ({ executors: [], model: 'm', runner: null }),
+});
+const server = createServer(async (asked, answer) => {
+  const body = asked.method === 'POST' ? { body: await text(asked) } : {};
+  const headers = Object.entries(asked.headers).map(([name, value]): [string, string] => [name, String(value)]);
+  const request = new Request(`http://${asked.headers.host}${asked.url}`, {
+    method: asked.method ?? 'GET',
+    headers,
+    ...body,
+  });
+  const response = await app.fetch(request);
+  answer.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
+});
+let port = 0;
+let freePort = 0;
+beforeAll(async () => {
+  const closed = createServer();
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
+  freePort = (closed.address() as AddressInfo).port;
+  await new Promise((resolve) => closed.close(resolve));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ({ port } = server.address() as AddressInfo);
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+async function run(
+  command: string,
+  given: readonly string[],
+  at: 'system' | 'nothing',
+  key = 'right-key',
+): Promise<{ readonly out: string; readonly err: string; readonly code: unknown }> {
+  const child = spawn(process.execPath, [`cli/commands/${command}.ts`, ...given], {
+    env: {
+      PATH: process.env['PATH'],
+      PORT: String(at === 'system' ? port : freePort),
+      NO_COLOR: '1',
+      CORTEX_API_KEY: key,
+    },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.end('<action name="ecko" id="a">{}</action>');
+  const [out, err, code] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise((resolve) => child.once('close', resolve)),
+  ]);
+  return { out, err, code };
+}
+
+test('[L4] npm run prompt prints the prompt of an uploaded agent, and the tokens of its sections', async () => {
+  const { out, err, code } = await run('prompt', ['tutor'], 'system');
+  expect(out).toBe(`${buildSystemPrompt(tutor)}\n`);
+  expect(err).toContain(`from the running system at http://127.0.0.1:${port}`);
+  expect(err).toMatch(/\d+ characters, about \d+ tokens\n +\d+ {2}Who the agent is\n +\d+ {2}How you act\n/);
+  expect(code).toBe(0);
+});
+
+test('[P18] npm run grammar prints the grammar of an uploaded agent', async () => {
+  const { out, err } = await run('grammar', ['tutor', '--format', 'lark', '--form', 'compact'], 'system');
+  expect(out).toBe(buildGrammar(tutor, { format: 'lark', form: 'compact' }).text);
+  expect(err).toContain('from the running system');
+});
+
+test('[S13] npm run plan looks names up for an uploaded agent', async () => {
+  const { out, err } = await run('plan', ['-', 'tutor'], 'system');
+  expect(out).toContain('(did you mean "echo"?)');
+  expect(err).toContain('from the running system');
+  const alone = await run('plan', ['-'], 'system');
+  expect([alone.err, alone.code]).toEqual(['', 0]);
+});
+
+test.each([
+  ['prompt', 'assistant'],
+  ['grammar', 'assistant'],
+  ['plan', '-', 'assistant'],
+])('[L4] npm run %s %s reads the folder if no system is running', async (command, ...given) => {
+  const { out, err, code } = await run(command, given, 'nothing');
+  expect(out).not.toBe('');
+  expect(err).toContain(`from the folder manifests/, because no system is running at http://127.0.0.1:${freePort}`);
+  expect(code).toBe(0);
+});
+
+test.each([
+  ['prompt', ['tutr'], 'system', 'unknown_agent: No agent is called "tutr" (did you mean "tutor"? known: tutor)'],
+  ['grammar', ['asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
+  ['plan', ['-', 'asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
+] as const)('[M3] npm run %s %j suggests the nearest name: %s', async (command, given, at, said) => {
+  const { err, code } = await run(command, given, at);
+  expect(err).toContain(said);
+  expect(code).toBe(1);
+});
+
+test('[H5] a wrong key is an error, and not a reason to read the folder', async () => {
+  const { out, err, code } = await run('prompt', ['assistant'], 'system', 'wrong-key');
+  expect([out, code]).toEqual(['', 1]);
+  expect(err).toContain('does not know this API key');
+});

@@ -1,0 +1,177 @@
+/** Settings: the tables in the docs list exactly the ones that are read, and each service gets its own (H8). */
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
+import {
+  START_SETTINGS,
+  checkWorkerSettings,
+  readSettings,
+  runnerEnvironment,
+  tokenSecretIn,
+  workerEnvironment,
+} from '../../cli/system/settings.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
+
+/** Names in the first column of the table below a heading. */
+function documented(file: string, heading: string): string[] {
+  const text = readFileSync(join(PACKAGE_ROOT, file), 'utf8');
+  const section = text.slice(text.indexOf(`\n${heading}\n`));
+  const rows = section.slice(0, section.indexOf('\n\n##')).split('\n');
+  return rows.flatMap((row) => {
+    const [, cell = ''] = /^\| ((?:`[A-Z_…]+`(?:, )?)+) \|/.exec(row) ?? [];
+    return [...cell.matchAll(/`([A-Z_…]+)`/g)].map(([, name = '']) => name);
+  });
+}
+
+const general = documented('docs/operations.md', '## Settings');
+const ofRunner = documented('docs/runner.md', '## Settings');
+const read = new Set<string>([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS, 'TOOL_…', 'CORTEX_API_KEY']);
+
+/** The text of every source file in a folder. */
+function sources(folder: string): { readonly path: string; readonly text: string }[] {
+  return readdirSync(join(PACKAGE_ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter(
+      (path) => /\.(ts|mjs)$/.test(path) && !/(^|\/)(test|node_modules)\//.test(path) && !path.includes('.generated'),
+    )
+    .map((path) => ({ path: join(folder, path), text: readFileSync(join(PACKAGE_ROOT, folder, path), 'utf8') }));
+}
+
+describe('[H8] the tables of settings', () => {
+  test('are not empty', () => {
+    expect(general.length).toBeGreaterThan(15);
+    expect(ofRunner.length).toBeGreaterThan(15);
+    expect(ofRunner).toEqual(expect.arrayContaining(['RUNNER_IMAGE_PYTHON', 'RUNNER_MAX_SECONDS']));
+  });
+
+  test.each([...general, ...ofRunner])('%s is read', (name) => {
+    expect(read).toContain(name);
+  });
+
+  test.each([...read])('%s is documented', (name) => {
+    expect([...general, ...ofRunner]).toContain(name);
+  });
+
+  test.each(WORKER_SETTINGS)('%s is used by the Worker', (name) => {
+    const users = sources('src').filter(({ path, text }) => !path.endsWith('setting-names.ts') && text.includes(name));
+    expect(users.length).toBeGreaterThan(0);
+  });
+
+  test('the Worker, the start script and the runner read no other environment variable', () => {
+    const inStart = /^scripts\/(start|chat|system\/.+)\.ts$/;
+    const files = [
+      ...sources('src'),
+      ...sources('container-runner'),
+      ...sources('scripts').filter(({ path }) => inStart.test(path)),
+    ];
+    const names = files.flatMap(({ text }) =>
+      [...text.matchAll(/\b(?:env|process\.env|environment)(?:\.|\[')([A-Z][A-Z0-9_]{2,})\b/g)].map(
+        ([, name = '']) => name,
+      ),
+    );
+    const wrangler = readFileSync(join(PACKAGE_ROOT, 'wrangler.toml'), 'utf8');
+    const isBinding = (name: string): boolean => new RegExp(`^(name|binding) = "${name}"$`, 'm').test(wrangler);
+    expect(names.length).toBeGreaterThan(20);
+    expect(names.filter((name) => !read.has(name) && !isBinding(name) && name !== 'PATH')).toEqual([]);
+  });
+});
+
+describe('[H8] npm start', () => {
+  test.each([...WORKER_SETTINGS, 'TOOL_ANN__CRM'])(
+    'passes %s to the Worker, from the environment and from .dev.vars',
+    (name) => {
+      expect(readSettings({ [name]: 'from-outside' }).worker).toEqual({ [name]: 'from-outside' });
+      expect(readSettings({}, `${name}="from-file"`).worker).toEqual({ [name]: 'from-file' });
+      expect(readSettings({ [name]: 'from-outside' }, `${name}=from-file`).worker).toEqual({ [name]: 'from-outside' });
+      expect(readSettings({ [name]: '' }, `${name}=from-file`).worker).toEqual({ [name]: 'from-file' });
+    },
+  );
+
+  test.each(START_SETTINGS)('reads %s from both', (name) => {
+    expect(readSettings({ [name]: '1' }).start).toEqual({ [name]: '1' });
+    expect(readSettings({}, `${name}=2`).start).toEqual({ [name]: '2' });
+  });
+
+  test('passes the runner’s own settings to the runner, and reports unknown ones', () => {
+    const settings = readSettings(
+      { RUNNER_SANDBOX: 'wasm', HOME: '/root' },
+      'RUNNER_LOG=debug\nLLM_BASEURL=x\nTOOL_A=b',
+    );
+    expect(settings.runner).toEqual({ RUNNER_SANDBOX: 'wasm', RUNNER_LOG: 'debug' });
+    expect(settings.worker).toEqual({ TOOL_A: 'b' });
+    expect(settings.unknown).toEqual(['LLM_BASEURL']);
+  });
+
+  const everything = Object.fromEntries(
+    [
+      ...WORKER_SETTINGS,
+      ...RUNNER_SETTINGS,
+      'TOOL_ANN__CRM',
+      'AWS_SECRET_ACCESS_KEY',
+      'OPENAI_API_KEY',
+      'CLOUDFLARE_API_TOKEN',
+      'CORTEX_API_KEY',
+      'npm_config_token',
+    ].map((name) => [name, `secret of ${name}`]),
+  );
+
+  test('[R2] passes no secret except the runner’s own to the runner', () => {
+    const environment = runnerEnvironment(
+      { ...everything, PATH: '/bin', DOCKER_HOST: 'unix:///d.sock' },
+      { ...readSettings(everything).runner, RUNNER_SECRET: 'shared' },
+    );
+    const names = Object.keys(environment);
+    expect(names.filter((name) => !RUNNER_SETTINGS.includes(name)).toSorted()).toEqual(['DOCKER_HOST', 'PATH']);
+    expect(environment['RUNNER_SECRET']).toBe('shared');
+    for (const name of ['SESSION_TOKEN_SECRET', 'LLM_API_KEY', 'API_KEYS', 'RUNNER_ACCESS_SECRET']) {
+      expect(JSON.stringify(environment)).not.toContain(`secret of ${name}`);
+    }
+  });
+
+  test('passes no secret to the development server', () => {
+    expect(workerEnvironment({ ...everything, PATH: '/bin' })).toEqual({ PATH: '/bin' });
+  });
+
+  test.each([
+    ['SESSION_TOKEN_SECRET', 'short', 'at least 32 characters'],
+    ['API_KEYS', 'ann:admin:k1,ANN:run:k2', 'cannot both be used'],
+    ['API_KEYS', 'ann:admin:k1@', 'the namespace after the last "@"'],
+    ['OWNER_OF_KEYLESS', 'home', 'OWNER_OF_KEYLESS names the namespace "home", but API_KEYS is not set'],
+    ['RUNNER_URLS', 'ftp://x', 'not an HTTP(S) URL'],
+    ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
+    ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
+    ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
+    ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
+    ['EGRESS', 'nowhere', 'EGRESS must be platform or runner, found "nowhere"'],
+    [
+      'ALLOW_HOSTS',
+      'db.internal,http://127.0.0.1:24100',
+      'ALLOW_HOSTS must be a list of host or host:port, found "http://127.0.0.1:24100" (example: ALLOW_HOSTS=127.0.0.1:24100)',
+    ],
+    ['DEBUG_PROMPTS', 'maybe', 'DEBUG_PROMPTS must be 1 or 0, found "maybe"'],
+    [
+      'LLM_BASE_URL',
+      '127.0.0.1:24200',
+      'LLM_BASE_URL "127.0.0.1:24200" is not an HTTP(S) URL (example: LLM_BASE_URL=http://127.0.0.1:11434/v1)',
+    ],
+    ['LLM_PROVIDER', 'skynet', 'LLM_PROVIDER "skynet" is unknown'],
+  ])('reports an error in %s=%s before anything starts', (name, value, message) => {
+    expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);
+  });
+
+  test('[H5] creates the signing secret of session tokens once per state folder, readable by this user only', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
+    const other = mkdtempSync(join(tmpdir(), 'cortex-settings-'));
+    try {
+      const made = tokenSecretIn(folder);
+      expect(made).toMatch(/^[0-9a-f]{64}$/);
+      expect(tokenSecretIn(folder)).toBe(made);
+      expect(tokenSecretIn(other)).not.toBe(made);
+      expect(statSync(join(folder, 'session-token.secret')).mode & 0o077).toBe(0);
+    } finally {
+      for (const one of [folder, other]) rmSync(one, { recursive: true });
+    }
+  });
+});
