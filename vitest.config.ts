@@ -1,7 +1,9 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { basename } from 'node:path';
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
+import { weatherService } from './test/support/weather-service.ts';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
@@ -16,7 +18,7 @@ const PROCESSES = [
   'container-runner/test/relics/relics-docker.test.ts',
   'container-runner/test/sandbox/**/*.test.ts',
   'container-runner/test/workspace/memory.test.ts',
-  'test/cli/{arguments,connection,migrate,orphans,wrangler}.test.ts',
+  'test/cli/{arguments,code-tools,connection,migrate,orphans,wrangler}.test.ts',
   'test/packaging.test.ts',
   'test/workspace/*.test.ts',
   'test/simulation/**/*.test.ts',
@@ -72,7 +74,7 @@ export default defineConfig({
           ...patient,
           name: 'node',
           include: ['test/**/*.test.ts', 'container-runner/test/**/*.test.ts'],
-          exclude: ['test/runtime/**', 'test/e2e/**', ...PROCESSES],
+          exclude: ['test/runtime/**', 'test/runtime-tools/**', 'test/e2e/**', ...PROCESSES],
           environment: 'node',
           isolate: false,
           setupFiles: ['./test/support/fixed-seed.ts'],
@@ -93,6 +95,22 @@ export default defineConfig({
           include: ['test/runtime/**/*.test.ts'],
           globalSetup: ['./test/support/contract-llm.ts'],
         },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            main: './test/runtime-tools/worker.ts',
+            additionalExports: { CodeToolHost: 'WorkerEntrypoint', LocalVectors: 'WorkerEntrypoint' },
+            wrangler: { configPath: './examples/code-tools/wrangler.toml' },
+            miniflare: {
+              bindings: { TOOL_WEATHER_KEY: 'weather-key', ALLOW_HOSTS: 'weather.example:443' },
+              outboundService: weatherService,
+            },
+            remoteBindings: false,
+          }),
+        ],
+        resolve: { alias: { 'cortex-edge': fileURLToPath(new URL('src/index.ts', import.meta.url)) } },
+        test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'] },
       },
     ],
   },

@@ -3,11 +3,16 @@ import { spawnSync } from 'node:child_process';
 import pc from 'picocolors';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
+/** A project is where its build runs. */
+const EXAMPLE = "process.chdir('examples/code-tools'); await import('./cli/project/build.ts')";
+
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['manifests', 'node', 'cli/project/build.ts'],
   ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
   ['format', 'oxfmt', '--check', '.'],
   ['lint and import rules', 'oxlint', '--deny-warnings'],
+  ['example', 'node', '--eval', EXAMPLE],
+  ['types: example', 'tsc', '-p', 'examples/code-tools'],
   ['types: core', 'tsc', '-p', 'tsconfig.core.json'],
   ['types: worker', 'tsc', '-p', 'tsconfig.worker.json'],
   ['types: console', 'tsc', '-p', 'tsconfig.console.json'],

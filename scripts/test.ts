@@ -16,8 +16,11 @@ interface Report {
   readonly numTodoTests: number;
 }
 
-const bundled = spawnSync('node', ['cli/project/build.ts'], { cwd: PACKAGE_ROOT, stdio: 'inherit' });
-if (bundled.status !== 0) process.exit(bundled.status ?? 1);
+for (const project of ['.', 'examples/code-tools']) {
+  const build = [join(PACKAGE_ROOT, 'cli/project/build.ts')];
+  const built = spawnSync('node', build, { cwd: join(PACKAGE_ROOT, project), stdio: 'inherit' });
+  if (built.status !== 0) process.exit(built.status ?? 1);
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-test-'));
 // Set by scripts/steady.ts, which reads the report.

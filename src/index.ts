@@ -14,8 +14,10 @@ import type { Env } from './durable/env.ts';
 import { serveProject } from './durable/project.ts';
 import type { Project } from './durable/project.ts';
 
-export { defineTool } from './code-tools/define-tool.ts';
+export { defineTool, ToolError } from './code-tools/index.ts';
 export { CatalogObject } from './durable/objects/catalog-object.ts';
+export { CodeToolHost } from './durable/objects/code-tool-host.ts';
+export { CodeToolStatusObject } from './durable/objects/code-tool-status-object.ts';
 export { DirectoryObject } from './durable/objects/directory-object.ts';
 export { EndpointStatusObject } from './durable/objects/endpoint-status-object.ts';
 export { ExecutionIndexObject } from './durable/objects/execution-index-object.ts';
@@ -26,7 +28,14 @@ export { ScheduleObject } from './durable/objects/schedule-object.ts';
 export { SharedFeedObject } from './durable/objects/shared-feed-object.ts';
 export { SessionObject } from './durable/objects/session-object.ts';
 
-export type { CodeTool, ToolContext, ToolOptions } from './code-tools/define-tool.ts';
+export type {
+  CodeTool,
+  ToolBindings,
+  ToolContext,
+  ToolOptions,
+  ToolProgress,
+  ToolRequestInit,
+} from './code-tools/index.ts';
 export type { Env, Project };
 
 /**

@@ -5,6 +5,8 @@ import project from './project.generated.ts';
 export default createWorker(project);
 export {
   CatalogObject,
+  CodeToolHost,
+  CodeToolStatusObject,
   DirectoryObject,
   EndpointStatusObject,
   ExecutionIndexObject,

@@ -8,6 +8,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
+import { readCodeTools } from './code-tools.ts';
 import { bundleOf, withEarlier, writtenNames } from './bundle.ts';
 import { GENERATED, PROJECT_ROOT } from './folders.ts';
 import { earlierBundle, generatedModule } from './generated-module.ts';
@@ -20,7 +21,12 @@ process.chdir(PROJECT_ROOT);
 const folders = [...new Set([...projectFolders(), ...given.map((folder) => relative(PROJECT_ROOT, folder) || '.')])];
 const missing = folders.filter((folder) => !existsSync(folder));
 for (const folder of missing) console.error(`error    ${folder}: no such folder`);
-const loaded = checkManifests(folders.filter((folder) => existsSync(folder)));
+const code = readCodeTools(PROJECT_ROOT);
+const loaded = checkManifests(
+  folders.filter((folder) => existsSync(folder)),
+  null,
+  code,
+);
 const errors = loaded.problems.length + missing.length;
 const isKept = process.env['CORTEX_KEEP_BUNDLE'] === '1';
 if (errors > 0 && !isKept) {
@@ -30,7 +36,11 @@ if (errors > 0 && !isKept) {
 const before = existsSync(target) ? readFileSync(target, 'utf8') : null;
 const earlier = errors > 0 && before !== null ? earlierBundle(before) : null;
 const bundle = bundleOf(loaded);
-const text = generatedModule(earlier === null ? bundle : withEarlier(bundle, earlier, writtenNames(loaded)), folders);
+const text = generatedModule(
+  earlier === null ? bundle : withEarlier(bundle, earlier, writtenNames(loaded)),
+  code,
+  folders,
+);
 // keep the timestamp of an unchanged file, so that watchers do not react
 if (before !== text) writeFileSync(target, text);
 const { agents, tools } = bundle.data;

@@ -11,6 +11,9 @@ export const PROJECT_ROOT = nearest(process.cwd()) ?? process.cwd();
 /** The project's manifests, relative to it. */
 export const MANIFESTS = 'manifests';
 
+/** The project's code tools, relative to it. */
+export const TOOLS = 'tools';
+
 /** What `cortex build` makes of manifests and code tools, relative to the project. */
 export const GENERATED = 'src/project.generated.ts';
 

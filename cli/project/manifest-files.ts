@@ -15,6 +15,10 @@ import type { Deployment } from '../../src/catalog/check/deployment.ts';
 import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
 import type { Variables } from '../../src/settings/settings.ts';
+import { readYaml } from '../../src/catalog/read/yaml-file.ts';
+import { isJsonObject } from '../../src/domain/json.ts';
+import { readCodeTools } from './code-tools.ts';
+import type { ProjectTool, ProjectTools } from './code-tools.ts';
 import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
 import { isShipped, SHIPPED_FOLDER } from './shipped-manifests.ts';
 import { withoutUnused } from './used-definitions.ts';
@@ -78,6 +82,20 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
   return readFolder(folder).files;
 }
 
+/** A manifest for each code tool that the folders have none for: it then has no bindings and no secrets. */
+function undescribed(folders: readonly ManifestFolder[], tools: readonly ProjectTool[]): ManifestFile[] {
+  if (tools.length === 0) return [];
+  const texts = folders.flatMap(({ files }) => files).filter(({ text }) => /\btype["']?\s*:\s*["']?code\b/.test(text));
+  const documents = texts.flatMap(({ text }) => readYaml(text).documents.map(({ value }) => value));
+  const described = new Set(documents.map((value) => (isJsonObject(value) ? value['name'] : null)));
+  return tools
+    .filter(({ name }) => !described.has(name))
+    .map(({ name, file }) => ({
+      path: `${file}.yaml`,
+      text: JSON.stringify({ kind: 'Tool', name, implementation: { type: 'code' } }),
+    }));
+}
+
 /** The manifests of the package, in a folder of their own. */
 function shippedFolder(): ManifestFolder {
   const root = join(PACKAGE_ROOT, 'manifests');
@@ -93,22 +111,24 @@ function shippedFolder(): ManifestFolder {
  *
  * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
  */
-function load(targets: readonly string[], own: Deployment | boolean = false): LoadedManifests {
+function load(
+  targets: readonly string[],
+  own: Deployment | boolean = false,
+  code: ProjectTools = readCodeTools(PROJECT_ROOT),
+): LoadedManifests {
   const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(PROJECT_ROOT, process.env);
-  const all = loadManifests(
-    folders.flatMap(({ files }) => files),
-    {
-      deployment: own === true ? localDeployment(worker) : own === false ? null : own,
-      intervals: parseIntervals(worker),
-      isShipped,
-    },
-  );
+  const all = loadManifests([...folders.flatMap(({ files }) => files), ...undescribed(folders, code.tools)], {
+    codeTools: new Map(code.tools.map((tool) => [tool.name, tool])),
+    deployment: own === true ? localDeployment(worker) : own === false ? null : own,
+    intervals: parseIntervals(worker),
+    isShipped,
+  });
   const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);
   return {
     ...loaded,
-    problems: [...folders.flatMap(({ problems }) => problems), ...loaded.problems],
+    problems: [...code.problems, ...folders.flatMap(({ problems }) => problems), ...loaded.problems],
     warnings: [...folders.flatMap(({ warnings }) => warnings), ...loaded.warnings],
     skipped: [...folders.flatMap(({ skipped }) => skipped), ...loaded.skipped],
   };
@@ -139,8 +159,12 @@ export function projectFolders(written = settingsOf(PROJECT_ROOT, process.env).s
  *
  * @param settings of the Worker, to warn about missing models
  */
-export function checkManifests(folders: readonly string[], settings: Variables | null = null): LoadedManifests {
-  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings))), folders);
+export function checkManifests(
+  folders: readonly string[],
+  settings: Variables | null = null,
+  code?: ProjectTools,
+): LoadedManifests {
+  return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings)), code), folders);
 }
 
 /** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */

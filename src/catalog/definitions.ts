@@ -16,6 +16,8 @@ import { toRelic } from './build/build-relic.ts';
 import { toTool } from './build/build-tool.ts';
 import { toWorkflow } from './build/build-workflow.ts';
 import type { AnyDefinition } from './catalog.ts';
+import type { DescribedTool } from '../domain/code-tool.ts';
+import { isJsonObject } from '../domain/json.ts';
 import { check } from './check/issues.ts';
 import type { Issue } from './check/issues.ts';
 import { TooManyProblems } from './check/problem-log.ts';
@@ -39,6 +41,7 @@ interface DefinitionPorts {
   readonly index: ImportIndex<Found>;
   readonly bindings: ImportBindings;
   readonly log: ProblemLog;
+  readonly codeTool: (name: string) => DescribedTool | null;
   /** Minimum intervals for a document; null = none. */
   readonly intervalsOf: (found: Found) => IntervalLimits | null;
 }
@@ -67,7 +70,7 @@ export class Definitions {
     found.read.built = null;
     switch (found.kind) {
       case 'tool':
-        return this.#build(found, toolSchema, toTool);
+        return this.#build(withCodeDefaults(found, this.#ports.codeTool), toolSchema, toTool);
       case 'relic':
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
@@ -131,6 +134,7 @@ export class Definitions {
       unknown: checked.unknown,
       intervals: this.#ports.intervalsOf(found),
       work: new WorkMeter(limits.manifestSchemaSteps),
+      codeTool: (name) => this.#ports.codeTool(name),
       tolerance: (field) => found.normalised.tolerance(field),
       readFile: (path, field) => {
         const tolerance = found.normalised.tolerance(field);
@@ -181,4 +185,15 @@ export class Definitions {
     found.read.built = { definition, warnings, files, folders, targets };
     return definition;
   }
+}
+
+/** The manifest of a code tool need not repeat what the code says. */
+function withCodeDefaults(found: Found, codeTool: (name: string) => DescribedTool | null): Found {
+  const { value } = found.normalised;
+  const implementation = isJsonObject(value) ? value['implementation'] : null;
+  if (!isJsonObject(value) || !isJsonObject(implementation) || implementation['type'] !== 'code') return found;
+  const code = codeTool(found.name);
+  if (code === null) return found;
+  const defaults = { version: '1.0', summary: code.description };
+  return { ...found, normalised: { ...found.normalised, value: { ...defaults, ...value } } };
 }

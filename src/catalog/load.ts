@@ -3,6 +3,7 @@
  * reported; the others load.
  */
 import type { ManifestKind, ManifestProblems, ManifestFile } from '../domain/catalog.ts';
+import type { DescribedTool } from '../domain/code-tool.ts';
 import { DEFAULT_INTERVALS } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
 import { isJsonObject } from '../domain/json.ts';
@@ -63,6 +64,8 @@ export interface LoadOptions {
   readonly yieldsNames?: AdmissionRules['yieldsNames'];
   /** Whether a file is part of the distribution: definitions in other files may replace its own. Default: none. */
   readonly isShipped?: AdmissionRules['isShipped'];
+  /** The code tools of the project (K2). Default: none. */
+  readonly codeTools?: ReadonlyMap<string, DescribedTool>;
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
@@ -144,6 +147,7 @@ class Loader {
       index: this.#index,
       bindings: this.#bindings,
       log: this.#log,
+      codeTool: (name) => options.codeTools?.get(name) ?? null,
       // a stored document is not checked against intervals that were raised later
       intervalsOf: (found) => (this.#isStored(found) ? null : (options.intervals ?? DEFAULT_INTERVALS)),
     });

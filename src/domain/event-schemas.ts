@@ -299,8 +299,11 @@ export const LIVE = {
     stream: z
       .string()
       .exactOptional()
-      .describe('`stdout` or `stderr` of a program; `runner`: why it waits for a runner'),
-    text: z.string().exactOptional().describe('Output of a program or a model'),
+      .describe(
+        '`stdout` or `stderr` of a program; `tool`: a line of a code tool; `runner`: why it waits for a runner',
+      ),
+    text: z.string().exactOptional().describe('Output of a program or a model, or what a code tool says'),
+    percent: z.number().min(0).max(100).exactOptional().describe('How much of a code tool is done'),
     event: jsonObject.exactOptional().describe('An event of the child session'),
   }),
 };

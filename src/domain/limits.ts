@@ -390,6 +390,19 @@ export const limits = {
   /** Larger outputs, and files in outputs, are artifacts. */
   artifactBytes: 32_768,
   filesPerOutcome: 100,
+  /** What one call of a code tool may write, and how its updates and errors are cut (K2). */
+  codeToolFiles: 16,
+  codeToolFileBytes: 4_194_304,
+  codeToolUpdates: 1_000,
+  codeToolUpdateChars: 4_096,
+  codeToolErrorChars: 4_096,
+  /** Hosts that may end during calls of a code tool within this time; then it is set aside until the time has passed. */
+  codeToolDeaths: 3,
+  codeToolDeathsMs: 3_600_000,
+  /** Deaths that several sessions report within this time are one, if the starter of the host does not number its lives. */
+  codeToolDeathMs: 10_000,
+  /** How long an isolate relies on what it knows of tools that are set aside. */
+  codeToolStateMs: 10_000,
   fileNameChars: 100,
   /** Bytes that are read per page of the list of artifacts. */
   artifactPageBytes: 16_777_216,

@@ -58,6 +58,16 @@ export type ToolImplementation =
   /** The caller executes it (C3). `passed`: a message brought it; the agent does not have it. */
   | { readonly type: 'client'; readonly passed?: true }
   | { readonly type: 'builtin'; readonly entrypoint: BuiltinName }
+  | {
+      /** TypeScript of the project, bundled into its Worker (K2). */
+      readonly type: 'code';
+      /** Names of the Worker's bindings that it may use. */
+      readonly bindings: readonly string[];
+      /** Names of the secrets that it may read, `TOOL_…`. */
+      readonly secrets: readonly string[];
+      /** Set in a run: why a secret is not available (X3). */
+      readonly missingSecret?: string;
+    }
   | ({
       readonly type: 'script';
       readonly runtime: ScriptRuntime;

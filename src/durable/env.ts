@@ -8,7 +8,7 @@ import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/di
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifest.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
-import type { ChildEnd, ChildRequest, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
+import type { ChildEnd, ChildRequest, CodeToolCall, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
@@ -52,6 +52,7 @@ export interface Env extends Variables {
   readonly IDENTITY: Objects<IdentityRpc>;
   readonly FEEDS: Objects<SharedFeedRpc>;
   readonly DIRECTORY: Objects<DirectoryRpc>;
+  readonly CODE_TOOLS: Objects<CodeToolStatusRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Large files of messages (docs/operations.md); without it, all files are in the sessions' databases. */
@@ -167,6 +168,42 @@ export interface DirectoryRpc {
   record(record: DirectoryRecord): void;
   forget(sessionId: string, incarnation: string): void;
   list(page: DirectoryPage): DirectoryRows;
+}
+
+/** Names of code tools by what is known of them. */
+export interface CodeToolStates {
+  /** Not called until the hour is over, or until the code changes. */
+  readonly setAside: readonly string[];
+  /** A host ended while they ran. */
+  readonly suspects: readonly string[];
+}
+
+export interface ReportedDeath {
+  /** The number of its life; null if the starter of the host does not number them. */
+  readonly host: number | null;
+  /** The session that had called the tool. */
+  readonly session: string;
+}
+
+export interface CodeToolStatusRpc {
+  /** A host ended while this tool ran. */
+  died(name: string, death: ReportedDeath): Promise<void>;
+  states(): CodeToolStates;
+}
+
+/** What a running code tool calls back. */
+export interface CodeToolLink {
+  /** Resolves with the reason when the call is aborted. */
+  aborted(): Promise<string>;
+  progress(update: { readonly text: string; readonly percent?: number }): Promise<void>;
+}
+
+export interface CodeToolHostRpc {
+  run(
+    call: CodeToolCall,
+    session: Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner' | 'user_id' | 'agent'>,
+    link: CodeToolLink,
+  ): Promise<ActionOutcome>;
 }
 
 export interface IdentityRpc {

@@ -14,6 +14,7 @@ import type {
   ActionWorkspace,
   ChildBudget,
   ChildSessions,
+  CodeTools,
   Clock,
   EdgeRelics,
   FeedStore,
@@ -71,6 +72,8 @@ export interface ActionContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** The project's code tools; null or absent if there are none. */
+  readonly codeTools?: CodeTools | null;
   /** The session's files; null or absent: a call for a feed has none (C7). */
   readonly workspace?: ActionWorkspace | null;
   /** The agent's skills (C8); null or absent: it has none, or the call is for a feed. */

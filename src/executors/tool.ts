@@ -12,6 +12,7 @@ import { webFetch } from './builtin/web-fetch.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failure, quote } from './failure.ts';
 import { callEndpoint } from './outbound/http-tool.ts';
+import { callCode } from './code.ts';
 import { failureReportOf } from './runner/failure-report.ts';
 import { launchedScript } from './runner/launched-script.ts';
 import { sandboxHint } from './runner/sandbox-hint.ts';
@@ -63,6 +64,8 @@ export const toolExecutor: Executor = {
           `The tool "${tool.name}" is executed by the client, so only an action of a message or a program can call it`,
           { beforeDispatch: true },
         );
+      case 'code':
+        return await callCode(implementation, call, context);
       case 'http':
         return await callEndpoint(implementation, tool.parameters, parameters, context);
       default:
@@ -71,6 +74,7 @@ export const toolExecutor: Executor = {
   },
   async recover(call, context) {
     const type = call.tool?.implementation.type;
+    if (type === 'code') await context.codeTools?.lost(call.action.name);
     if (type !== 'script' && type !== 'container') return null;
     const outcome = await recoverJob(call, context);
     return outcome === null ? null : checkReported(outcome, call);
@@ -94,7 +98,7 @@ function unsupported(name: string, implementation: never): ActionOutcome {
   const { type } = implementation as { readonly type: string };
   return failure(
     'unsupported_implementation',
-    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, script, container, http, client)`,
+    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, code, script, container, http, client)`,
     { beforeDispatch: true },
   );
 }

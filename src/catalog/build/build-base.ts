@@ -1,5 +1,6 @@
 /** Common parts of all definitions: base fields, retries, timeouts, images (M1). */
 import type { RetryPolicy } from '../../domain/action.ts';
+import type { DescribedTool } from '../../domain/code-tool.ts';
 import type { IntervalLimits } from '../../domain/intervals.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
@@ -22,6 +23,8 @@ export interface BuildContext {
   listFiles(folder: string): readonly string[];
   /** What to do if the file or the import that is named at a path is missing; null: it must not be. */
   tolerance(field: FieldPath): Tolerance | null;
+  /** A code tool of the project, by its name; null if there is none, or if the manifest is not part of a project. */
+  codeTool(name: string): DescribedTool | null;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */

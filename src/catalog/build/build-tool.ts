@@ -1,4 +1,6 @@
 /** Builds a tool's definition from its manifest, with all defaults (M3). */
+import { bindingIssue } from '../../domain/bindings.ts';
+import type { DescribedTool } from '../../domain/code-tool.ts';
 import { limits } from '../../domain/limits.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
@@ -19,9 +21,10 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
   const timeout = input.timeout ?? input.implementation.resources?.timeout;
   const timeoutField = input.timeout === undefined ? ['implementation', 'resources', 'timeout'] : ['timeout'];
   const implementation = toImplementation(input, context);
+  const code = implementation.type === 'code' ? codeOf(input, context) : null;
   let isValid = true;
   const parameters = toParameterSchema(
-    input.parameters ?? input.parameters_schema ?? null,
+    code?.parameters ?? input.parameters ?? input.parameters_schema ?? null,
     (fault) => {
       isValid = false;
       context.addIssue([field, ...fault.path], fault.message);
@@ -36,7 +39,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     implementation,
     parameters,
     returns: input.returns ?? null,
-    effects: input.effects ?? 'unsafe',
+    effects: input.effects ?? code?.effects ?? 'unsafe',
     approval: input.approval ?? 'never',
     dispatch: input.dispatch ?? 'eager',
     concurrency: input.concurrency ?? null,
@@ -49,8 +52,34 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     retry: input.retry === undefined ? null : toRetry(input.retry),
     cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
     ...(input.workspace === 'none' ? { workspace: false } : {}),
-    examples: input.examples ?? [],
+    examples: input.examples ?? (code?.example === undefined ? [] : [code.example]),
   };
+}
+
+/** The project's code for a tool; reports an issue and returns null if there is none. */
+function codeOf(
+  { name, parameters, parameters_schema: schema, implementation }: ToolInput,
+  { codeTool, addIssue }: BuildContext,
+): DescribedTool | null {
+  if (parameters !== undefined || schema !== undefined) {
+    addIssue(
+      [parameters === undefined ? 'parameters_schema' : 'parameters'],
+      'come from the code of the tool; remove them',
+    );
+  }
+  const { bindings = [] } = implementation.type === 'code' ? implementation : {};
+  for (const [at, binding] of bindings.entries()) {
+    const issue = bindingIssue(binding);
+    if (issue !== null) addIssue(['implementation', 'bindings', at], issue);
+  }
+  const found = codeTool(name);
+  if (found === null) {
+    addIssue(
+      ['implementation', 'type'],
+      `no code tool is called "${name}"; tools/${name}.ts of the project must export it, and uploaded manifests cannot bring code`,
+    );
+  }
+  return found;
 }
 
 function checkRequest(
@@ -80,6 +109,8 @@ function toImplementation(input: ToolInput, context: BuildContext): ToolImplemen
       return { type: 'builtin', entrypoint: written.entrypoint };
     case 'client':
       return { type: 'client' };
+    case 'code':
+      return { type: 'code', bindings: written.bindings ?? [], secrets: written.secrets ?? [] };
     case 'http':
       return { type: 'http', url: written.url, method: written.method ?? 'GET', headers: written.headers ?? {} };
     case 'container':

@@ -31,14 +31,12 @@ export function withSecrets<T extends ImportedDefinitions>(
   const tools = new Map(
     [...definitions.tools].map(([name, tool]): [string, ToolDefinition] => {
       const user = { owner, owners, bundled: bundled?.tools.includes(name) ?? false };
+      if (tool.implementation.type === 'code') return [name, withMissing(tool, allowed, user, lookup)];
       const missing: string[] = [];
       let filled = false;
       const ready = inRequest(tool, (text) =>
         text.replace(NAMED, (written, secret: string) => {
-          const read: SecretRead =
-            allowed.length === 0 || allowed.includes(secret)
-              ? readSecret(secret, user, lookup)
-              : { ok: false, reason: `${secret} is not among the "secrets" of the agent` };
+          const read = readAllowed(secret, allowed, user, lookup);
           if (!read.ok) {
             missing.push(read.reason);
             return written;
@@ -60,6 +58,33 @@ export function withSecrets<T extends ImportedDefinitions>(
   return { ...definitions, tools };
 }
 
+/** Code reads its secrets when it runs; here only whether it may. */
+function withMissing(
+  tool: ToolDefinition,
+  allowed: readonly string[],
+  user: SecretUser,
+  lookup: SecretScope['lookup'],
+): ToolDefinition {
+  const { implementation } = tool;
+  if (implementation.type !== 'code') return tool;
+  for (const secret of implementation.secrets) {
+    const read = readAllowed(secret, allowed, user, lookup);
+    if (!read.ok) return { ...tool, implementation: { ...implementation, missingSecret: read.reason } };
+  }
+  return tool;
+}
+
+function readAllowed(
+  secret: string,
+  allowed: readonly string[],
+  user: SecretUser,
+  lookup: SecretScope['lookup'],
+): SecretRead {
+  return allowed.length === 0 || allowed.includes(secret)
+    ? readSecret(secret, user, lookup)
+    : { ok: false, reason: `${secret} is not among the "secrets" of the agent` };
+}
+
 /** Replaces texts in a tool's request; returns the same tool if it makes no request. */
 export function inRequest(
   tool: ToolDefinition,
@@ -79,6 +104,9 @@ export function secretsNamedBy(definition: AnyDefinition): { readonly name: stri
   switch (definition.kind) {
     case 'Tool': {
       const { implementation } = definition;
+      if (implementation.type === 'code') {
+        return implementation.secrets.map((name, at) => ({ name, path: ['implementation', 'secrets', at] }));
+      }
       if (implementation.type !== 'http') return [];
       return [
         ...inText(implementation.url, ['implementation', 'url']),

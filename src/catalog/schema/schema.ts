@@ -98,6 +98,26 @@ const implementation = z.discriminatedUnion('type', [
     })
     .describe('Runs in a container on the runner, with the interface of script tools.'),
   z
+    .strictObject({
+      type: z.literal('code'),
+      bindings: z
+        .array(
+          z
+            .string()
+            .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, { error: 'must be the name of a binding in wrangler.toml' }),
+        )
+        .max(limits.manifestImports)
+        .optional()
+        .describe('Bindings of the Worker that it may use: D1, KV, R2, Queues, Vectorize, services. Default: none.'),
+      secrets: z
+        .array(secretName)
+        .max(limits.manifestImports)
+        .optional()
+        .describe('Secrets that it may read, TOOL_…. Default: none.'),
+      resources: resources.optional(),
+    })
+    .describe('TypeScript in `tools/<name>.ts` of the project: description, parameters and effects come from there.'),
+  z
     .strictObject({ type: z.literal('client'), resources: resources.optional() })
     .describe('Executed by the client, which posts the result.'),
 ]);

@@ -33,6 +33,7 @@ import type { SessionRecord } from '../../domain/session.ts';
 import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
+import { codeToolsOf } from '../code-tools.ts';
 import { directoryIndex } from '../directory.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
@@ -157,6 +158,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       readHtml,
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => sessionKey(this.#session.record)),
+      codeTools: codeToolsOf(env, ctx.exports, () => this.#session.record),
       sharedFeeds: sharedFeeds(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),

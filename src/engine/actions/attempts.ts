@@ -178,6 +178,7 @@ export class Attempts {
       variables: this.#variables,
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
+      codeTools: context.codeTools ?? null,
       workspace: this.#workspaceOf(key, attempt, signal),
       skills: loadableSkills(resolved, key, this.#scope),
       children: context.children,

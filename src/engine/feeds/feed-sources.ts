@@ -33,6 +33,7 @@ export interface FeedPorts extends Pick<
   | 'readHtml'
   | 'runner'
   | 'edgeRelics'
+  | 'codeTools'
   | 'sharedFeeds'
   | 'children'
   | 'model'
@@ -153,6 +154,7 @@ function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
     runnerNeeds: resolved.agent.runner ?? {},
     runner: ports.runner,
     edgeRelics: ports.edgeRelics ?? null,
+    codeTools: ports.codeTools ?? null,
     children: ports.children,
     scopeOf: (type, name) => scopeIn(resolved, type, name),
     fetch: ports.fetch,

@@ -9,6 +9,7 @@ import type {
   BlobStore,
   ChildSessions,
   Clock,
+  CodeTools,
   EdgeRelics,
   HtmlReader,
   ModelProvider,
@@ -110,6 +111,8 @@ export interface RunContext {
   readonly runner: RunnerClient | null;
   /** Stores that need no runner (R6); null or absent if there are none. */
   readonly edgeRelics?: EdgeRelics | null;
+  /** The project's code tools (K2); null or absent if there are none. */
+  readonly codeTools?: CodeTools | null;
   /** The files of the session's programs (C7); null or absent: it has none. */
   readonly workspace?: RunWorkspace | null;
   /** The bytes of the session's messages; null or absent: there are none. */

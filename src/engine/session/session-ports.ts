@@ -20,6 +20,7 @@ export interface SessionPorts extends Pick<
   | 'readHtml'
   | 'runner'
   | 'edgeRelics'
+  | 'codeTools'
   | 'blobs'
   | 'sharedFeeds'
   | 'children'

@@ -1,0 +1,57 @@
+/** The code tools of a project: `tools/*.ts`. Their schemas exist only when their code has run, which a process does. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ManifestProblem } from '../../src/domain/catalog.ts';
+import type { DescribedTool } from '../../src/domain/code-tool.ts';
+import { programPath, TOOLS } from './folders.ts';
+
+/** Loading a module takes milliseconds; one that never ends must not stop the build. */
+const READ_MS = 30_000;
+
+export interface ProjectTool extends DescribedTool {
+  /** Relative to the project. */
+  readonly file: string;
+}
+
+export interface ProjectTools {
+  readonly tools: readonly ProjectTool[];
+  /** Files that cannot be bundled or loaded, or that define no tool. */
+  readonly problems: readonly ManifestProblem[];
+  /** Hash of the code of all tools. */
+  readonly hash: string;
+}
+
+/** @param root the project's folder */
+export function readCodeTools(root: string): ProjectTools {
+  const files = toolFiles(root);
+  if (files.length === 0) return { tools: [], problems: [], hash: '' };
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-tools-'));
+  try {
+    const answer = join(folder, 'tools.json');
+    const { status, signal, stderr } = spawnSync(
+      process.execPath,
+      [programPath('cli/project/read-code-tools'), root, answer, ...files],
+      { env: { PATH: process.env['PATH'] ?? '' }, encoding: 'utf8', timeout: READ_MS, killSignal: 'SIGKILL' },
+    );
+    if (status === 0 && existsSync(answer)) return JSON.parse(readFileSync(answer, 'utf8')) as ProjectTools;
+    const why =
+      signal === null ? `ended with ${status}: ${stderr.trim().slice(-2_000)}` : `took over ${READ_MS / 1_000} s`;
+    const message = `the code of the tools could not be loaded: the process that loads ${files.join(', ')} ${why}`;
+    return { tools: [], problems: [{ file: TOOLS, line: 1, column: 1, field: '', message }], hash: '' };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Files directly in `tools/`; those that begin with `_`, tests and declarations define no tools, and neither do folders. */
+export function toolFiles(root: string): string[] {
+  const folder = join(root, TOOLS);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[mc]?tsx?$/.test(entry.name))
+    .filter(({ name }) => !/^_|\.d\.[mc]?ts$|\.(test|spec)\./.test(name))
+    .map(({ name }) => `${TOOLS}/${name}`)
+    .sort();
+}

@@ -1,0 +1,182 @@
+/**
+ * Runs one attempt of a code tool (K2).
+ *
+ * Owns: parsing the parameters, the tool's context, its time limit, and what its result may be. Does not own: where it
+ * runs, and whether it runs again.
+ *
+ * Invariants
+ * 1. It settles when the tool has returned or thrown, or when the signal has aborted, whichever comes first. It never
+ *    throws.
+ * 2. The tool sees the secrets and bindings of its manifest, and no others.
+ * 3. What the tool does after the end (progress, files) has no effect.
+ */
+import { base64Of } from '../domain/base64.ts';
+import type { ActionError, ActionOutcome } from '../domain/action.ts';
+import { messageOf } from '../domain/errors.ts';
+import { isJsonObject } from '../domain/json.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import type { OutboundFetch } from '../domain/ports.ts';
+import { ToolError } from './define-tool.ts';
+import type { CodeTool, ToolBindings, ToolContext, ToolProgress, ToolRequestInit } from './define-tool.ts';
+import { jsonOf, NotJson } from './json-result.ts';
+
+export interface ToolRun {
+  readonly parameters: JsonObject;
+  readonly idempotencyKey: string;
+  readonly attempt: number;
+  readonly session: ToolContext['session'];
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly bindings: ToolBindings;
+  readonly signal: AbortSignal;
+  readonly fetch: OutboundFetch;
+  readonly progress: (update: { readonly text: string; readonly percent?: number }) => void;
+}
+
+export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutcome> {
+  const parsed = await tool.parameters.safeParseAsync(run.parameters);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const place = ['parameters', ...(issue?.path ?? [])].map(String).join('.');
+    return failed('invalid_parameters', `${place}: ${issue?.message ?? 'refused'}`, { beforeDispatch: true });
+  }
+  const attempt = new Attempt(run);
+  try {
+    return attempt.outcome(await beforeAbort(() => tool.run(parsed.data, attempt.context), run.signal));
+  } catch (fault) {
+    return failureOf(tool.name, fault, run.signal);
+  } finally {
+    attempt.end();
+  }
+}
+
+/** The context of one attempt, and what the tool has written into it. */
+class Attempt {
+  readonly context: ToolContext;
+  readonly #files: JsonObject[] = [];
+  readonly #run: ToolRun;
+  #fileBytes = 0;
+  #updates = 0;
+  #isOver = false;
+
+  constructor(run: ToolRun) {
+    this.#run = run;
+    const { idempotencyKey, attempt, session, signal, secrets, bindings } = run;
+    this.context = {
+      signal,
+      idempotencyKey,
+      attempt,
+      session,
+      secrets,
+      env: bindings,
+      fetch: (url, init) => this.#fetch(url, init),
+      progress: (update) => this.#progress(update),
+      artifacts: { write: (name, content, mediaType) => this.#write(name, content, mediaType) },
+    };
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  outcome(returned: unknown): ActionOutcome {
+    const result = jsonOf(returned);
+    const output = this.#files.length === 0 ? result : withFiles(result, this.#files);
+    const chars = JSON.stringify(output).length;
+    if (chars <= limits.outcomeBytes) return { ok: true, output };
+    return failed(
+      'result_too_large',
+      `The tool returned ${chars} characters of JSON (maximum ${limits.outcomeBytes}); write large data as an artifact`,
+    );
+  }
+
+  async #fetch(url: string | URL, init: ToolRequestInit = {}): Promise<Response> {
+    const { body, signal } = init;
+    if (body !== undefined && typeof body !== 'string' && !(body instanceof URLSearchParams)) {
+      throw new TypeError('ctx.fetch sends text bodies only: a string or URLSearchParams');
+    }
+    const headers = Object.fromEntries(new Headers(init.headers as Record<string, string>));
+    if (body instanceof URLSearchParams) headers['content-type'] ??= 'application/x-www-form-urlencoded;charset=UTF-8';
+    return await this.#run.fetch(String(url), {
+      ...(init.method === undefined ? {} : { method: init.method }),
+      headers,
+      ...(body === undefined ? {} : { body: String(body) }),
+      signal: signal === undefined ? this.#run.signal : AbortSignal.any([signal, this.#run.signal]),
+    });
+  }
+
+  #progress(update: string | ToolProgress): void {
+    this.#updates += 1;
+    if (this.#isOver || this.#updates > limits.codeToolUpdates) return;
+    const { message, percent } = typeof update === 'string' ? { message: update } : update;
+    const share = percent === undefined || !Number.isFinite(percent) ? null : Math.min(100, Math.max(0, percent));
+    const text = message ?? (share === null ? '' : `${Math.round(share)} %`);
+    // a line of its own among the output of the action
+    this.#run.progress({
+      text: `${String(text).slice(0, limits.codeToolUpdateChars)}\n`,
+      ...(share === null ? {} : { percent: share }),
+    });
+  }
+
+  /** @throws ToolError `artifact_too_large` */
+  #write(name: string, content: string | Uint8Array, mediaType?: string): void {
+    if (this.#isOver) return;
+    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+    if (this.#files.length >= limits.codeToolFiles || this.#fileBytes + bytes.length > limits.codeToolFileBytes) {
+      const most = `${limits.codeToolFiles} files and ${limits.codeToolFileBytes} bytes`;
+      throw new ToolError(`The artifact "${name}" exceeds what one call may write (${most})`, {
+        code: 'artifact_too_large',
+      });
+    }
+    this.#fileBytes += bytes.length;
+    this.#files.push({
+      name: String(name),
+      ...(mediaType === undefined ? {} : { content_type: mediaType }),
+      ...(typeof content === 'string' ? { text: content } : { base64: base64Of(bytes) }),
+    });
+  }
+}
+
+function withFiles(result: Json, files: JsonObject[]): JsonObject {
+  if (!isJsonObject(result)) return result === null ? { files } : { result, files };
+  const { files: own } = result;
+  return { ...result, files: Array.isArray(own) ? [...own, ...files] : files };
+}
+
+/** Stops waiting when the signal aborts; what the tool still does then is ignored. */
+async function beforeAbort<T>(work: () => T | Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  return await new Promise<T>((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+    Promise.resolve()
+      .then(work)
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+const CODE = /^[a-z][a-z0-9_]{0,63}$/;
+
+function failureOf(name: string, fault: unknown, signal: AbortSignal): ActionOutcome {
+  if (signal.aborted) return failed('aborted', `stopped: ${messageOf(signal.reason)}`);
+  if (fault instanceof NotJson) {
+    return failed('result_not_json', `The tool "${name}" returned a value that JSON cannot hold: ${fault.message}`);
+  }
+  const message = messageOf(fault).slice(0, limits.codeToolErrorChars) || 'no message';
+  // By name as well: a bundle can contain the class twice.
+  if (fault instanceof ToolError || (fault instanceof Error && fault.name === 'ToolError')) {
+    const { code = '', retryable = false } = fault as Partial<ToolError>;
+    return failed(CODE.test(code) ? code : 'tool_failed', message, { retryable });
+  }
+  // Rejections of ctx.fetch (X2) have a code, and say whether to try again.
+  if (fault instanceof Error && fault.name === 'OutboundError') {
+    const { code = 'fetch_failed', retryable = false } = fault as Error & { code?: string; retryable?: boolean };
+    return failed(code, message, { retryable });
+  }
+  return failed('tool_failed', `The tool "${name}" failed: ${message}`);
+}
+
+function failed(code: string, message: string, more: Partial<ActionError> = {}): ActionOutcome {
+  return { ok: false, error: { code, message, retryable: false, ...more } };
+}

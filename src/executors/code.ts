@@ -1,0 +1,37 @@
+/** Calls a code tool of the project (K2), which runs apart from the session. */
+import type { ActionOutcome } from '../domain/action.ts';
+import type { ToolImplementation } from '../domain/manifest.ts';
+import type { ActionCall, ActionContext } from './executor.ts';
+import { failure, failureOf } from './failure.ts';
+
+type CodeImplementation = Extract<ToolImplementation, { type: 'code' }>;
+
+export async function callCode(
+  { bindings, secrets, missingSecret }: CodeImplementation,
+  { action, tool, parameters, runtimeKey, attempt }: ActionCall,
+  { codeTools, signal, progress }: Pick<ActionContext, 'codeTools' | 'signal' | 'progress'>,
+): Promise<ActionOutcome> {
+  if (missingSecret !== undefined) {
+    return failure('missing_secret', `The tool needs a secret that is not available: ${missingSecret}`, {
+      beforeDispatch: true,
+    });
+  }
+  const name = tool?.name ?? action.name;
+  if (codeTools == null) {
+    return failure('not_available', `The tool "${name}" is TypeScript of a project, which this runtime does not have`, {
+      beforeDispatch: true,
+    });
+  }
+  try {
+    return await codeTools.run(
+      { name, parameters, idempotencyKey: runtimeKey, attempt, bindings, secrets },
+      { signal, progress: (update) => progress({ stream: 'tool', ...update }) },
+    );
+  } catch (fault) {
+    const { error } = failureOf(fault, signal, 'tool_host_failed');
+    if (signal.aborted) return { ok: false, error };
+    return tool?.effects === 'unsafe'
+      ? failure('outcome_unknown', `${error.message}; it is unknown whether ${name} took effect`)
+      : failure('tool_host_failed', error.message, { retryable: true });
+  }
+}

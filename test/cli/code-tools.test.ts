@@ -1,0 +1,150 @@
+/** The build of a project with code tools (K2). */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { toolFiles } from '../../cli/project/code-tools.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+
+let root = '';
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'cortex-project-'));
+  symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
+  put('wrangler.toml', 'name = "p"\n');
+  put('src/worker.ts', '');
+  put('manifests/agents/helper.yaml', 'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: You help.\n');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+function build(env: Readonly<Record<string, string>> = {}): { readonly status: number | null; readonly said: string } {
+  const program = join(PACKAGE_ROOT, 'cli/project/build.ts');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], ...env },
+  });
+  return { status, said: `${stdout}${stderr}` };
+}
+
+const generated = (): string => readFileSync(join(root, 'src/project.generated.ts'), 'utf8');
+const tool = (name: string, more = ''): string => `import { defineTool } from 'cortex-edge';
+import { z } from 'zod';
+import { env } from 'cloudflare:workers';
+${more}
+export default defineTool({
+  name: '${name}', description: 'Says ${name}.', parameters: z.object({ to: z.string().describe('whom') }),
+  effects: 'pure', run: ({ to }) => \`${name} \${to} \${env.X}\`,
+});
+`;
+
+describe('[K1] [K2] cortex build', () => {
+  test('bundles tools with and without a manifest, with their schemas', () => {
+    put('tools/greet.ts', tool('greet'));
+    put('tools/wave.ts', tool('wave', "import { help } from './lib/help.ts';\nhelp();"));
+    put('tools/lib/help.ts', 'export const help = (): void => undefined;\n');
+    put('tools/_shared.ts', 'throw new Error("never loaded");\n');
+    put(
+      'manifests/tools/greet.yaml',
+      'kind: Tool\nname: greet\nimplementation: {type: code, bindings: [DB]}\ntimeout: 5\n',
+    );
+    expect(build()).toEqual({ status: 0, said: 'src/project.generated.ts: 1 agents, 2 tools\n' });
+    expect(generated()).toContain("import tool0 from '../tools/greet.ts';");
+    expect(generated()).toContain('tools: { "greet": tool0, "wave": tool1 }');
+    const literal = /JSON\.parse\((".*")\)/.exec(generated())?.[1] ?? '""';
+    const { catalog } = JSON.parse(JSON.parse(literal)) as { catalog: { tools: { name: string }[] } };
+    const named = (name: string): object | undefined => catalog.tools.find((one) => one.name === name);
+    expect(named('greet')).toMatchObject({
+      summary: 'Says greet.',
+      effects: 'pure',
+      timeoutMs: 5_000,
+      implementation: { type: 'code', bindings: ['DB'], secrets: [] },
+      parameters: { type: 'object', required: ['to'], properties: { to: { type: 'string', description: 'whom' } } },
+    });
+    expect(named('wave')).toMatchObject({ implementation: { type: 'code', bindings: [], secrets: [] } });
+  });
+
+  test('has another version after a change of code, and the same one without', () => {
+    const version = (): string => /version: "(\w+)"/.exec(generated())?.[1] ?? '';
+    put('tools/greet.ts', tool('greet'));
+    build();
+    const first = version();
+    build();
+    expect(version()).toBe(first);
+    put('tools/greet.ts', tool('greet').replace('greet $', 'hello $'));
+    build();
+    expect(version()).not.toBe(first);
+  });
+
+  test.each<[name: string, files: Record<string, string>, message: string]>([
+    ['a syntax error', { 'tools/greet.ts': 'export default {' }, 'error    tools/greet.ts:1:17: Expected'],
+    [
+      'a missing module',
+      { 'tools/greet.ts': "import './no.ts';" },
+      'error    tools/greet.ts:1:8: Could not resolve "./no.ts"',
+    ],
+    ['another name', { 'tools/greet.ts': tool('hello') }, 'so the file must be called tools/hello.ts'],
+    ['no default export', { 'tools/greet.ts': 'export const x = 1;' }, 'must export a tool by default'],
+    ['code that throws', { 'tools/greet.ts': 'throw new Error("at load");' }, 'cannot be loaded: at load'],
+    [
+      'parameters that are no object',
+      { 'tools/greet.ts': tool('greet').replace(/z\.object\(.*\}\)/, 'z.string()') },
+      '"parameters" must be a zod object',
+    ],
+    [
+      'a type that JSON does not have',
+      { 'tools/greet.ts': tool('greet').replace('z.string()', 'z.bigint()') },
+      'cannot be loaded: BigInt cannot be represented in JSON Schema',
+    ],
+    [
+      'a manifest without code',
+      {
+        'manifests/tools/gone.yaml': 'kind: Tool\nname: gone\nsummary: s\nversion: "1"\nimplementation: {type: code}\n',
+      },
+      'no code tool is called "gone"; tools/gone.ts of the project must export it',
+    ],
+    [
+      'parameters in the manifest',
+      {
+        'tools/greet.ts': tool('greet'),
+        'manifests/tools/greet.yaml':
+          'kind: Tool\nname: greet\nimplementation: {type: code}\nparameters: {to: string}\n',
+      },
+      'parameters: come from the code of the tool; remove them',
+    ],
+    [
+      'a binding of the runtime',
+      {
+        'tools/greet.ts': tool('greet'),
+        'manifests/tools/greet.yaml': 'kind: Tool\nname: greet\nimplementation: {type: code, bindings: [SESSIONS]}\n',
+      },
+      'SESSIONS is a binding of the runtime, which tools may not use',
+    ],
+  ])('reports %s, and writes nothing', (_name, files, message) => {
+    for (const [path, text] of Object.entries(files)) put(path, text);
+    const { status, said } = build();
+    expect(said).toContain(message);
+    expect(status).toBe(1);
+    expect(existsSync(join(root, 'src/project.generated.ts'))).toBe(false);
+  });
+
+  test('of another project has only the shipped definitions that it uses', () => {
+    put(
+      'manifests/agents/helper.yaml',
+      'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: You help.\nimport: {tools: [calculator]}\n',
+    );
+    expect(build()).toEqual({ status: 0, said: 'src/project.generated.ts: 1 agents, 1 tools\n' });
+    expect(generated()).toContain('calculator');
+    expect(generated()).not.toContain('web_fetch');
+  });
+
+  test('finds tools directly in tools/, without helpers, tests and declarations', () => {
+    for (const name of ['a.ts', '_b.ts', 'c.test.ts', 'd.d.ts', 'e.md', 'lib/f.ts']) put(`tools/${name}`, '');
+    expect(toolFiles(root)).toEqual(['tools/a.ts']);
+  });
+});
