@@ -1,6 +1,7 @@
 /** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import { visible } from './visible.ts';
 
 interface Row {
   readonly id: string;
@@ -21,6 +22,7 @@ const MARKS: Readonly<Record<string, (text: string) => string>> = {
 };
 
 export class Timeline {
+  /** By iteration and id: an id may come again in a later iteration. */
   readonly #rows = new Map<string, Row>();
   readonly #labels: ReadonlyMap<string, string>;
   readonly #width: number;
@@ -35,17 +37,19 @@ export class Timeline {
   take(event: SessionEvent): void {
     if (event.type === 'agent_started') this.#startedAt = event.timestamp;
     const id = event.action_id;
+    if (id === undefined) return;
+    const key = `${event.iteration} ${id}`;
     // Ignore a rejected action whose id belongs to an accepted one.
-    if (id === undefined || (event.type === 'action_rejected' && this.#rows.has(id))) return;
-    const row = this.#rows.get(id) ?? {
+    if (event.type === 'action_rejected' && this.#rows.has(key)) return;
+    const row = this.#rows.get(key) ?? {
       id,
-      label: this.#labels.get(id) ?? event.action_name ?? id,
+      label: this.#labels.get(id) ?? visible(event.action_name ?? id),
       queuedAt: event.timestamp,
       startedAt: null,
       endedAt: null,
       status: 'queued',
     };
-    this.#rows.set(id, row);
+    this.#rows.set(key, row);
     if (event.type === 'action_started') {
       row.startedAt ??= event.timestamp;
       row.status = 'running';

@@ -1,0 +1,29 @@
+/** Command lines in messages, as the user can run them. */
+import { IS_OWN_PROJECT } from './folders.ts';
+
+/** Commands with an npm script of their own in this repository. */
+const SCRIPTS: ReadonlySet<string> = new Set([
+  'validate',
+  'migrate',
+  'prompt',
+  'grammar',
+  'plan',
+  'chat',
+  'demo',
+  'deploy',
+  'stage',
+  'export',
+  'scripted-llm',
+]);
+
+/** How a command is run here: by an npm script in this repository, else from the installed package. */
+export function commandLine(name: string, ...args: readonly string[]): string {
+  if (!IS_OWN_PROJECT) return ['npx cortex', name, ...args].join(' ');
+  const [script, own] = name === 'dev' ? ['npm start', []] : ownScript(name);
+  const all = [...own, ...args];
+  return [script, ...(all.length === 0 ? [] : ['--', ...all])].join(' ');
+}
+
+function ownScript(name: string): [script: string, args: readonly string[]] {
+  return SCRIPTS.has(name) ? [`npm run ${name}`, []] : ['npm run cortex', [name]];
+}
