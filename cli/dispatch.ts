@@ -58,7 +58,6 @@ export async function dispatch(
       output.out(helpOf(command));
       return EXIT.ok;
     }
-    checkCount(command, positionals);
     call = {
       values,
       positionals,
@@ -69,9 +68,9 @@ export async function dispatch(
     };
     return await command.run(call);
   } catch (fault) {
-    const { code, message, exit } = failureOf(fault, call);
+    const { code, message, text, exit } = failureOf(fault, call);
     if (isJson) output.out(`${JSON.stringify({ error: { code, message } })}\n`);
-    else output.err(`${message}\n${exit === EXIT.usage && command !== null ? `${usageOf(command)}\n` : ''}`);
+    else output.err(`${text}\n${exit === EXIT.usage && command !== null ? `${usageOf(command)}\n` : ''}`);
     return exit;
   }
 }
@@ -87,12 +86,18 @@ async function load(name: string): Promise<Command> {
 }
 
 /** All options of a command. */
-export function optionsOf({ options = {}, isRemote = false }: Command): Options {
+function optionsOf({ options = {}, isRemote = false }: Command): Options {
   return { ...COMMON, ...(isRemote ? REMOTE : {}), ...options };
 }
 
-function parse(command: Command, args: readonly string[]): Pick<CommandCall, 'values' | 'positionals'> {
-  const options = optionsOf(command);
+/** @throws UsageError for unknown options, and for too few or too many arguments unless help is asked for */
+export function parse(command: Command, args: readonly string[]): Pick<CommandCall, 'values' | 'positionals'> {
+  const { values, positionals } = parsed(optionsOf(command), args);
+  if (values['help'] !== true) checkCount(command, positionals);
+  return { values, positionals };
+}
+
+function parsed(options: Options, args: readonly string[]): Pick<CommandCall, 'values' | 'positionals'> {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (fault) {

@@ -9,25 +9,36 @@ import { visible } from './terminal/visible.ts';
 interface CommandFailure {
   /** Stable, for `--json`: a code of the system, or `usage`, `unreachable`, `unauthorized`, `failed`. */
   readonly code: string;
-  /** One line, except for advice that a command has added. */
+  /** Of the system, as it was sent; for `--json`. */
   readonly message: string;
+  /** For people: one line, except for advice that a command has added. */
+  readonly text: string;
   readonly exit: ExitCode;
 }
 
 /** @param call null before the command has begun */
 export function failureOf(fault: unknown, call: CommandCall | null): CommandFailure {
-  if (fault instanceof UsageError) return { code: 'usage', message: fault.message, exit: EXIT.usage };
-  if (fault instanceof Unreachable) return { code: fault.code, message: fault.message, exit: EXIT.unreachable };
-  if (fault instanceof Refusal) return { code: fault.code, message: fault.message, exit: EXIT.failed };
+  if (fault instanceof UsageError) return plain('usage', fault.message, EXIT.usage);
+  if (fault instanceof Unreachable) return plain(fault.code, fault.message, EXIT.unreachable);
+  if (fault instanceof Refusal && fault.problem !== null) {
+    const { code, detail } = fault.problem;
+    return { code, message: detail, text: fault.message, exit: EXIT.failed };
+  }
   if (fault instanceof CortexError) return ofClient(fault, call);
-  return { code: 'failed', message: messageOf(fault), exit: EXIT.failed };
+  return plain('failed', messageOf(fault), EXIT.failed);
 }
 
 function ofClient(fault: CortexError, call: CommandCall | null): CommandFailure {
   const { code, status } = fault;
-  const message = `${code}: ${visible(fault.message)}`;
-  if (call === null || (code !== 'connection_lost' && status !== 401)) return { code, message, exit: EXIT.failed };
+  if (call === null || (code !== 'connection_lost' && status !== 401)) {
+    const { message } = fault;
+    return { code, message, text: `${code}: ${visible(message)}`, exit: EXIT.failed };
+  }
   const connection = connectionOf({ ...call, tell: () => undefined });
   const told = status === 401 ? keyAdvice(connection) : noSystem(connection);
-  return { code: told.code, message: told.message, exit: EXIT.unreachable };
+  return plain(told.code, told.message, EXIT.unreachable);
+}
+
+function plain(code: string, message: string, exit: ExitCode): CommandFailure {
+  return { code, message, text: message, exit };
 }

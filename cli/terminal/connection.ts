@@ -60,12 +60,12 @@ function addressOf(values: CommandCall['values'], environment: CommandCall['envi
 
 /** The system has answered that it does not accept the request. Another request may be accepted. */
 export class Refusal extends Error {
-  /** The problem's code; `failed` for another answer. */
-  readonly code: string;
+  /** The problem's code and detail; null for another answer. */
+  readonly problem: { readonly code: string; readonly detail: string } | null;
 
-  constructor(message: string, code = 'failed') {
+  constructor(message: string, problem: Refusal['problem'] = null) {
     super(message);
-    this.code = code;
+    this.problem = problem;
   }
 }
 
@@ -128,7 +128,9 @@ export function keyAdvice({ url, key }: Connection): Unreachable {
 function refusalOf(status: number, text: string): Refusal {
   try {
     const { code, detail } = JSON.parse(text) as { code: unknown; detail: unknown };
-    if (typeof code === 'string' && typeof detail === 'string') return new Refusal(`${code}: ${visible(detail)}`, code);
+    if (typeof code === 'string' && typeof detail === 'string') {
+      return new Refusal(`${code}: ${visible(detail)}`, { code, detail });
+    }
   } catch {
     // Not JSON.
   }

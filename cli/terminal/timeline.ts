@@ -43,7 +43,7 @@ export class Timeline {
     if (event.type === 'action_rejected' && this.#rows.has(key)) return;
     const row = this.#rows.get(key) ?? {
       id,
-      label: this.#labels.get(id) ?? visible(event.action_name ?? id),
+      label: this.#labels.get(id) ?? visible(labelOf(id, event.action_name)),
       queuedAt: event.timestamp,
       startedAt: null,
       endedAt: null,
@@ -94,4 +94,8 @@ export class Timeline {
     const axis = `  ${' '.repeat(labelWidth)} └${'─'.repeat(this.#width)}┘ ${end - start} ms`;
     return [...lines, axis].join('\n');
   }
+}
+
+function labelOf(id: string, name: string | undefined): string {
+  return name === undefined || name === id ? id : `${id} (${name})`;
 }
