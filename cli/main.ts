@@ -3,6 +3,11 @@
 import { dispatch } from './dispatch.ts';
 import { EXIT } from './command.ts';
 
+/** Node 22 would announce at each start that its SQLite is experimental. */
+process.removeAllListeners('warning').on('warning', ({ name, message }) => {
+  if (name !== 'ExperimentalWarning') process.stderr.write(`${name}: ${message}\n`);
+});
+
 /** The reader of the output has closed it (`cortex tail … | head`): what is left has no use. `cortex dev` lives on. */
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(EXIT.ok));
 

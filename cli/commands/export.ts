@@ -2,7 +2,8 @@ import { EXIT, UsageError } from '../command.ts';
 import type { Command } from '../command.ts';
 import { exportAll } from '../export/export-all.ts';
 import { textOption } from '../option-values.ts';
-import { connectionOf } from '../terminal/connection.ts';
+import { connectionOf, request, Unreachable } from '../terminal/connection.ts';
+import type { Connection } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
 
 export const command: Command = {
@@ -17,7 +18,9 @@ export const command: Command = {
   run: async (call) => {
     const folder = textOption(call, 'out') ?? '';
     if (folder === '') throw new UsageError('--out is missing: the folder to write to');
-    const result = await exportAll(connectionOf(call), {
+    const connection = connectionOf(call);
+    await requireSystem(connection);
+    const result = await exportAll(connection, {
       folder,
       wait: (ms) => new Promise((done) => setTimeout(done, ms)),
       report: (line) => (call.json ? call.tell : call.print)(line),
@@ -32,3 +35,12 @@ export const command: Command = {
     return failed.length > 0 ? EXIT.failed : EXIT.ok;
   },
 };
+
+/** The export itself is patient with a system that is away. @throws Unreachable at once for a wrong address or key */
+async function requireSystem(connection: Connection): Promise<void> {
+  try {
+    await (await request(connection, '/executions?limit=1')).body?.cancel();
+  } catch (fault) {
+    if (fault instanceof Unreachable) throw fault;
+  }
+}

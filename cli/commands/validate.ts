@@ -11,11 +11,12 @@ export const command: Command = {
   name: 'validate',
   summary: 'Checks manifests and reports each issue with file, line and column.',
   usage: '[<folder or file>]…',
-  help: '  <folder or file>  default: manifests',
+  help: '  <folder or file>  default: the manifests of the project',
   example: 'cortex validate manifests/agents',
   positionals: [0, MOST_TARGETS],
   run: async ({ positionals, json, print, tell }) => {
-    const targets = enterProject(positionals.length === 0 ? [MANIFESTS] : positionals);
+    const given = enterProject(positionals);
+    const targets = given.length === 0 ? [MANIFESTS] : given;
     const checked = targets.map((target) => {
       if (!existsSync(target)) {
         tell(`error    ${target}: no such file or folder`);

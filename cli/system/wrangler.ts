@@ -26,5 +26,11 @@ export function wranglerOutput(args: readonly string[], env: Readonly<Record<str
     env: { ...process.env, ...env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', CI: 'true' },
   });
   if (status === 0) return `${stdout}${stderr}`;
-  throw new Error(`wrangler ${args.join(' ')} failed:\n${error === undefined ? `${stdout}${stderr}` : error.message}`);
+  const reason = error === undefined ? withoutStack(`${stdout}${stderr}`) : error.message;
+  throw new Error(`wrangler ${args.join(' ')} failed:\n${reason.trim()}`);
+}
+
+/** Without the stacks of wrangler's errors, and without the members of the error objects that it prints after them. */
+export function withoutStack(output: string): string {
+  return output.replaceAll(/(\n +at [^\n]+)+(?<= \{)\n[^]*?\n {2}\}(?=\n|$)/g, '').replaceAll(/\n +at [^\n]+/g, '');
 }

@@ -2,13 +2,13 @@
 import { enterProject } from '../project/folders.ts';
 import { checkManifests, projectFolders } from '../project/manifest-files.ts';
 import type { ResolvedAgent } from '../../src/domain/manifest.ts';
-import { connectionOf, noSystem, request } from './connection.ts';
+import { connectionOf, request } from './connection.ts';
 import type { Connection, ConnectionSource } from './connection.ts';
 
 /** A system on this machine answers at once. */
 const HEALTH_MS = 2_000;
 
-/** Asks the running system. @throws Error with the problem's code and detail */
+/** Asks the running system. @throws Unreachable or Refusal */
 export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
 
 /**
@@ -16,16 +16,15 @@ export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
  *
  * @returns null if no system is running on this machine
  * @throws UsageError for an address or an API key that cannot be used
- * @throws Unreachable if no system is running at an address that was given
  */
 export async function runningSystem(call: ConnectionSource): Promise<Ask | null> {
   const connection = connectionOf(call);
-  if (await isRunning(connection)) {
+  // A system that was named is meant: the project's manifests would be another answer.
+  const isNamed = call.values['url'] !== undefined || (call.environment['CORTEX_URL'] ?? '') !== '';
+  if (isNamed || (await isRunning(connection))) {
     call.tell(`from the running system at ${connection.url}`);
     return async (path, init) => await request(connection, path, init);
   }
-  // A system that was named is meant: the project's manifests would be another answer.
-  if (call.values['url'] !== undefined || (call.environment['CORTEX_URL'] ?? '') !== '') throw noSystem(connection);
   call.tell(`from the folder manifests/, because no system is running at ${connection.url}`);
   return null;
 }

@@ -77,9 +77,9 @@ export class Timeline {
 
   render(now: number): string {
     const start = this.#startedAt ?? now;
-    const end = Math.max(start + 1, ...this.rows.map((row) => row.endedAt ?? now));
+    const end = this.rows.reduce((latest, row) => Math.max(latest, row.endedAt ?? now), start + 1);
     const column = (at: number): number => Math.round(((at - start) / (end - start)) * this.#width);
-    const labelWidth = Math.max(8, ...this.rows.map(({ label }) => label.length));
+    const labelWidth = this.rows.reduce((width, { label }) => Math.max(width, label.length), 8);
     const lines = this.rows.map((row) => {
       const color = MARKS[row.status] ?? pc.dim;
       const from = column(row.startedAt ?? now);

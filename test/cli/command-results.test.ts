@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dispatch } from '../../cli/dispatch.ts';
 
+const folder = mkdtempSync(join(tmpdir(), 'cortex-results-'));
 const SESSION = `ses_${'1'.repeat(32)}`;
 const RUN = 'run_1';
 const APPROVAL = {
@@ -55,7 +56,6 @@ const server = createServer((asked, answer) => {
   });
 });
 let url = '';
-const folder = mkdtempSync(join(tmpdir(), 'cortex-results-'));
 beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -84,6 +84,8 @@ const REMOTE = [
   ['sessions', 'show', SESSION],
   ['sessions', 'export', SESSION],
   ['replay', SESSION],
+  ['export', '--out', join(folder, 'copy')],
+  ['prompt', 'clerk'],
 ];
 
 describe.each(REMOTE)('[K4] cortex %s %s %s', (...given) => {
