@@ -20,6 +20,7 @@ const PROCESSES = [
   'container-runner/test/workspace/memory.test.ts',
   'test/cli/{arguments,code-tools,connection,migrate,orphans,project-commands,wrangler}.test.ts',
   'test/packaging.test.ts',
+  'test/package/*.test.ts',
   'test/workspace/*.test.ts',
   'test/simulation/**/*.test.ts',
 ];
@@ -28,7 +29,7 @@ const PROCESSES = [
  * Files that take long begin first, so that none of them is left for the end: those that mostly wait, those of the whole
  * system, and the rest.
  */
-const FIRST = ['frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
+const FIRST = ['package', 'frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
 const ORDER = ['e2e', 'processes', 'workerd', 'node'];
 
 class LongFirst extends BaseSequencer {

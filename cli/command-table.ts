@@ -12,6 +12,7 @@ export const GROUPS: readonly CommandGroup[] = [
   {
     title: 'Project',
     commands: {
+      init: () => import('./commands/init.ts'),
       dev: () => import('./commands/dev.ts'),
       build: () => import('./commands/build.ts'),
       validate: () => import('./commands/validate.ts'),

@@ -15,6 +15,7 @@ import { serveProject } from './durable/project.ts';
 import type { Project } from './durable/project.ts';
 
 export { defineTool, ToolError } from './code-tools/index.ts';
+export { RunnerContainer } from './durable/runner-container.ts';
 export { CatalogObject } from './durable/objects/catalog-object.ts';
 export { CodeToolHost } from './durable/objects/code-tool-host.ts';
 export { CodeToolStatusObject } from './durable/objects/code-tool-status-object.ts';

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { EXIT, UsageError } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
 import { isSet, textOption, textOptions } from '../option-values.ts';
+import { deployButton } from '../project/deploy-button.ts';
 import { buildProject } from '../project/build.ts';
 import { PROJECT_ROOT } from '../project/folders.ts';
 import { measureDeployment } from '../system/deploy-limits.ts';
@@ -14,20 +15,28 @@ const MOST_PASSED = 100;
 export const command: Command = {
   name: 'deploy',
   summary: 'Builds the project and deploys it to Cloudflare.',
-  usage: '[--env <name>] [--config <file>] [--var NAME:value]… [--dry-run] [-- <arguments of wrangler deploy>]',
+  usage:
+    '[--env <name>] [--config <file>] [--var NAME:value]… [--dry-run] [--button] [-- <arguments of wrangler deploy>]',
   help: `  --env <name>     an environment of wrangler.toml
   -c, --config <file>  another configuration, such as one of cortex stage
   --var NAME:value a setting of this deployment
-  --dry-run        deploys nothing, needs no login, and checks the size and the start-up time of the Worker`,
+  --dry-run        deploys nothing, needs no login, and checks the size and the start-up time of the Worker
+  --button         deploys nothing, and prints the Markdown of a deploy button for the project's git remote`,
   example: 'cortex deploy --env containers --dry-run',
   options: {
     env: { type: 'string', short: 'e' },
     config: { type: 'string', short: 'c' },
     var: { type: 'string', multiple: true },
     'dry-run': { type: 'boolean' },
+    button: { type: 'boolean' },
   },
   positionals: [0, MOST_PASSED],
   run: async (call) => {
+    if (isSet(call, 'button')) {
+      const markdown = deployButton(remoteOf(PROJECT_ROOT));
+      call.print(call.json ? JSON.stringify({ markdown }) : markdown);
+      return EXIT.ok;
+    }
     const args = argumentsOf(call);
     const say = call.json ? call.tell : call.print;
     const built = await buildProject([], say);
@@ -48,6 +57,11 @@ export const command: Command = {
     return status === 0 ? EXIT.ok : EXIT.failed;
   },
 };
+
+/** The address of the git remote `origin`; empty if there is none. */
+function remoteOf(folder: string): string {
+  return spawnSync('git', ['remote', 'get-url', 'origin'], { cwd: folder, encoding: 'utf8' }).stdout ?? '';
+}
 
 function argumentsOf(call: CommandCall): string[] {
   const first = call.positionals[0];

@@ -125,6 +125,7 @@ function load(
     deployment: own === true ? localDeployment(worker) : own === false ? null : own,
     intervals: parseIntervals(worker),
     isShipped,
+    isLibrary: () => !IS_OWN_PROJECT,
   });
   const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);
   return {

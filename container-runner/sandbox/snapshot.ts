@@ -31,7 +31,7 @@ export async function snapshotOf(source: SnapshotSource): Promise<string | null>
     for (const file of [
       path.join(source.pyodide, 'package.json'),
       source.harness,
-      new URL('../guest/python.ts', import.meta.url),
+      new URL(`../guest/python${path.extname(import.meta.filename)}`, import.meta.url),
     ]) {
       identity.update(await fs.readFile(file));
     }

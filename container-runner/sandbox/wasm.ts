@@ -33,6 +33,8 @@ const PAGES_PER_MEBIBYTE = 16;
 const OUT_OF_MEMORY = { signals: ['SIGABRT', 'SIGTRAP', 'SIGILL'], codes: [134, 133] };
 
 const GUEST = fileURLToPath(new URL('../guest/', import.meta.url));
+/** A program of the guest: TypeScript in a clone, JavaScript in the package. */
+const guestProgram = (name: string): string => path.join(GUEST, `${name}${path.extname(import.meta.filename)}`);
 const PYODIDE = path.dirname(fileURLToPath(import.meta.resolve('pyodide')));
 const SHELL_BUNDLE = import.meta.resolve('just-bash');
 const SHELL_PACKAGES = packageTree(packageOf(fileURLToPath(SHELL_BUNDLE)));
@@ -126,7 +128,7 @@ export class WasmSandbox implements Sandbox {
   async #load(interpreter: 'python3' | 'shell', memoryMb: number): Promise<Guest> {
     if (interpreter === 'shell') {
       const script = [
-        path.join(GUEST, 'shell.ts'),
+        guestProgram('shell'),
         SHELL_BUNDLE,
         ...SHELL_PACKAGES.map((place) => `${pathToFileURL(place)}/`),
       ];
@@ -137,15 +139,14 @@ export class WasmSandbox implements Sandbox {
       state: this.#options.state,
       harness,
       pyodide: PYODIDE,
-      build: () =>
-        this.#command(limits.memoryMb, [PYODIDE], [path.join(GUEST, 'python.ts'), 'snapshot', PYODIDE, harness]),
+      build: () => this.#command(limits.memoryMb, [PYODIDE], [guestProgram('python'), 'snapshot', PYODIDE, harness]),
       warn: this.#options.warn,
     });
     const snapshot = await this.#snapshot;
     return await this.#spawn(
       memoryMb,
       [PYODIDE, ...(snapshot === null ? [] : [snapshot])],
-      [path.join(GUEST, 'python.ts'), 'run', PYODIDE, harness, ...(snapshot === null ? [] : [snapshot])],
+      [guestProgram('python'), 'run', PYODIDE, harness, ...(snapshot === null ? [] : [snapshot])],
     );
   }
 

@@ -64,6 +64,8 @@ export interface LoadOptions {
   readonly yieldsNames?: AdmissionRules['yieldsNames'];
   /** Whether a file is part of the distribution: definitions in other files may replace its own. Default: none. */
   readonly isShipped?: AdmissionRules['isShipped'];
+  /** Whether a file of the distribution is a library of another project. Default: none. */
+  readonly isLibrary?: AdmissionRules['isLibrary'];
   /** The code tools of the project (K2). Default: none. */
   readonly codeTools?: ReadonlyMap<string, DescribedTool>;
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
@@ -125,6 +127,7 @@ class Loader {
     this.#isKept = options.isKept ?? (() => false);
     this.#rules = {
       isShipped: options.isShipped ?? (() => false),
+      ...(options.isLibrary === undefined ? {} : { isLibrary: options.isLibrary }),
       isCurrent: options.isCurrent ?? (() => false),
       yieldsNames: options.yieldsNames ?? (() => false),
     };
