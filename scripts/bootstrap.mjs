@@ -41,15 +41,15 @@ if (!installed()) {
   }
 }
 
-/** What the sources need besides packages, and the script that makes it. */
+/** What the sources need besides packages, and the program that makes it. */
 const GENERATED = {
-  'src/project.generated.ts': 'cli/project/build.ts',
-  'console/dist/index.html': 'scripts/build-console.ts',
+  'src/project.generated.ts': ['cli/main.ts', 'build'],
+  'console/dist/index.html': ['scripts/build-console.ts'],
 };
-for (const [file, script] of Object.entries(GENERATED)) {
+for (const [file, program] of Object.entries(GENERATED)) {
   if (existsSync(join(root, file))) continue;
   const node = join(bin, process.platform === 'win32' ? 'node.cmd' : 'node');
-  const made = spawnSync(node, [script], {
+  const made = spawnSync(node, program, {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
     shell: process.platform === 'win32',

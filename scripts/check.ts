@@ -4,10 +4,11 @@ import pc from 'picocolors';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 /** A project is where its build runs. */
-const EXAMPLE = "process.chdir('examples/code-tools'); await import('./cli/project/build.ts')";
+const EXAMPLE =
+  "process.chdir('examples/code-tools'); const { buildProject } = await import('./cli/project/build.ts'); process.exitCode = await buildProject()";
 
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
-  ['manifests', 'node', 'cli/project/build.ts'],
+  ['manifests', 'node', 'cli/main.ts', 'build'],
   ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
   ['format', 'oxfmt', '--check', '.'],
   ['lint and import rules', 'oxlint', '--deny-warnings'],

@@ -17,7 +17,7 @@ interface Report {
 }
 
 for (const project of ['.', 'examples/code-tools']) {
-  const build = [join(PACKAGE_ROOT, 'cli/project/build.ts')];
+  const build = [join(PACKAGE_ROOT, 'cli/main.ts'), 'build'];
   const built = spawnSync('node', build, { cwd: join(PACKAGE_ROOT, project), stdio: 'inherit' });
   if (built.status !== 0) process.exit(built.status ?? 1);
 }

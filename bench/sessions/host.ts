@@ -83,7 +83,7 @@ export async function startHost(modelUrl: string): Promise<Host> {
 
 /** Bundled once, so that no build runs during the measurement. */
 function build(to: string): void {
-  execFileSync(process.execPath, ['cli/project/build.ts'], { cwd: PACKAGE_ROOT, stdio: 'ignore' });
+  execFileSync(process.execPath, ['cli/main.ts', 'build'], { cwd: PACKAGE_ROOT, stdio: 'ignore' });
   const wrangler = join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js');
   const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(HERE, 'wrangler.json')}`];
   execFileSync(process.execPath, args, { cwd: HERE, stdio: ['ignore', 'ignore', 'inherit'] });

@@ -1,14 +1,11 @@
-/**
- * `npm run chat [-- agent | session]`: chats in the terminal with the system at PORT, shows actions as they run, asks for
- * approvals and for results of client tools, also for those that an existing session already waits for. `--help` lists
- * the options.
- */
 import pc from 'picocolors';
 import { messageOf } from '../../src/domain/errors.ts';
-import { Commands, messageIn } from '../chat/commands.ts';
+import { EXIT, UsageError } from '../command.ts';
+import type { Command, ExitCode } from '../command.ts';
+import { COMMANDS, Commands, messageIn } from '../chat/commands.ts';
 import type { Done } from '../chat/commands.ts';
 import { Follower } from '../chat/follow.ts';
-import { HELP, optionsOf, USAGE } from '../chat/options.ts';
+import { optionsOf } from '../chat/options.ts';
 import type { ChatOptions } from '../chat/options.ts';
 import { Api } from '../chat/question.ts';
 import { Terminal } from '../chat/terminal.ts';
@@ -16,16 +13,33 @@ import { Attachments } from '../chat/attachments.ts';
 import { Refusal } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
 
-function readOptions(): ChatOptions | null {
-  try {
-    return optionsOf(process.argv.slice(2), process.env);
-  } catch (fault) {
-    console.error(`${messageOf(fault)}\nusage: ${USAGE}`);
-    process.exit(2);
-  }
-}
+export const command: Command = {
+  name: 'chat',
+  summary: 'Chats in the terminal, and asks for approvals and for results of client tools.',
+  usage: '[<agent | session>] [--tool <name>]… [--tools <file>]',
+  help: `  <agent>          default: assistant; the id of a session joins it
+  --tool <name>    offers a client tool that takes any parameters; repeat it for several tools
+  --tools <file>   offers the client tools of a JSON file: [{"name", "description", "parameters"}]
 
-async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
+In the chat:
+${COMMANDS}
+`,
+  example: 'cortex chat assistant --tool get_location',
+  options: { tool: { type: 'string', multiple: true }, tools: { type: 'string' } },
+  isRemote: true,
+  positionals: [0, 1],
+  run: async (call) => {
+    if (call.json) throw new UsageError('cortex chat is for people; cortex run --json prints the events of a run');
+    return await chat(optionsOf(call));
+  },
+};
+
+async function chat({ agent, connection, tools }: ChatOptions): Promise<ExitCode> {
+  let exit: ExitCode = EXIT.ok;
+  const refused = (fault: unknown, what = 'not sent'): null => {
+    exit = EXIT.failed;
+    return tellRefusal(fault, what);
+  };
   const api = new Api(connection);
   const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
   const session = joined ?? (await create(api, agent));
@@ -44,16 +58,21 @@ async function chat({ agent, connection, tools }: ChatOptions): Promise<void> {
     const done = await commands.command(line).catch((fault: unknown): Done => refused(fault, 'not done') ?? {});
     if (done?.isOver === true) break;
     await terminal.during(async () => {
-      if (done !== null) return await take(done, follower);
+      if (done !== null) return await take(done, follower, refused);
       const message = { content: attachments.take(messageIn(line)), ...(tools.length === 0 ? {} : { tools }) };
       const answer = await api.call(`/agent/session/${commands.session}/message`, message).catch(refused);
       if (answer !== null) await follower.follow(answer);
     }, stop);
   }
   terminal.close();
+  return exit;
 }
 
-async function take({ text, answer, joined }: Done, follower: Follower): Promise<void> {
+async function take(
+  { text, answer, joined }: Done,
+  follower: Follower,
+  refused: (fault: unknown) => null,
+): Promise<void> {
   if (text !== undefined) console.log(pc.dim(text));
   if (answer !== undefined) await follower.follow(answer);
   if (joined !== undefined) await follower.join(joined).catch(refused);
@@ -71,10 +90,9 @@ async function stopRun(api: Api, session: string): Promise<void> {
 }
 
 /** The chat goes on after a message that was refused, for example because of one of its files. */
-function refused(fault: unknown, what = 'not sent'): null {
+function tellRefusal(fault: unknown, what: string): null {
   if (!(fault instanceof Refusal)) throw fault;
   console.log(pc.red(`  ${what}: ${fault.message}`));
-  process.exitCode = 1;
   return null;
 }
 
@@ -83,13 +101,4 @@ async function create(api: Api, agent: string): Promise<string> {
   const { session_id: session } = (await response.json()) as { session_id: string };
   console.log(pc.dim(`session ${session} with ${agent}; end with an empty line or Ctrl-D; /help`));
   return session;
-}
-
-const options = readOptions();
-try {
-  if (options === null) console.log(HELP);
-  else await chat(options);
-} catch (fault) {
-  console.error(pc.red(messageOf(fault)));
-  process.exitCode = 1;
 }

@@ -1,20 +1,36 @@
-/**
- * `npm run demo`: prints the plan of the ten-action research assistant, then runs it with scaled durations against the
- * running system (or one that it starts), with a live timeline.
- */
-import { readFileSync } from 'node:fs';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
-import { connectionOf, request } from '../terminal/connection.ts';
-import type { Connection } from '../terminal/connection.ts';
+import { connectionOf, noSystem, request } from '../terminal/connection.ts';
+import type { Connection, ConnectionSource } from '../terminal/connection.ts';
 import { readEvents } from '../terminal/event-client.ts';
 import { freePort } from '../system/services.ts';
+import { EXIT } from '../command.ts';
+import type { Command, CommandCall } from '../command.ts';
 import { PACKAGE_ROOT } from '../project/folders.ts';
 import { startSystem } from '../system/system.ts';
 import { Timeline } from '../terminal/timeline.ts';
+
+export const command: Command = {
+  name: 'demo',
+  summary: 'Prints the plan of a ten-action program, then runs it with a live timeline.',
+  usage: '',
+  help: '  Without a running system, it starts one on free ports and stops it at the end.',
+  example: 'cortex demo',
+  isRemote: true,
+  positionals: [0, 0],
+  run: async (call) => {
+    const { connection, stop } = await connect(call);
+    try {
+      await show(connection, call);
+    } finally {
+      await stop();
+    }
+    return EXIT.ok;
+  },
+};
 
 /** Milliseconds in the demo per second of the plan. */
 const SCALE_MS = Number(process.env['DEMO_MS_PER_SECOND'] ?? 25);
@@ -37,27 +53,16 @@ interface Plan {
   readonly report: string;
 }
 
-const text = readFileSync(join(PACKAGE_ROOT, 'cli/demo/research-assistant.xml'), 'utf8');
-try {
-  const { connection, stop } = await connect();
-  try {
-    await show(connection);
-  } finally {
-    await stop();
-  }
-} catch (fault) {
-  console.error(pc.red(fault instanceof Error ? fault.message : String(fault)));
-  process.exitCode = 1;
-}
-
-async function show(connection: Connection): Promise<void> {
+async function show(connection: Connection, { json, print, tell }: CommandCall): Promise<void> {
+  const say = json ? tell : print;
+  const text = readFileSync(join(PACKAGE_ROOT, 'cli/demo/research-assistant.xml'), 'utf8');
   const planned = await request(connection, '/plan', { method: 'POST', body: JSON.stringify({ protocol_text: text }) });
   const plan = (await planned.json()) as Plan;
-  console.log(plan.report);
+  say(plan.report);
 
   const labels = new Map(plan.actions.map((action) => [action.id, String(action.parameters['label'] ?? action.name)]));
   const protocol = scaled(plan);
-  console.log(
+  say(
     `\n${pc.bold('Running it')} at ${SCALE_MS} ms per second. Every action is the echo tool with the planned duration, ` +
       'so the measured time is that of the system; the text is streamed like the output of a model.\n',
   );
@@ -68,18 +73,19 @@ async function show(connection: Connection): Promise<void> {
     body: paced(protocol),
     duplex: 'half',
   } as RequestInit);
-  const redraw = setInterval(() => timeline.redraw(Date.now()), 100);
+  const redraw = json ? null : setInterval(() => timeline.redraw(Date.now()), 100);
   let answer = '';
   for await (const event of readEvents(response)) {
     timeline.take(event);
     if (event.type === 'response_completed') answer = event.data.content;
     if (event.type === 'agent_failed') throw new Error(`the run failed: ${JSON.stringify(event.data.error)}`);
   }
-  clearInterval(redraw);
-  timeline.redraw(Date.now());
-  if (!process.stdout.isTTY) console.log(timeline.render(Date.now()));
-  console.log(`\n  ${pc.dim('answer')}  ${answer}\n`);
-  console.log(summary(plan, timeline));
+  if (redraw !== null) clearInterval(redraw);
+  if (!json) timeline.redraw(Date.now());
+  if (json || !process.stdout.isTTY) say(timeline.render(Date.now()));
+  say(`\n  ${pc.dim('answer')}  ${answer}\n`);
+  say(summary(plan, timeline));
+  if (json) print(JSON.stringify({ answer, scale_ms: SCALE_MS, estimates: plan.estimates, actions: timeline.rows }));
 }
 
 /** The same graph with scaled durations. */
@@ -133,9 +139,9 @@ function summary(plan: Plan, timeline: Timeline): string {
   ].join('\n');
 }
 
-/** Connects to the system at PORT, or starts one on free ports that is stopped at the end. */
-async function connect(): Promise<{ readonly connection: Connection; stop(): Promise<void> }> {
-  const connection = connectionOf(process.env);
+/** Connects to the running system, or starts one on free ports that is stopped at the end. */
+async function connect(call: ConnectionSource): Promise<{ readonly connection: Connection; stop(): Promise<void> }> {
+  const connection = connectionOf(call);
   const { url } = connection;
   try {
     const health = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) })).json()) as {
@@ -145,7 +151,8 @@ async function connect(): Promise<{ readonly connection: Connection; stop(): Pro
   } catch {
     // No system there.
   }
-  console.error(pc.dim(`No system at ${url}; starting one for the demo …`));
+  if (call.values['url'] !== undefined || (call.environment['CORTEX_URL'] ?? '') !== '') throw noSystem(connection);
+  call.tell(pc.dim(`No system at ${url}; starting one for the demo …`));
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-demo-'));
   const system = await startSystem({
     port: await freePort(),

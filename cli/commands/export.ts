@@ -1,37 +1,46 @@
-/**
- * `npm run export -- --out <folder> [--url <address>] [--key <key>]`: copies the sessions that `GET /executions` lists, and
- * the uploaded manifests, of one API key to files. Run again, it copies only what has changed. The default address is the
- * system at PORT; the key can also be in CORTEX_API_KEY.
- */
-import { parseArgs } from 'node:util';
+import { EXIT, UsageError } from '../command.ts';
+import type { Command } from '../command.ts';
 import { exportAll } from '../export/export-all.ts';
-import { connectionOf } from '../terminal/connection.ts';
+import { textOption } from '../option-values.ts';
+import { connectionOf, request, Unreachable } from '../terminal/connection.ts';
+import type { Connection } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
 
-const USAGE = 'npm run export -- --out <folder> [--url <address>] [--key <key>]';
+export const command: Command = {
+  name: 'export',
+  summary: 'Copies the sessions and the uploaded manifests of one API key to a folder.',
+  usage: '--out <folder>',
+  help: '  --out <folder>   run again, the command copies only what has changed',
+  example: 'cortex export --out backup --url https://cortex.example.com',
+  options: { out: { type: 'string' } },
+  isRemote: true,
+  positionals: [0, 0],
+  run: async (call) => {
+    const folder = textOption(call, 'out') ?? '';
+    if (folder === '') throw new UsageError('--out is missing: the folder to write to');
+    const connection = connectionOf(call);
+    await requireSystem(connection);
+    const result = await exportAll(connection, {
+      folder,
+      wait: (ms) => new Promise((done) => setTimeout(done, ms)),
+      report: (line) => (call.json ? call.tell : call.print)(line),
+    });
+    const { saved, unchanged, gone, failed, manifests } = result;
+    for (const { id, reason } of failed) call.tell(`not saved: ${id}: ${visible(reason)}`);
+    call.print(
+      call.json
+        ? JSON.stringify(result)
+        : `${saved} sessions saved, ${unchanged} unchanged, ${gone} deleted meanwhile, ${failed.length} failed; ${manifests} manifests`,
+    );
+    return failed.length > 0 ? EXIT.failed : EXIT.ok;
+  },
+};
 
-try {
-  const { values } = parseArgs({
-    options: { out: { type: 'string' }, url: { type: 'string' }, key: { type: 'string' } },
-  });
-  const { out, url, key } = values;
-  if (out === undefined || out === '') throw new Error('--out is missing: the folder to write to');
-  if (url !== undefined && !/^https?:\/\/[^/?#\s]+\/?$/.test(url)) {
-    throw new Error(`--url must be an address such as https://cortex.example.com, got "${url}"`);
+/** The export itself is patient with a system that is away. @throws Unreachable at once for a wrong address or key */
+async function requireSystem(connection: Connection): Promise<void> {
+  try {
+    await (await request(connection, '/executions?limit=1')).body?.cancel();
+  } catch (fault) {
+    if (fault instanceof Unreachable) throw fault;
   }
-  const connection = connectionOf(process.env, key);
-  const address = url?.replace(/\/$/, '') ?? connection.url;
-  const result = await exportAll(
-    { url: address, key: connection.key },
-    { folder: out, wait: (ms) => new Promise((done) => setTimeout(done, ms)), report: (line) => console.log(line) },
-  );
-  for (const { id, reason } of result.failed) console.error(`not saved: ${id}: ${visible(reason)}`);
-  console.log(
-    `${result.saved} sessions saved, ${result.unchanged} unchanged, ${result.gone} deleted meanwhile, ` +
-      `${result.failed.length} failed; ${result.manifests} manifests`,
-  );
-  process.exitCode = result.failed.length > 0 ? 1 : 0;
-} catch (fault) {
-  console.error(`${fault instanceof Error ? visible(fault.message) : String(fault)}\nusage: ${USAGE}`);
-  process.exit(2);
 }

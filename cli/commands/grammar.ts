@@ -1,50 +1,45 @@
-/**
- * `npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]`: prints the grammar of an agent's protocol text.
- * Asks the running system, with the key in CORTEX_API_KEY; without one, reads the bundled manifests.
- */
-import { parseArgs } from 'node:util';
 import { grammarDocument } from '../../src/dry-run/agent-documents.ts';
 import type { AgentGrammar } from '../../src/protocol/grammar/grammar.ts';
+import { EXIT } from '../command.ts';
+import type { Command } from '../command.ts';
+import { wordOption } from '../option-values.ts';
 import { bundledAgent, runningSystem } from '../terminal/running-system.ts';
 import type { Ask } from '../terminal/running-system.ts';
 
-const USAGE = 'npm run grammar -- <agent> [--format gbnf|lark] [--form full|compact]';
+type Notation = 'gbnf' | 'lark';
+type Form = 'full' | 'compact' | undefined;
 
-function fail(message: string): never {
-  console.error(`${message}\nusage: ${USAGE}`);
-  process.exit(1);
-}
+export const command: Command = {
+  name: 'grammar',
+  summary: "Prints a grammar of an agent's protocol text, for constrained decoding.",
+  usage: '[<agent>] [--format gbnf|lark] [--form full|compact]',
+  help: `  <agent>          default: assistant; of the running system, else of the project's manifests
+  --format <name>  gbnf (default) or lark
+  --form <name>    full or compact; default: that of the agent's manifest`,
+  example: 'cortex grammar assistant --format lark',
+  options: { format: { type: 'string' }, form: { type: 'string' } },
+  isRemote: true,
+  positionals: [0, 1],
+  run: async (call) => {
+    const [name = 'assistant'] = call.positionals;
+    const format = wordOption(call, 'format', ['gbnf', 'lark']) ?? 'gbnf';
+    const form = wordOption(call, 'form', ['full', 'compact']);
+    const ask = await runningSystem(call);
+    const { text, notes } =
+      ask === null
+        ? grammarDocument(bundledAgent(name), { format, form: form ?? null })
+        : await asked(ask, name, format, form);
+    if (call.json) {
+      call.print(JSON.stringify({ agent: name, format, grammar: text, notes }));
+      return EXIT.ok;
+    }
+    call.print(text.replace(/\n$/, ''));
+    for (const note of notes) call.tell(note);
+    return EXIT.ok;
+  },
+};
 
-function readArguments(): { name: string; format: string; form: string | undefined } {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { format: { type: 'string', default: 'gbnf' }, form: { type: 'string' } },
-    });
-    if (positionals.length > 1) return fail(`expected one agent's name, got "${positionals.join(' ')}"`);
-    return { name: positionals[0] ?? 'assistant', format: values.format, form: values.form };
-  } catch (fault) {
-    return fail(fault instanceof Error ? fault.message : String(fault));
-  }
-}
-
-const { name, format, form } = readArguments();
-if (format !== 'gbnf' && format !== 'lark') fail(`--format "${format}" is unknown (known: gbnf, lark)`);
-if (form !== undefined && form !== 'full' && form !== 'compact') {
-  fail(`--form "${form}" is unknown (known: full, compact)`);
-}
-try {
-  const ask = await runningSystem(process.env);
-  const { text, notes } =
-    ask === null ? grammarDocument(bundledAgent(name), { format, form: form ?? null }) : await asked(ask);
-  process.stdout.write(text);
-  for (const note of notes) console.error(note);
-} catch (fault) {
-  console.error(fault instanceof Error ? fault.message : String(fault));
-  process.exitCode = 1;
-}
-
-async function asked(ask: Ask): Promise<AgentGrammar> {
+async function asked(ask: Ask, name: string, format: Notation, form: Form): Promise<AgentGrammar> {
   const query = new URLSearchParams(form === undefined ? { format } : { format, protocol_form: form });
   const accept = { headers: { accept: 'application/json' } };
   const answer = await ask(`/agents/${encodeURIComponent(name)}/grammar?${query}`, accept);

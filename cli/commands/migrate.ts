@@ -1,42 +1,38 @@
-/**
- * `npm run migrate -- <folder> [--json]`: reports what of a folder loads, and what was understood how, file by file. The
- * folder counts as a project's own: its manifests may replace shipped ones. Changes nothing.
- *
- * The exit code is 1 if a file fails.
- */
 import { statSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { isatty } from 'node:tty';
 import pc from 'picocolors';
+import { EXIT, UsageError } from '../command.ts';
+import type { Command } from '../command.ts';
+import { enterProject } from '../project/folders.ts';
 import { loadOwn, readManifestFiles } from '../project/manifest-files.ts';
 import { renderReport } from '../migration/render.ts';
 import { migrationReport } from '../migration/report.ts';
 
-const USAGE = 'npm run migrate -- <folder> [--json]';
+/** Longer lines are hard to read. */
+const MOST_COLUMNS = 140;
 
-function readArguments(): { readonly folder: string; readonly json: boolean } {
-  try {
-    const { values, positionals } = parseArgs({ allowPositionals: true, options: { json: { type: 'boolean' } } });
-    const [folder, ...others] = positionals;
-    if (folder === undefined || others.length > 0) throw new Error(`expected one folder, got ${positionals.length}`);
-    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
-      throw new Error(`${folder}: no such folder`);
-    return { folder: folder.replace(/(?<=.)[/\\]+$/, ''), json: values.json ?? false };
-  } catch (fault) {
-    console.error(`${fault instanceof Error ? fault.message : String(fault)}\nusage: ${USAGE}`);
-    process.exit(2);
-  }
-}
-
-const { folder, json } = readArguments();
-const report = migrationReport(folder, readManifestFiles(folder), loadOwn(folder));
-const isTerminal = isatty(1);
-process.stdout.write(
-  json
-    ? `${JSON.stringify(report, null, 2)}\n`
-    : renderReport(report, {
-        colors: pc.createColors(isTerminal && pc.isColorSupported),
-        columns: isTerminal ? Math.min(process.stdout.columns, 140) : null,
-      }),
-);
-process.exitCode = report.files.some(({ status }) => status === 'fails') ? 1 : 0;
+export const command: Command = {
+  name: 'migrate',
+  summary: 'Reports what of a folder of Cortex-MK1 or agent-lib-cpp loads, and how. Changes nothing.',
+  usage: '<folder>',
+  help: "  <folder>         counts as the project's own: its manifests may replace shipped ones",
+  example: 'cortex migrate old-project/manifests',
+  positionals: [1, 1],
+  run: async ({ positionals, json, print }) => {
+    const [written = ''] = enterProject(positionals);
+    if (statSync(written, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      throw new UsageError(`${written}: no such folder`);
+    }
+    const folder = written.replace(/(?<=.)[/\\]+$/, '');
+    const report = migrationReport(folder, readManifestFiles(folder), loadOwn(folder));
+    const isTerminal = isatty(1);
+    const text = json
+      ? JSON.stringify(report, null, 2)
+      : renderReport(report, {
+          colors: pc.createColors(isTerminal && pc.isColorSupported),
+          columns: isTerminal ? Math.min(process.stdout.columns, MOST_COLUMNS) : null,
+        });
+    print(text.replace(/\n$/, ''));
+    return report.files.some(({ status }) => status === 'fails') ? EXIT.failed : EXIT.ok;
+  },
+};

@@ -1,46 +1,53 @@
-/**
- * `npm run plan -- file.xml [agent]`: dry-runs protocol text. `-` reads standard input. Looks names up in the running
- * system, with the key in CORTEX_API_KEY; without one, in the bundled manifests.
- */
 import { readFileSync } from 'node:fs';
 import pc from 'picocolors';
+import { messageOf } from '../../src/domain/errors.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { planText } from '../../src/dry-run/dry-run.ts';
+import { EXIT } from '../command.ts';
+import type { Command, CommandCall } from '../command.ts';
 import { bundledAgent, runningSystem } from '../terminal/running-system.ts';
 
-const [file, agentName] = process.argv.slice(2);
-if (file === undefined) {
-  console.error('usage: npm run plan -- <file.xml | -> [agent]');
-  process.exit(2);
-}
+export const command: Command = {
+  name: 'plan',
+  summary: 'Dry-runs protocol text: prints its graph, its estimated durations and its mistakes.',
+  usage: '<file | -> [<agent>]',
+  help: `  <file>           protocol text; - reads standard input
+  <agent>          names are looked up for it, in the running system, else in the project's manifests`,
+  example: 'cortex plan program.xml assistant',
+  isRemote: true,
+  positionals: [1, 2],
+  run: async (call) => {
+    const [file = '-', agent] = call.positionals;
+    const plan = await planOf(read(file), agent, call);
+    if (call.json) {
+      call.print(JSON.stringify(plan));
+      return EXIT.ok;
+    }
+    call.print(String(plan['report']));
+    for (const kind of ['rejected', 'warnings'] as const) {
+      const list = plan[kind] as { id?: string; code: string; message: string }[];
+      if (list.length > 0) call.print(`\n${kind === 'rejected' ? pc.red('Rejected') : pc.yellow('Warnings')}`);
+      for (const { id, code, message } of list)
+        call.print(`  ${id === undefined ? '' : `${id}: `}${pc.bold(code)}  ${message}`);
+    }
+    return EXIT.ok;
+  },
+};
+
 function read(path: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (fault) {
-    console.error(`${path} cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`);
-    process.exit(1);
+    throw new Error(`${path} cannot be read: ${messageOf(fault)}`, { cause: fault });
   }
 }
 
 /** Without an agent, no names are looked up, so no system is asked. */
-async function planOf(text: string): Promise<JsonObject> {
-  if (agentName === undefined) return planText(text, null);
-  const ask = await runningSystem(process.env);
-  if (ask === null) return planText(text, bundledAgent(agentName));
-  const body = JSON.stringify({ protocol_text: text, agent: agentName });
+async function planOf(text: string, agent: string | undefined, call: CommandCall): Promise<JsonObject> {
+  if (agent === undefined) return planText(text, null);
+  const ask = await runningSystem(call);
+  if (ask === null) return planText(text, bundledAgent(agent));
+  const body = JSON.stringify({ protocol_text: text, agent });
   const headers = { 'content-type': 'application/json' };
   return (await (await ask('/plan', { method: 'POST', headers, body })).json()) as JsonObject;
-}
-
-const text = read(file);
-const plan = await planOf(text).catch((fault: unknown) => {
-  console.error(fault instanceof Error ? fault.message : String(fault));
-  process.exit(1);
-});
-console.log(plan['report']);
-for (const kind of ['rejected', 'warnings'] as const) {
-  const list = plan[kind] as { id?: string; code: string; message: string }[];
-  if (list.length > 0) console.log(`\n${kind === 'rejected' ? pc.red('Rejected') : pc.yellow('Warnings')}`);
-  for (const { id, code, message } of list)
-    console.log(`  ${id === undefined ? '' : `${id}: `}${pc.bold(code)}  ${message}`);
 }

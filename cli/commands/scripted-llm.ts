@@ -1,57 +1,44 @@
-/** `npm run scripted-llm -- script.yml [--port 0]`: runs a scripted model server until Ctrl-C (docs/models.md). */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { messageOf } from '../../src/domain/errors.ts';
+import { EXIT, UsageError } from '../command.ts';
+import type { Command } from '../command.ts';
+import { textOption } from '../option-values.ts';
 import { readScript } from '../scripted-llm/script.ts';
 import { startScriptedLlm } from '../scripted-llm/server.ts';
 
-const USAGE = 'usage: npm run scripted-llm -- script.yml [--port 9000]';
-
-function fail(message: string, status: number): never {
-  console.error(message);
-  process.exit(status);
-}
-
-function readArguments(): { file: string; port: number } {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { port: { type: 'string', default: '0' } },
-    });
-    const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0) return fail(USAGE, 2);
-    const port = Number(values.port);
-    if (/^\d{1,5}$/.test(values.port) && port < 65_536) return { file, port };
-    return fail(`--port "${values.port}" is not a valid port (0-65535; 0 selects a free one)\n${USAGE}`, 2);
-  } catch (fault) {
-    return fail(`${messageOf(fault)}\n${USAGE}`, 2);
-  }
-}
-
-function messageOf(fault: unknown): string {
-  return fault instanceof Error ? fault.message : String(fault);
-}
+export const command: Command = {
+  name: 'scripted-llm',
+  summary: 'Runs a scripted model server until Ctrl-C (docs/models.md).',
+  usage: '<script.yml> [--port <port>]',
+  help: '  --port <port>    default: a free one',
+  example: 'cortex scripted-llm script.yml --port 9000',
+  options: { port: { type: 'string', default: '0' } },
+  positionals: [1, 1],
+  run: async (call) => {
+    const [file = ''] = call.positionals;
+    const port = textOption(call, 'port') ?? '0';
+    if (!/^\d{1,5}$/.test(port) || Number(port) >= 65_536) {
+      throw new UsageError(`--port "${port}" is not a valid port (0-65535; 0 selects a free one)`);
+    }
+    const answer = read(file);
+    const server = await startScriptedLlm((request) => {
+      const reply = answer(request);
+      const what = 'status' in reply ? reply.status : 'stream';
+      call.tell(`${request.path} ${String(request.body['model'] ?? '')} -> ${what}`);
+      return reply;
+    }, Number(port));
+    call.print(call.json ? JSON.stringify({ base_url: server.baseUrl }) : `LLM_BASE_URL=${server.baseUrl}`);
+    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+    await server[Symbol.asyncDispose]();
+    return EXIT.ok;
+  },
+};
 
 function read(file: string): ReturnType<typeof readScript> {
   try {
     return readScript(readFileSync(file, 'utf8'));
   } catch (fault) {
-    return fail(`${file}: ${messageOf(fault)}`, 1);
+    throw new Error(`${file}: ${messageOf(fault)}`, { cause: fault });
   }
-}
-
-const { file, port } = readArguments();
-const answer = read(file);
-try {
-  const server = await startScriptedLlm((request) => {
-    const reply = answer(request);
-    console.error(
-      `${request.path} ${String(request.body['model'] ?? '')} -> ${'status' in reply ? reply.status : 'stream'}`,
-    );
-    return reply;
-  }, port);
-  process.once('SIGINT', () => void server[Symbol.asyncDispose]());
-  process.once('SIGTERM', () => void server[Symbol.asyncDispose]());
-  console.log(`LLM_BASE_URL=${server.baseUrl}`);
-} catch (fault) {
-  fail(messageOf(fault), 1);
 }

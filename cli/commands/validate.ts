@@ -1,25 +1,40 @@
-/** `npm run validate -- <folder or file> …`: checks manifests and reports each issue with file, line and column. */
 import { existsSync } from 'node:fs';
+import { EXIT } from '../command.ts';
+import type { Command } from '../command.ts';
+import { enterProject, MANIFESTS } from '../project/folders.ts';
 import { checkOwnManifests, summarise } from '../project/manifest-files.ts';
 
-const targets = process.argv.slice(2);
-if (targets.length === 0) targets.push('manifests');
+/** Folders and files of one call. */
+const MOST_TARGETS = 1_000;
 
-let errors = 0;
-for (const target of targets) {
-  if (!existsSync(target)) {
-    console.error(`error    ${target}: no such file or folder`);
-    errors += 1;
-    continue;
-  }
-  const loaded = checkOwnManifests(target);
-  const { problems, warnings, skipped } = loaded;
-  errors += problems.length;
-  const counts = [counted(problems.length, 'error'), counted(warnings.length, 'warning')];
-  if (skipped.length > 0) counts.push(`${counted(skipped.length, 'file')} skipped`);
-  console.log(`${target}: ${summarise(loaded)}, ${counts.join(', ')}`);
-}
-process.exitCode = errors > 0 ? 1 : 0;
+export const command: Command = {
+  name: 'validate',
+  summary: 'Checks manifests and reports each issue with file, line and column.',
+  usage: '[<folder or file>]…',
+  help: '  <folder or file>  default: the manifests of the project',
+  example: 'cortex validate manifests/agents',
+  positionals: [0, MOST_TARGETS],
+  run: async ({ positionals, json, print, tell }) => {
+    const given = enterProject(positionals);
+    const targets = given.length === 0 ? [MANIFESTS] : given;
+    const checked = targets.map((target) => {
+      if (!existsSync(target)) {
+        tell(`error    ${target}: no such file or folder`);
+        const message = 'no such file or folder';
+        return { target, loaded: 'nothing loaded', errors: [{ file: target, message }], warnings: [], skipped: [] };
+      }
+      const loaded = checkOwnManifests(target);
+      const { problems: errors, warnings, skipped } = loaded;
+      const counts = [counted(errors.length, 'error'), counted(warnings.length, 'warning')];
+      if (skipped.length > 0) counts.push(`${counted(skipped.length, 'file')} skipped`);
+      if (!json) print(`${target}: ${summarise(loaded)}, ${counts.join(', ')}`);
+      return { target, loaded: summarise(loaded), errors, warnings, skipped };
+    });
+    const isValid = checked.every(({ errors }) => errors.length === 0);
+    if (json) print(JSON.stringify({ valid: isValid, targets: checked }));
+    return isValid ? EXIT.ok : EXIT.failed;
+  },
+};
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

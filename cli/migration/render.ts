@@ -1,4 +1,5 @@
-/** The report of `npm run migrate` as text for terminals. */
+/** The report of `cortex migrate` as text for terminals. */
+import { commandLine } from '../project/command-line.ts';
 import type { Colors } from 'picocolors/types';
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import { harmless } from '../terminal/visible.ts';
@@ -177,12 +178,15 @@ function nextSteps({ folder, files, counts }: MigrationReport, { colors }: Rende
     lines.push('  docs/migration.md lists what is understood, and what to use instead', '');
   }
   if ((counts.protocol?.loads ?? 0) > 0 && files.some(({ protocol }) => protocol?.form === 'program')) {
-    lines.push(`Programs run with ${colors.cyan('npm run plan -- <file> [agent]')} (dry) and POST /execute/direct`, '');
+    lines.push(
+      `Programs run with ${colors.cyan(commandLine('plan', '<file>', '[agent]'))} (dry) and POST /execute/direct`,
+      '',
+    );
   }
   if (loads === 0) return lines.slice(0, -1);
   lines.push(
     failing.length > 0 ? 'What loads can be used now:' : 'Everything loads. Next:',
-    `  ${colors.cyan(`CORTEX_MANIFESTS=${shellWord(folder)} npm start`)}`,
+    `  ${colors.cyan(`CORTEX_MANIFESTS=${shellWord(folder)} ${commandLine('dev')}`)}`,
     '                      starts the system with this folder; its manifests replace shipped ones',
     `  ${colors.cyan('POST /manifests')}     uploads files to a running system, which keeps its own manifests (docs/migration.md)`,
   );

@@ -1,4 +1,4 @@
-/** What of a folder loads, and what was understood how: for `npm run migrate`. */
+/** What of a folder loads, and what was understood how: for `cortex migrate`. */
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import type { ManifestFile, ManifestKind, ManifestProblem } from '../../src/domain/catalog.ts';
 import type { LoadedManifests } from '../../src/catalog/load.ts';

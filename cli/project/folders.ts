@@ -1,6 +1,6 @@
 /** Where the code of Cortex Edge is, and where the project is that it works on. In this repository they are the same. */
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 
 /** The folder with `cli/`, `container-runner/` and `manifests/` of Cortex Edge: a clone, or `dist/` of the package. */
 export const PACKAGE_ROOT = join(import.meta.dirname, '../..');
@@ -30,4 +30,16 @@ function nearest(folder: string): string | null {
   if (existsSync(join(folder, 'wrangler.toml'))) return folder;
   const above = dirname(folder);
   return above === folder ? null : nearest(above);
+}
+
+/**
+ * Makes the project's folder the current one, because paths of manifests are relative to it.
+ *
+ * @param paths that the user has written, relative to the folder where the command was called
+ * @returns the same paths, relative to the project
+ */
+export function enterProject(paths: readonly string[] = []): string[] {
+  const entered = paths.map((path) => (isAbsolute(path) ? path : relative(PROJECT_ROOT, resolve(path)) || '.'));
+  process.chdir(PROJECT_ROOT);
+  return entered;
 }

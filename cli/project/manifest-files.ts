@@ -1,4 +1,4 @@
-/** Reads and checks a manifest folder, for the bundler and `npm run validate`. */
+/** Reads and checks a manifest folder, for the build and `cortex validate`. */
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import type { ManifestProblem, ManifestFile } from '../../src/domain/catalog.ts';
 import { isUtf8 } from 'node:buffer';
@@ -17,6 +17,7 @@ import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
 import type { Variables } from '../../src/settings/settings.ts';
 import { readYaml } from '../../src/catalog/read/yaml-file.ts';
 import { isJsonObject } from '../../src/domain/json.ts';
+import { commandLine } from './command-line.ts';
 import { readCodeTools } from './code-tools.ts';
 import type { ProjectTool, ProjectTools } from './code-tools.ts';
 import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
@@ -215,7 +216,7 @@ function told(loaded: LoadedManifests, starting: readonly string[] | null = null
   else if (shown.length < warnings.length) {
     const rest = warnings.length - shown.length;
     const folder = starting.find((one) => warnings.at(-1)?.file.startsWith(one)) ?? MANIFESTS;
-    console.error(`warning  … and ${rest} more; \`npm run validate -- ${folder}\` prints all`);
+    console.error(`warning  … and ${rest} more; \`${commandLine('validate', folder)}\` prints all`);
   }
   return loaded;
 }

@@ -28,6 +28,11 @@ const SECRETS: ReadonlySet<string> = new Set([
 const STAGE = /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 
+/** The names of the environments in a configuration. */
+export function environmentsOf(file: string): readonly string[] {
+  return Object.keys((readRawConfig({ config: file }).rawConfig as RawConfig).env ?? {});
+}
+
 export interface StageOptions {
   /** Becomes part of the Worker's name. */
   readonly stage: string;

@@ -1,4 +1,5 @@
 /** The text that `npm start` prints when the system is ready. It contains no key. */
+import { commandLine } from '../project/command-line.ts';
 import pc from 'picocolors';
 import type { ApiKey } from '../../src/http/api-keys.ts';
 import type { WorkerHealth } from './system.ts';
@@ -38,7 +39,7 @@ export function startScreen({ url, health, keys, hidden, stateDir, manifests, ex
     ),
     `  ${pc.dim('manifests')} ${describeFolders(manifests)} ${pc.dim('(a change counts from the next message on)')}`,
     '',
-    ...(hasKeys ? ['  Set a key for this command and for npm run chat: export CORTEX_API_KEY=<key>'] : []),
+    ...(hasKeys ? [`  Set a key for this command and for ${commandLine('chat')}: export CORTEX_API_KEY=<key>`] : []),
     `  Try: ${exampleOf(url, hasKeys, hasSandbox)}`,
     `  ${pc.dim(external === null ? 'Ctrl-C stops both services.' : 'Ctrl-C stops the Worker.')}`,
     '',

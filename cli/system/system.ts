@@ -1,8 +1,7 @@
 /** Runs the whole system on this machine, the runner and the Worker, for `npm start`, the demo and the tests. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { PROJECT_ROOT, programPath } from '../project/folders.ts';
 import { setAsideNames } from './damaged-databases.ts';
@@ -14,6 +13,7 @@ import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
+import { wranglerProgram } from './wrangler.ts';
 
 export interface SystemOptions {
   readonly port: number;
@@ -255,13 +255,10 @@ function partOf({
   };
 }
 
-/** wrangler is found as the package finds it, wherever it is installed. */
-const WRANGLER = join(dirname(fileURLToPath(import.meta.resolve('wrangler/package.json'))), 'bin/wrangler.js');
-
 function workerArguments(options: SystemOptions, varsFile: string, stateDir: string): string[] {
   const built = options.builtWorker ?? process.env['CORTEX_BUILT_WORKER'] ?? '';
   return [
-    WRANGLER,
+    wranglerProgram(),
     'dev',
     ...(built === '' ? [] : [`--config=${join(built, 'wrangler.toml')}`]),
     '--ip=127.0.0.1',

@@ -1,28 +1,31 @@
-/** Whether npm commands ask the running system, which knows uploaded manifests, or read the bundled ones. */
+/** Whether commands ask the running system, which knows uploaded manifests, or read the bundled ones. */
+import { enterProject } from '../project/folders.ts';
 import { checkManifests, projectFolders } from '../project/manifest-files.ts';
 import type { ResolvedAgent } from '../../src/domain/manifest.ts';
 import { connectionOf, request } from './connection.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, ConnectionSource } from './connection.ts';
 
 /** A system on this machine answers at once. */
 const HEALTH_MS = 2_000;
 
-/** Asks the running system. @throws Error with the problem's code and detail */
+/** Asks the running system. @throws Unreachable or Refusal */
 export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
 
 /**
  * Says on stderr which of the two is used.
  *
- * @returns null if no system is running at the address
- * @throws Error for an API key that no header can hold
+ * @returns null if no system is running on this machine
+ * @throws UsageError for an address or an API key that cannot be used
  */
-export async function runningSystem(environment: Readonly<Record<string, string | undefined>>): Promise<Ask | null> {
-  const connection = connectionOf(environment);
-  if (await isRunning(connection)) {
-    console.error(`from the running system at ${connection.url}`);
+export async function runningSystem(call: ConnectionSource): Promise<Ask | null> {
+  const connection = connectionOf(call);
+  // A system that was named is meant: the project's manifests would be another answer.
+  const isNamed = call.values['url'] !== undefined || (call.environment['CORTEX_URL'] ?? '') !== '';
+  if (isNamed || (await isRunning(connection))) {
+    call.tell(`from the running system at ${connection.url}`);
     return async (path, init) => await request(connection, path, init);
   }
-  console.error(`from the folder manifests/, because no system is running at ${connection.url}`);
+  call.tell(`from the folder manifests/, because no system is running at ${connection.url}`);
   return null;
 }
 
@@ -38,6 +41,7 @@ async function isRunning({ url }: Connection): Promise<boolean> {
 
 /** @throws Error with the nearest names for a name that no bundled agent has */
 export function bundledAgent(name: string): ResolvedAgent {
+  enterProject();
   const { catalog: bundled } = checkManifests(projectFolders());
   const found = bundled.agent(name);
   if (found !== null) return found;

@@ -1,6 +1,7 @@
 /** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import { visible } from './visible.ts';
 
 interface Row {
   readonly id: string;
@@ -21,6 +22,7 @@ const MARKS: Readonly<Record<string, (text: string) => string>> = {
 };
 
 export class Timeline {
+  /** By iteration and id: an id may come again in a later iteration. */
   readonly #rows = new Map<string, Row>();
   readonly #labels: ReadonlyMap<string, string>;
   readonly #width: number;
@@ -35,17 +37,19 @@ export class Timeline {
   take(event: SessionEvent): void {
     if (event.type === 'agent_started') this.#startedAt = event.timestamp;
     const id = event.action_id;
+    if (id === undefined) return;
+    const key = `${event.iteration} ${id}`;
     // Ignore a rejected action whose id belongs to an accepted one.
-    if (id === undefined || (event.type === 'action_rejected' && this.#rows.has(id))) return;
-    const row = this.#rows.get(id) ?? {
+    if (event.type === 'action_rejected' && this.#rows.has(key)) return;
+    const row = this.#rows.get(key) ?? {
       id,
-      label: this.#labels.get(id) ?? event.action_name ?? id,
+      label: this.#labels.get(id) ?? visible(labelOf(id, event.action_name)),
       queuedAt: event.timestamp,
       startedAt: null,
       endedAt: null,
       status: 'queued',
     };
-    this.#rows.set(id, row);
+    this.#rows.set(key, row);
     if (event.type === 'action_started') {
       row.startedAt ??= event.timestamp;
       row.status = 'running';
@@ -73,9 +77,9 @@ export class Timeline {
 
   render(now: number): string {
     const start = this.#startedAt ?? now;
-    const end = Math.max(start + 1, ...this.rows.map((row) => row.endedAt ?? now));
+    const end = this.rows.reduce((latest, row) => Math.max(latest, row.endedAt ?? now), start + 1);
     const column = (at: number): number => Math.round(((at - start) / (end - start)) * this.#width);
-    const labelWidth = Math.max(8, ...this.rows.map(({ label }) => label.length));
+    const labelWidth = this.rows.reduce((width, { label }) => Math.max(width, label.length), 8);
     const lines = this.rows.map((row) => {
       const color = MARKS[row.status] ?? pc.dim;
       const from = column(row.startedAt ?? now);
@@ -90,4 +94,8 @@ export class Timeline {
     const axis = `  ${' '.repeat(labelWidth)} └${'─'.repeat(this.#width)}┘ ${end - start} ms`;
     return [...lines, axis].join('\n');
   }
+}
+
+function labelOf(id: string, name: string | undefined): string {
+  return name === undefined || name === id ? id : `${id} (${name})`;
 }

@@ -55,11 +55,19 @@ const current = signal<Access>(accessWith('open', null));
 
 export const access: ReadonlySignal<Access> = current;
 
-/** Tries a key and uses it if the server accepts it. @throws CortexError */
-export async function useKey(key: string, signal: AbortSignal): Promise<void> {
+/**
+ * Tries a key and uses it if the server accepts it.
+ *
+ * @param options.isWanted whether the person still waits when the answer arrives
+ * @throws CortexError
+ */
+export async function useKey(
+  key: string,
+  { signal, isWanted }: { readonly signal: AbortSignal; readonly isWanted: () => boolean },
+): Promise<void> {
   const candidate = accessWith('key', key);
   await candidate.client.agents({ signal });
-  use(candidate);
+  if (isWanted()) use(candidate);
 }
 
 /** Forgets the key of this tab, and what was written with it. */

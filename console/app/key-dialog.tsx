@@ -13,11 +13,12 @@ export function KeyDialog({ reason }: { readonly reason: string }) {
   const left = useRef(new AbortController());
   useEffect(() => () => left.current.abort(), []);
 
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
+  const submit = async (form: HTMLFormElement): Promise<void> => {
     setBusy(true);
     try {
-      await useKey(key.trim(), left.current.signal);
+      // The dialog closes at once, but this component is left only some tasks later: an answer may arrive before.
+      const isWanted = (): boolean => form.closest('dialog')?.open === true;
+      await useKey(key.trim(), { signal: left.current.signal, isWanted });
     } catch (error) {
       setFault(messageOf(error));
       setBusy(false);
@@ -26,7 +27,12 @@ export function KeyDialog({ reason }: { readonly reason: string }) {
 
   return (
     <Dialog title="Sign in" close={() => (keyRequest.value = null)}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(event.currentTarget);
+        }}
+      >
         <p>{reason} The key is kept in this tab only, until you reload or close it.</p>
         <Field label="API key">
           {(id) => (

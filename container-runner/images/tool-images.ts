@@ -289,6 +289,8 @@ tar cf - -C /work packages`;
         t: reference,
         version: '1',
         networkmode: 'none',
+        // The label makes a hit impossible, and the engine's search fails if another build's image is removed meanwhile.
+        nocache: true,
         rm: true,
         forcerm: true,
         memory: memoryMb * MEBIBYTE,

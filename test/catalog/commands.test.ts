@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const validate = (...targets: string[]) =>
-  spawnSync(process.execPath, ['cli/commands/validate.ts', ...targets], { encoding: 'utf8' });
+  spawnSync(process.execPath, ['cli/main.ts', 'validate', ...targets], { encoding: 'utf8' });
 
 test('[M1] validate reports every problem and exits with 1', () => {
   mkdirSync(join(folder, 'tools'));

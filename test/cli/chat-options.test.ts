@@ -1,20 +1,28 @@
-/** The command line of `npm run chat`. */
+/** The arguments of `cortex chat`. */
 import { expect, test } from 'vitest';
-import { HELP, optionsOf, USAGE } from '../../cli/chat/options.ts';
+import { optionsOf } from '../../cli/chat/options.ts';
+import type { ChatOptions } from '../../cli/chat/options.ts';
+import { dispatch } from '../../cli/dispatch.ts';
+
+const options = (positionals: readonly string[]): ChatOptions =>
+  optionsOf({ positionals, values: {}, environment: {}, tell: () => undefined });
 
 test('without arguments, the chat is with the assistant', () => {
-  expect(optionsOf([], {})).toMatchObject({ agent: 'assistant', connection: { key: null } });
+  expect(options([])).toMatchObject({ agent: 'assistant', connection: { key: null } });
 });
 
 test('an agent or a session can be named', () => {
-  expect(optionsOf(['helper'], {})).toMatchObject({ agent: 'helper' });
+  expect(options(['helper'])).toMatchObject({ agent: 'helper' });
 });
 
-test.each([['--help'], ['-h']])('%s asks for help, which begins with the usage', (flag) => {
-  expect(optionsOf(['helper', flag], {})).toBeNull();
-  expect(HELP.startsWith(`usage: ${USAGE}\n`)).toBe(true);
-});
-
-test('two agents are refused', () => {
-  expect(() => optionsOf(['a', 'b'], {})).toThrow("expected an agent's name or a session's id, got 2 arguments");
+test.each([
+  [['helper', '--help'], 0, 'usage: cortex chat ['],
+  [['-h'], 0, '/attach <path or URL>'],
+  [['a', 'b'], 2, 'cortex chat takes at most 1 argument, got 2'],
+  [['--json'], 2, 'cortex run --json'],
+])('cortex chat %j exits with %i', async (given, code, said) => {
+  const printed: string[] = [];
+  const write = (text: string): void => void printed.push(text);
+  expect(await dispatch(['chat', ...given], {}, { out: write, err: write })).toBe(code);
+  expect(printed.join('')).toContain(said);
 });

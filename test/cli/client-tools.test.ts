@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { resultOf } from '../../cli/chat/client-tools.ts';
 import { optionsOf } from '../../cli/chat/options.ts';
+import type { OfferedTool } from '../../cli/chat/options.ts';
+import type { CommandCall } from '../../cli/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-chat-tools-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -24,11 +26,14 @@ test.each([
   expect(resultOf(line)).toEqual(result);
 });
 
+const offered = (values: CommandCall['values']): readonly OfferedTool[] =>
+  optionsOf({ values, positionals: [], environment: {}, tell: () => undefined }).tools;
+
 test('[C3] --tool and --tools offer tools', () => {
   const tool = { name: 'scan', description: 'Scans.', parameters: { type: 'object' } };
   const file = join(folder, 'tools.json');
   writeFileSync(file, JSON.stringify([tool]));
-  expect(optionsOf(['--tool', 'a', '--tool', 'b', '--tools', file], {})?.tools).toEqual([
+  expect(offered({ tool: ['a', 'b'], tools: file })).toEqual([
     expect.objectContaining({ name: 'a' }),
     expect.objectContaining({ name: 'b' }),
     tool,
@@ -38,5 +43,5 @@ test('[C3] --tool and --tools offer tools', () => {
 test.each(['{', '{}'])('[C3] a file of tools with %j is refused with its name', (text) => {
   const file = join(folder, 'wrong.json');
   writeFileSync(file, text);
-  expect(() => optionsOf(['--tools', file], {})).toThrow(`--tools ${file}: `);
+  expect(() => offered({ tools: file })).toThrow(`--tools ${file}: `);
 });

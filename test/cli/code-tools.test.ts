@@ -23,8 +23,8 @@ function put(path: string, text: string): void {
 }
 
 function build(env: Readonly<Record<string, string>> = {}): { readonly status: number | null; readonly said: string } {
-  const program = join(PACKAGE_ROOT, 'cli/project/build.ts');
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program], {
+  const program = join(PACKAGE_ROOT, 'cli/main.ts');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'build'], {
     cwd: root,
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], ...env },

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CommandCall } from '../../cli/command.ts';
 import { connectionOf, request } from '../../cli/terminal/connection.ts';
 
 /** A system with one API key. */
@@ -25,25 +26,34 @@ afterAll(() => {
   server.close();
 });
 
-describe('[H5] the key of npm commands', () => {
+/** @param told receives the warnings */
+const sourceOf = (
+  environment: CommandCall['environment'],
+  values: CommandCall['values'] = {},
+  told: string[] = [],
+): Parameters<typeof connectionOf>[0] => ({ environment, values, tell: (line) => void told.push(line) });
+
+describe('[H5] the key of commands', () => {
   test.each([
     [{}, undefined, null],
     [{ CORTEX_API_KEY: '' }, undefined, null],
     [{ CORTEX_API_KEY: 'of:the@environment' }, undefined, 'of:the@environment'],
     [{ CORTEX_API_KEY: 'environment' }, 'argument', 'argument'],
   ])('of %j and --key %s is %s', (environment, given, key) => {
-    expect(connectionOf(environment, given)).toEqual({ url: 'http://127.0.0.1:8787', key });
+    expect(connectionOf(sourceOf(environment, { key: given }))).toEqual({ url: 'http://127.0.0.1:8787', key });
   });
 
   test.each(['two keys', 'line\nbreak', 'schlüssel'])('%j is rejected without being printed', (key) => {
-    expect(() => connectionOf({ CORTEX_API_KEY: key })).toThrow(
+    expect(() => connectionOf(sourceOf({ CORTEX_API_KEY: key }))).toThrow(
       'CORTEX_API_KEY must be one API key: visible ASCII characters without spaces',
     );
-    expect(() => connectionOf({}, key)).toThrow('--key must be one API key: visible ASCII characters without spaces');
+    expect(() => connectionOf(sourceOf({}, { key }))).toThrow(
+      '--key must be one API key: visible ASCII characters without spaces',
+    );
   });
 
   test('is sent with every request', async () => {
-    const connection = connectionOf({ PORT: String(port), CORTEX_API_KEY: 'right-key' });
+    const connection = connectionOf(sourceOf({ PORT: String(port), CORTEX_API_KEY: 'right-key' }));
     const answer = await request(connection, '/agents', { headers: { accept: 'application/json' } });
     expect(await answer.json()).toEqual({ session_id: 'ses_1' });
     await expect(request(connection, '/agent/nobody/session')).rejects.toThrow(
@@ -53,16 +63,16 @@ describe('[H5] the key of npm commands', () => {
   });
 
   test.each([
-    ['chat', [], {}, 1, 'CORTEX_API_KEY=<key>'],
-    ['chat', [], { CORTEX_API_KEY: 'wrong-key' }, 1, 'does not know this API key'],
-    ['chat', ['--key', 'wrong-key'], { CORTEX_API_KEY: 'right-key' }, 1, 'does not know this API key'],
+    ['chat', [], {}, 3, 'CORTEX_API_KEY=<key>'],
+    ['chat', [], { CORTEX_API_KEY: 'wrong-key' }, 3, 'does not know this API key'],
+    ['chat', ['--key', 'wrong-key'], { CORTEX_API_KEY: 'right-key' }, 3, 'does not know this API key'],
     ['chat', ['assistant', '--key', 'right-key'], {}, 0, ''],
-    ['chat', ['assistant', 'helper'], {}, 2, 'usage: npm run chat'],
-    ['chat', ['--kye', 'right-key'], {}, 2, 'usage: npm run chat'],
-    ['demo', [], {}, 1, 'requires an API key'],
-    ['demo', [], { CORTEX_API_KEY: 'wrong-key' }, 1, 'does not know this API key'],
-  ])('npm run %s %j with %j exits with %i and says what to do', async (command, given, environment, code, said) => {
-    const child = spawn(process.execPath, [`cli/commands/${command}.ts`, ...given], {
+    ['chat', ['assistant', 'helper'], {}, 2, 'usage: cortex chat'],
+    ['chat', ['--kye', 'right-key'], {}, 2, 'usage: cortex chat'],
+    ['demo', [], {}, 3, 'requires an API key'],
+    ['demo', [], { CORTEX_API_KEY: 'wrong-key' }, 3, 'does not know this API key'],
+  ])('cortex %s %j with %j exits with %i and says what to do', async (command, given, environment, code, said) => {
+    const child = spawn(process.execPath, ['cli/main.ts', command, ...given], {
       env: { PATH: process.env['PATH'], PORT: String(port), NO_COLOR: '1', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -73,5 +83,44 @@ describe('[H5] the key of npm commands', () => {
     expect(printed).toContain(said);
     expect(printed).not.toMatch(/wrong-key|right-key|^\s+at .*\(/m);
     expect(exit).toBe(code);
+  });
+});
+
+describe('[K4] the system of a command', () => {
+  test.each([
+    [{}, {}, 'http://127.0.0.1:8787'],
+    [{ PORT: '9000' }, {}, 'http://127.0.0.1:9000'],
+    [{ PORT: '9000', CORTEX_URL: 'https://cortex.example.com/' }, {}, 'https://cortex.example.com'],
+    [{ CORTEX_URL: 'https://of.environment' }, { url: 'http://of.option:81/behind/' }, 'http://of.option:81/behind'],
+  ])('of %j and %j is %s', (environment, values, url) => {
+    expect(connectionOf(sourceOf(environment, values)).url).toBe(url);
+  });
+
+  test.each(['ftp://host', 'host:80', 'https://', 'https://host?token=x', 'https://host#x', ''])(
+    '--url "%s" is refused',
+    (url) => {
+      expect(() => connectionOf(sourceOf({}, { url }))).toThrow('--url must be an address such as https://');
+    },
+  );
+
+  test('a password in the address is refused and not repeated', () => {
+    expect(() => connectionOf(sourceOf({ CORTEX_URL: 'https://ann:hidden@host' }))).toThrow(
+      /^CORTEX_URL must be an address (?!.*hidden)/,
+    );
+  });
+
+  test.each([
+    ['http://cortex.example.com', 'a-key', 1],
+    ['http://cortex.example.com', '', 0],
+    ['https://cortex.example.com', 'a-key', 0],
+    ['http://localhost:8787', 'a-key', 0],
+    ['http://127.0.0.1:8787', 'a-key', 0],
+    ['http://[::1]:8787', 'a-key', 0],
+    ['http://127.0.0.1.example.com', 'a-key', 1],
+  ])('a warning about the key in plain text: %s with the key "%s": %i', (url, key, count) => {
+    const told: string[] = [];
+    connectionOf(sourceOf({ CORTEX_API_KEY: key }, { url }, told));
+    expect(told).toHaveLength(count);
+    expect(told.join('')).not.toContain('a-key');
   });
 });

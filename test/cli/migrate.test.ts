@@ -180,7 +180,7 @@ describe('the text', () => {
   });
 });
 
-describe('npm run migrate', () => {
+describe('cortex migrate', () => {
   const root = mkdtempSync(join(tmpdir(), 'cortex-migrate-'));
   afterAll(() => rmSync(root, { recursive: true }));
   const run = (files: Readonly<Record<string, string>>, ...more: string[]) => {
@@ -189,7 +189,7 @@ describe('npm run migrate', () => {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);
     }
-    return spawnSync(process.execPath, ['cli/commands/migrate.ts', `${folder}/`, ...more], { encoding: 'utf8' });
+    return spawnSync(process.execPath, ['cli/main.ts', 'migrate', `${folder}/`, ...more], { encoding: 'utf8' });
   };
 
   test('exits with 1 if a file fails, with 0 if all load or are skipped, and with 2 for wrong usage', () => {
@@ -203,6 +203,6 @@ describe('npm run migrate', () => {
     expect(JSON.parse(good.stdout)).toMatchObject({ counts: { agent: { loads: 1, fails: 0 } } });
     const wrong = run({}, '--nope');
     expect([wrong.status, wrong.stdout]).toEqual([2, '']);
-    expect(wrong.stderr).toContain('usage: npm run migrate -- <folder> [--json]');
+    expect(wrong.stderr).toContain('usage: cortex migrate <folder> [--json]');
   });
 });

@@ -1,4 +1,4 @@
-/** `npm run prompt`, `grammar` and `plan`: from the running system, else from the bundled manifests (L4). */
+/** `cortex prompt`, `grammar` and `plan`: from the running system, else from the bundled manifests (L4). */
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -54,7 +54,7 @@ async function run(
   at: 'system' | 'nothing',
   key = 'right-key',
 ): Promise<{ readonly out: string; readonly err: string; readonly code: unknown }> {
-  const child = spawn(process.execPath, [`cli/commands/${command}.ts`, ...given], {
+  const child = spawn(process.execPath, ['cli/main.ts', command, ...given], {
     env: {
       PATH: process.env['PATH'],
       PORT: String(at === 'system' ? port : freePort),
@@ -72,7 +72,7 @@ async function run(
   return { out, err, code };
 }
 
-test('[L4] npm run prompt prints the prompt of an uploaded agent, and the tokens of its sections', async () => {
+test('[L4] cortex prompt prints the prompt of an uploaded agent, and the tokens of its sections', async () => {
   const { out, err, code } = await run('prompt', ['tutor'], 'system');
   expect(out).toBe(`${buildSystemPrompt(tutor)}\n`);
   expect(err).toContain(`from the running system at http://127.0.0.1:${port}`);
@@ -80,13 +80,13 @@ test('[L4] npm run prompt prints the prompt of an uploaded agent, and the tokens
   expect(code).toBe(0);
 });
 
-test('[P18] npm run grammar prints the grammar of an uploaded agent', async () => {
+test('[P18] cortex grammar prints the grammar of an uploaded agent', async () => {
   const { out, err } = await run('grammar', ['tutor', '--format', 'lark', '--form', 'compact'], 'system');
   expect(out).toBe(buildGrammar(tutor, { format: 'lark', form: 'compact' }).text);
   expect(err).toContain('from the running system');
 });
 
-test('[S13] npm run plan looks names up for an uploaded agent', async () => {
+test('[S13] cortex plan looks names up for an uploaded agent', async () => {
   const { out, err } = await run('plan', ['-', 'tutor'], 'system');
   expect(out).toContain('(did you mean "echo"?)');
   expect(err).toContain('from the running system');
@@ -98,7 +98,7 @@ test.each([
   ['prompt', 'assistant'],
   ['grammar', 'assistant'],
   ['plan', '-', 'assistant'],
-])('[L4] npm run %s %s reads the folder if no system is running', async (command, ...given) => {
+])('[L4] cortex %s %s reads the folder if no system is running', async (command, ...given) => {
   const { out, err, code } = await run(command, given, 'nothing');
   expect(out).not.toBe('');
   expect(err).toContain(`from the folder manifests/, because no system is running at http://127.0.0.1:${freePort}`);
@@ -109,7 +109,7 @@ test.each([
   ['prompt', ['tutr'], 'system', 'unknown_agent: No agent is called "tutr" (did you mean "tutor"? known: tutor)'],
   ['grammar', ['asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
   ['plan', ['-', 'asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
-] as const)('[M3] npm run %s %j suggests the nearest name: %s', async (command, given, at, said) => {
+] as const)('[M3] cortex %s %j suggests the nearest name: %s', async (command, given, at, said) => {
   const { err, code } = await run(command, given, at);
   expect(err).toContain(said);
   expect(code).toBe(1);
@@ -117,6 +117,6 @@ test.each([
 
 test('[H5] a wrong key is an error, and not a reason to read the folder', async () => {
   const { out, err, code } = await run('prompt', ['assistant'], 'system', 'wrong-key');
-  expect([out, code]).toEqual(['', 1]);
+  expect([out, code]).toEqual(['', 3]);
   expect(err).toContain('does not know this API key');
 });

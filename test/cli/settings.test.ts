@@ -28,7 +28,14 @@ function documented(file: string, heading: string): string[] {
 
 const general = documented('docs/operations.md', '## Settings');
 const ofRunner = documented('docs/runner.md', '## Settings');
-const read = new Set<string>([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS, 'TOOL_…', 'CORTEX_API_KEY']);
+const read = new Set<string>([
+  ...WORKER_SETTINGS,
+  ...START_SETTINGS,
+  ...RUNNER_SETTINGS,
+  'TOOL_…',
+  'CORTEX_API_KEY',
+  'CORTEX_URL',
+]);
 
 /** The text of every source file in a folder. */
 function sources(folder: string): { readonly path: string; readonly text: string }[] {

@@ -124,7 +124,7 @@ async function chat(
   lines: readonly (readonly [after: string, line: string | null | ((child: ChildProcess) => void)])[],
   expected = 0,
 ): Promise<string> {
-  const child = spawn(process.execPath, ['cli/commands/chat.ts', ...[argument].flat()], {
+  const child = spawn(process.execPath, ['cli/main.ts', 'chat', ...[argument].flat()], {
     cwd: PACKAGE_ROOT,
     env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
     stdio: ['pipe', 'pipe', 'inherit'],

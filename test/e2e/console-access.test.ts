@@ -91,9 +91,24 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     });
     await enter(page, KEY);
     await asked.promise;
+    // The answer arrives after the dialog has closed, and before the page hears of it.
+    const hear = await page.evaluateHandle(() => {
+      const held = (event: Event): void => event.stopImmediatePropagation();
+      addEventListener('close', held, { capture: true });
+      return (): void => {
+        removeEventListener('close', held, { capture: true });
+        document.querySelector('dialog')?.dispatchEvent(new Event('close'));
+      };
+    });
+    const answered = page.waitForResponse('**/agents');
     await page.keyboard.press('Escape');
     answer.resolve();
+    await (await answered).finished();
     await page.unroute('**/agents');
+    // The page has read the answer: it handles this one after it.
+    await page.evaluate(async () => await (await fetch('/health')).text());
+    await hear.evaluate((now) => now());
+    expect(await page.getByRole('button', { name: 'Forget the key' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await enter(page, KEY);
     await page.getByRole('button', { name: 'Forget the key' }).waitFor();

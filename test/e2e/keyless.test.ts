@@ -23,7 +23,7 @@ const note = (call: string, parameters: unknown): unknown => ({
 
 /** Sends one line to `npm run chat`. */
 async function chat(url: string, environment: Record<string, string>, ...given: string[]): Promise<string> {
-  const child = spawn(process.execPath, ['cli/commands/chat.ts', ...given], {
+  const child = spawn(process.execPath, ['cli/main.ts', 'chat', ...given], {
     env: { PATH: process.env['PATH'], PORT: new URL(url).port, NO_COLOR: '1', ...environment },
   });
   const chunks: string[] = [];

@@ -13,7 +13,7 @@ import type { Started } from '../support/npm-start.ts';
 const LATER = { timeout: 120_000, interval: 100 };
 /** Up to two starts, each of which can be slow on a busy machine. */
 const LONG = 300_000;
-const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'cli/commands/dev.ts'] as const;
+const BOOTSTRAP = [process.execPath, 'scripts/bootstrap.mjs', process.execPath, 'cli/main.ts', 'dev'] as const;
 const PYTHON = '<action type="python" id="p">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
 
 afterAll(cleanUp);
@@ -59,7 +59,7 @@ describe('the starter is killed', () => {
   const NPM: Command = ['npm', 'start'];
   test.each<{ name: string; command: Command; whom: string | null; next: Command }>([
     { name: 'npm start itself', command: undefined, whom: null, next: BOOTSTRAP },
-    { name: 'the script behind bootstrap', command: BOOTSTRAP, whom: 'node cli/commands/dev.ts', next: BOOTSTRAP },
+    { name: 'the script behind bootstrap', command: BOOTSTRAP, whom: 'node cli/main.ts dev', next: BOOTSTRAP },
     { name: 'bootstrap', command: BOOTSTRAP, whom: null, next: NPM },
     { name: 'npm', command: NPM, whom: null, next: undefined },
   ])(

@@ -245,10 +245,10 @@ describe('with API keys and a configured model', () => {
 });
 
 test('[U1] an unknown option is reported, and nothing starts', async () => {
-  const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'cli/commands/dev.ts', '--opne']);
+  const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'cli/main.ts', 'dev', '--opne']);
   expect(await exitOf(started)).toBe(2);
-  expect(started.output()).toContain("Unknown option '--opne'");
-  expect(started.output()).toContain('usage: npm start [-- --open]');
+  expect(started.output()).toContain("Unknown option '--opne' (did you mean --open?)");
+  expect(started.output()).toContain('usage: cortex dev [--open]');
 });
 
 test('a port in use is reported, with advice', async () => {

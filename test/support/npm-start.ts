@@ -33,7 +33,7 @@ export function stateFolder(): string {
 /** @param command replaces the script, for example with the command that npm runs */
 export function launch(
   env: Record<string, string>,
-  command: readonly string[] = [process.execPath, 'cli/commands/dev.ts'],
+  command: readonly string[] = [process.execPath, 'cli/main.ts', 'dev'],
 ): Omit<Started, 'url'> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, {

@@ -472,9 +472,9 @@ describe('grammars for engines with a lexer', () => {
   });
 });
 
-describe('npm run grammar', () => {
+describe('cortex grammar', () => {
   const run = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
-    spawnSync(process.execPath, [join(import.meta.dirname, '../../../cli/commands/grammar.ts'), ...args], {
+    spawnSync(process.execPath, [join(import.meta.dirname, '../../../cli/main.ts'), 'grammar', ...args], {
       encoding: 'utf8',
     });
 
@@ -485,12 +485,12 @@ describe('npm run grammar', () => {
   });
 
   test.each([
-    [['nobody'], 'unknown agent "nobody" (known: '],
-    [['assistant', '--format', 'ebnf'], '--format "ebnf" is unknown (known: gbnf, lark)'],
-    [['assistant', '--wrong'], "Unknown option '--wrong'"],
-  ])('[P18] %j is refused with a clear message', (args, words) => {
+    [['nobody'], 1, 'unknown agent "nobody" (known: '],
+    [['assistant', '--format', 'ebnf'], 2, '--format "ebnf" is unknown (known: gbnf, lark)'],
+    [['assistant', '--wrong'], 2, "Unknown option '--wrong'"],
+  ])('[P18] %j is refused with a clear message', (args, code, words) => {
     const { status, stdout, stderr } = run(...args);
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect({ status, stdout }).toEqual({ status: code, stdout: '' });
     expect(stderr).toContain(words);
   });
 });

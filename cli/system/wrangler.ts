@@ -1,0 +1,36 @@
+/** wrangler, which builds, runs and deploys Workers. */
+import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../src/domain/errors.ts';
+import { PROJECT_ROOT } from '../project/folders.ts';
+
+/** The file of the program. It is found as the package finds it, wherever it is installed. */
+export function wranglerProgram(): string {
+  let manifest: string;
+  try {
+    manifest = fileURLToPath(import.meta.resolve('wrangler/package.json'));
+  } catch (fault) {
+    throw new Error(`wrangler is not installed (npm install --save-dev wrangler): ${messageOf(fault)}`, {
+      cause: fault,
+    });
+  }
+  return join(dirname(manifest), 'bin/wrangler.js');
+}
+
+/** Runs wrangler in the project's folder, without questions. @returns its output. @throws Error with it if it fails */
+export function wranglerOutput(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, [wranglerProgram(), ...args], {
+    cwd: PROJECT_ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, ...env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', CI: 'true' },
+  });
+  if (status === 0) return `${stdout}${stderr}`;
+  const reason = error === undefined ? withoutStack(`${stdout}${stderr}`) : error.message;
+  throw new Error(`wrangler ${args.join(' ')} failed:\n${reason.trim()}`);
+}
+
+/** Without the stacks of wrangler's errors, and without the members of the error objects that it prints after them. */
+export function withoutStack(output: string): string {
+  return output.replaceAll(/(\n +at [^\n]+)+(?<= \{)\n[^]*?\n {2}\}(?=\n|$)/g, '').replaceAll(/\n +at [^\n]+/g, '');
+}

@@ -1,0 +1,66 @@
+/** Commands in a project of its own, called from one of its folders (K1, K4). */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cortex } from '../support/cortex.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'cortex-project-'));
+const agent = (name: string): string =>
+  `kind: Agent\nversion: "1"\nname: ${name}\nsummary: Helps.\npersona: You help.\nimport: {tools: [calculator]}\n`;
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+beforeAll(() => {
+  put('wrangler.toml', 'name = "p"\n');
+  put('src/worker.ts', '');
+  put('manifests/agents/helper.yaml', agent('helper'));
+  put('more/agents/other.yaml', agent('other'));
+  put('notes/program.xml', '<action name="calculator" id="a">{"expression": "1 + 1"}</action>');
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** In the folder `notes/`, with a port at which no system runs. */
+const inNotes = { cwd: join(root, 'notes'), env: { PORT: '1' } };
+
+test.each([
+  [['validate'], 'manifests: 1 agent, 1 tool loaded, 0 errors, 0 warnings\n'],
+  [['validate', '../more'], 'more: 1 agent loaded, 0 errors, 0 warnings\n'],
+  [['build'], 'src/project.generated.ts: 1 agents, 1 tools\n'],
+  [['build', '../more'], 'src/project.generated.ts: 2 agents, 1 tools\n'],
+])('[K1] cortex %j', async (args, out) => {
+  expect(await cortex(args, inNotes)).toEqual({ out, err: '', code: 0 });
+  expect(existsSync(join(root, 'notes/src'))).toBe(false);
+});
+
+test.each([[['prompt', 'helper']], [['grammar', 'helper']], [['plan', 'program.xml', 'helper']]])(
+  '[K4] cortex %j reads the manifests of the project without a system',
+  async (args) => {
+    const { out, err, code } = await cortex(args, inNotes);
+    expect(out).not.toBe('');
+    expect(err).toContain('from the folder manifests/, because no system is running');
+    expect(code).toBe(0);
+  },
+);
+
+test('[K4] the build fails with 1, and says what is wrong as JSON and on stderr', async () => {
+  put('manifests/agents/bad.yaml', 'kind: Agent\n');
+  const { out, err, code } = await cortex(['build', '--json'], inNotes);
+  expect(JSON.parse(out)).toEqual({ built: false, file: 'src/project.generated.ts' });
+  expect(err).toContain('manifests/agents/bad.yaml:1:1: name');
+  expect(code).toBe(1);
+  rmSync(join(root, 'manifests/agents/bad.yaml'));
+});
+
+test('[K4] a system that is named and does not answer is no reason to read the folder', async () => {
+  const { out, code } = await cortex(['prompt', 'helper', '--url', 'http://127.0.0.1:1'], inNotes);
+  expect([out, code]).toEqual(['', 3]);
+});
+
+test('[K4] advice names the program of the package, which is not installed here', async () => {
+  const { err } = await cortex(['run', 'helper', 'hi', '--url', 'http://127.0.0.1:1'], inNotes);
+  expect(err).toContain('; run cortex dev in another terminal');
+});
