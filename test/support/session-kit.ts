@@ -42,6 +42,8 @@ import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
 
+export { settle } from '../../testing/settle.ts';
+
 /** The model's output for each generation; a function receives the request. */
 export type Script = readonly (string | ModelDelta[] | ((request: ModelRequest) => string))[];
 
@@ -253,29 +255,6 @@ export async function runText(kit: SessionKit, ...pieces: string[]): Promise<Run
   const run = await kit.session.execute(chunks(), pieces.join(''));
   await kit.session.ended(run.run);
   return await resultOf(kit.session, kit.session.run(run.runId));
-}
-
-/** Digests that other threads are computing. */
-const digests = new Set<Promise<unknown>>();
-const digest = crypto.subtle.digest.bind(crypto.subtle);
-crypto.subtle.digest = async (...given) => {
-  const made = digest(...given);
-  digests.add(made);
-  try {
-    return await made;
-  } finally {
-    digests.delete(made);
-  }
-};
-
-/** Runs everything that needs no time to pass. */
-export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (digests.size === 0) continue;
-    await Promise.allSettled(digests);
-    turn = 0;
-  }
 }
 
 /** A run as its document. */

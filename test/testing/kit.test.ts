@@ -1,0 +1,373 @@
+/** The test kit on a small project: what a test of an agent can replace, script and observe (K6). */
+import { describe, expect, test } from 'vitest';
+import { openSession, scripted, ToolError } from '../../testing/index.ts';
+import '../../testing/vitest.ts';
+import { action, answer, shop } from './shop.ts';
+
+/** Real milliseconds that a test with hours of its own time takes at most on a busy machine. */
+const SOON_MS = 3_000;
+const ADA = action('tool', 'orders', 'o', { customer: 'ada' });
+
+describe('[K6] a session of a project in the process of a test', () => {
+  test('runs the actions of a scripted reply and fills in their results', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`<thought>look it up ${ADA}</thought>${answer('Ada has $o.count orders')}`),
+      tools: { orders: async ({ customer }) => ({ customer, count: 2 }) },
+    });
+    const run = await session.send('How many orders has Ada?');
+    expect(run).toHaveCompleted();
+    expect(run).toHaveAnswered('Ada has 2 orders');
+    expect(run).toHaveCalled('orders', { customer: 'ada' });
+    expect(run.thoughts.join('')).toContain('look it up');
+    expect(run.usage.model_calls).toBe(1);
+    expect(session.requests).toHaveLength(1);
+    expect(session.requests[0]?.messages.at(-1)?.content).toContain('How many orders has Ada?');
+    expect(session.prompt).toContain('You work for a shop.');
+  });
+
+  test('a function makes a reply from what the model is sent, and sees the results of the reply before it', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(ADA, ({ messages }) =>
+        answer(/"count":\s*2/.test(messages.at(-1)?.content ?? '') ? 'two' : 'none'),
+      ),
+      tools: { orders: () => ({ count: 2 }) },
+    });
+    const run = await session.send('How many?');
+    expect(run).toHaveAnswered(/^two$/);
+    expect(run.iterations).toBe(2);
+  });
+
+  test('the conversation, its variables and its user exist from the start', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(answer('$colour'), ({ messages }) => answer(`${messages.length} messages`)),
+      variables: { colour: 'blue' },
+      userId: 'ada',
+      history: [
+        { role: 'user', content: 'I am Ada' },
+        { role: 'assistant', content: 'Hello Ada' },
+      ],
+      now: new Date('2030-05-05T00:00:00Z'),
+    });
+    expect(new Date(session.clock.now()).getUTCFullYear()).toBe(2030);
+    const run = await session.send('colour?');
+    expect(run).toHaveAnswered('blue');
+    expect(session.requests[0]?.messages.map(({ content }) => content).join()).toContain('Hello Ada');
+    expect(await session.variables()).toMatchObject({ colour: 'blue' });
+    expect(run.events[0]?.timestamp).toBeGreaterThanOrEqual(Date.UTC(2030, 4, 5));
+  });
+
+  test('parameters of a replaced tool are checked against its schema', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'orders', 'o', { customer: 5 }), answer('done')),
+      tools: { orders: () => 1 },
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({ code: 'invalid_parameters' });
+  });
+});
+
+describe('[K6] time', () => {
+  test('retries with a backoff pass at once, in the time of the test', async () => {
+    const began = performance.now();
+    const at: number[] = [];
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${ADA}${answer('$o')}`),
+      tools: {
+        orders: (_, { attempt }) => {
+          at.push(session.clock.now());
+          if (attempt < 3) throw new ToolError('busy', { code: 'busy', retryable: true });
+          return 'three';
+        },
+      },
+    });
+    const run = await session.send('?');
+    expect(run).toHaveAnswered('three');
+    expect(run.actions[0]?.attempts).toBe(3);
+    expect((at[2] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(10_000);
+    expect(performance.now() - began).toBeLessThan(SOON_MS);
+  });
+
+  test('an action that does not end reaches its time limit at once', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${action('tool', 'refund', 'r', {})}`, answer('it took too long')),
+      tools: { refund: async (_, { sleep }) => await sleep(Infinity) },
+    });
+    await session.send('pay');
+    const run = await session.approve();
+    expect(run.actions[0]?.error).toMatchObject({ code: 'timeout' });
+    expect(run).toHaveAnswered('it took too long');
+  });
+
+  test('time does not move while a function of the test is pending', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${ADA}${answer('$o')}`),
+      tools: {
+        orders: async () => {
+          const before = session.clock.now();
+          for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+          return session.clock.now() - before;
+        },
+      },
+    });
+    expect(await session.send('?')).toHaveAnswered(/^0$/);
+  });
+
+  test('a function that does not settle is named', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${ADA}${answer('$o')}`),
+      tools: { orders: () => new Promise(() => undefined) },
+    });
+    await expect(session.send('?')).rejects.toThrow(/the tool "orders" has not settled.*ctx\.sleep/);
+  });
+
+  test('advance moves the time: an approval expires', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'refund', 'r', { amount: 5 }), answer('nobody answered')),
+    });
+    expect(await session.send('pay')).toBeWaiting();
+    await session.clock.advance(8 * 24 * 3_600_000);
+    expect(await session.run()).toHaveAnswered('nobody answered');
+    expect(session.approvals).toEqual([]);
+  });
+
+  test('fake timers of the test change nothing', async ({ onTestFinished }) => {
+    const { vi } = await import('vitest');
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const session = await openSession(shop, { agent: 'clerk', model: scripted(answer('hi')) });
+    expect(await session.send('?')).toHaveAnswered('hi');
+  });
+});
+
+describe('[K6] people and clients', () => {
+  const refund = action('tool', 'refund', 'r', { amount: 5 });
+
+  test('approve continues the run', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${refund}${answer('paid: $r')}`),
+      tools: { refund: ({ amount }) => ({ paid: amount }) },
+    });
+    const asked = await session.send('pay back 5');
+    expect(asked).toBeWaiting();
+    expect(asked).not.toHaveCalled('refund');
+    expect(asked.approvals[0]).toMatchObject({ name: 'refund', parameters: { amount: 5 } });
+    const run = await session.approve('refund');
+    expect(run).toHaveCompleted();
+    expect(run).toHaveCalled('refund', { amount: 5 });
+  });
+
+  test('deny shows the reason to the model', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(refund, ({ messages }) =>
+        answer(messages.at(-1)?.content.includes('too much') ? 'sorry' : 'lost'),
+      ),
+    });
+    await session.send('pay back 5');
+    const run = await session.deny('too much');
+    expect(run).toHaveAnswered('sorry');
+    expect(run).not.toHaveCalled('refund');
+  });
+
+  test('a request that is not open is refused with the nearest one', async () => {
+    const session = await openSession(shop, { agent: 'clerk', model: scripted(refund) });
+    await expect(session.approve()).rejects.toThrow('No approval is open');
+    await session.send('pay');
+    await expect(session.approve('refunds')).rejects.toThrow('did you mean "refund"?');
+  });
+
+  test('settle gives the result of a client tool, of the project or of the message', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(
+        `${action('tool', 'locate', 'l', {})}${action('tool', 'pick', 'p', { of: 2 })}${answer('$l and $p')}`,
+      ),
+      clientTools: [{ name: 'pick', description: 'Asks the user', parameters: { type: 'object' } }],
+    });
+    const asked = await session.send('where?');
+    expect(asked).toBeWaiting();
+    expect(asked.calls.map(({ name }) => name)).toEqual(['locate', 'pick']);
+    expect(await session.settle('locate', 'Berlin')).toBeWaiting();
+    const run = await session.settle('pick', new Error('closed'));
+    expect(run.actions.map(({ status }) => status)).toEqual(['completed', 'failed']);
+  });
+
+  test('an approval of a sub-agent makes the run wait', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: {
+        clerk: scripted(`${action('agent', 'buyer', 'b', { message: 'pay' })}${answer('$b')}`),
+        buyer: scripted(`${refund}${answer('paid $r')}`),
+      },
+      tools: { refund: () => 'five' },
+    });
+    const asked = await session.send('pay');
+    expect(asked).toBeWaiting();
+    expect(asked.approvals).toHaveLength(1);
+    expect(await session.approve()).toHaveAnswered('paid five');
+  });
+});
+
+describe('[K6] what a test replaces', () => {
+  test('an http tool sends its request to fetch, with its secret', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${ADA}${answer('$o')}`),
+      secrets: { TOOL_ORDERS: 'orders-key-1234' },
+      allowHosts: ['orders.example:443'],
+      fetch: (url, init) => Response.json({ url, key: new Headers(init.headers).get('x-key') === 'orders-key-1234' }),
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.output).toMatchObject({ url: 'https://orders.example/by/ada', key: true });
+  });
+
+  test('the rules for addresses hold as in the Worker', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'weather', 'w', {}), answer('done')),
+      fetch: () => new Response('warm'),
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({ code: 'address_refused' });
+  });
+
+  test('without fetch, a request fails with what to do', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'weather', 'w', {}), answer('done')),
+      allowHosts: ['weather.example:443'],
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({ message: expect.stringContaining('pass fetch:') });
+  });
+
+  test('a code tool runs with the bindings, secrets and fetch of the test', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${action('tool', 'stock', 's', { item: 'pen' })}${answer('$s.count')}`),
+      env: { COUNTS: { of: (item: string) => item.length } },
+      secrets: { TOOL_STOCK: 'stock-key-1234' },
+      allowHosts: ['stock.example:443'],
+      fetch: () => new Response('pens'),
+    });
+    const run = await session.send('?');
+    expect(run).toHaveAnswered('3');
+    expect(run.actions[0]?.output).toMatchObject({ item: 'pen', count: 3, heading: 'pens' });
+    expect(run).toHaveEmitted('progress', { stream: 'tool', text: 'counting\n' });
+  });
+
+  test('a code tool without its binding says what to pass', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'stock', 's', { item: 'pen' }), answer('done')),
+      secrets: { TOOL_STOCK: 'stock-key-1234' },
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({
+      code: 'missing_binding',
+      message: expect.stringContaining('env: {'),
+    });
+  });
+
+  test.each([
+    ['python', action('python', 'python', 'p', { code: 'print(1)' }), 'actions: { python: async (parameters) => … }'],
+    ['a container tool', action('tool', 'report', 'r', {}), 'tools: { report: async (parameters) => … }'],
+  ])('without a runner, %s says how to replace it', async (_, text, advice) => {
+    const session = await openSession(shop, { agent: 'clerk', model: scripted(text, answer('done')) });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({
+      code: 'runner_unavailable',
+      message: expect.stringContaining(advice),
+    });
+  });
+
+  test('actions of a type are replaced by a function', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${action('python', 'python', 'p', { code: 'print(1)' })}${answer('$p')}`),
+      actions: { python: async ({ code }) => `ran ${String(code)}` },
+    });
+    expect(await session.send('?')).toHaveAnswered('ran print(1)');
+  });
+
+  test('a sub-agent has its own script, and runs in a session of its own', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: {
+        clerk: scripted(`${action('agent', 'buyer', 'b', { message: 'buy 6 pens' })}${answer('$b')}`),
+        buyer: scripted(`${action('tool', 'calculator', 'c', { expression: '6 * 7' })}${answer('bought for $c')}`),
+      },
+    });
+    const run = await session.send('?');
+    expect(run).toHaveAnswered('bought for 42');
+    expect(run).toHaveCalled('buyer', { message: 'buy 6 pens' });
+    expect(session.requests.map(({ from }) => from)).toEqual(['clerk', 'buyer']);
+  });
+
+  test('a workflow runs, as an action and on its own', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(`${action('workflow', 'restock', 'w', { count: 4 })}${answer('$w.doubled')}`),
+    });
+    expect(await session.send('?')).toHaveAnswered('8');
+    const alone = await openSession(shop, { workflow: 'restock' });
+    const run = await alone.start({ count: 5 });
+    expect(run).toHaveCompleted();
+    expect(run.outputs).toEqual({ doubled: 10 });
+  });
+
+  test('an edge relic keeps what actions store', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(
+        `${action('relic', 'notes.set', 's', { key: 'a', value: 'milk' })}${answer('stored')}`,
+        `${action('relic', 'notes.get', 'g', { key: 'a' })}${answer('$g')}`,
+      ),
+    });
+    await session.send('remember milk');
+    const run = await session.send('what?');
+    expect(run).toHaveAnswered('milk');
+    expect(run).toHaveCalled('notes.get', { key: 'a' });
+  });
+});
+
+describe('[K6] mistakes of a test', () => {
+  test('a model call beyond the script fails the run and says which', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(ADA, action('tool', 'orders', 'p', { customer: 'bob' })),
+      tools: { orders: () => 1 },
+    });
+    const run = await session.send('go on');
+    expect(run).toHaveFailed('model_rejected');
+    expect(run.error?.message).toContain('the scripted model has no reply number 3; the agent "clerk" asked after: "');
+  });
+
+  test('an agent without a model fails the run and says what to pass', async () => {
+    const session = await openSession(shop, { agent: 'clerk', model: { buyer: scripted() } });
+    const run = await session.send('hi');
+    expect(run.error?.message).toContain('model: { "clerk": scripted(…) }');
+  });
+
+  test.each([
+    [{ agent: 'clark' }, 'no agent "clark"; did you mean "clerk"?'],
+    [{ workflow: 'restok' }, 'no workflow "restok"; did you mean "restock"?'],
+    [{ agent: 'clerk', tools: { order: () => 1 } }, 'no tool "order"; did you mean "orders"?'],
+    [{ agent: 'clerk', actions: { pyton: () => 1 } as object }, 'no action type "pyton"; did you mean "python"?'],
+    [{ agent: 'clerk', model: { buyr: scripted() } }, 'no agent "buyr"; did you mean "buyer"?'],
+    [{ agent: 'clerk', secrets: { STOCK: 'x' } }, 'must begin with TOOL_'],
+    [{}, 'openSession needs an agent or a workflow'],
+  ])('options %j are refused', async (options, message) => {
+    await expect(openSession(shop, options)).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,95 @@
+/** Sub-agents and workflows of a test: sessions of their own in the same process (M7). */
+import { EngineError } from '../src/domain/errors.ts';
+import { RUN_END_EVENTS } from '../src/domain/event.ts';
+import type { JsonObject } from '../src/domain/json.ts';
+import { limits } from '../src/domain/limits.ts';
+import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions } from '../src/domain/ports.ts';
+import type { SessionRecord } from '../src/domain/session.ts';
+import { sha256Hex } from '../src/domain/sha256.ts';
+import { addSpent, NOTHING_SPENT } from '../src/domain/spent.ts';
+import type { Spent } from '../src/domain/spent.ts';
+import { childEnd } from '../src/engine/session/child-end.ts';
+import type { EventBatch } from '../src/engine/session/broadcaster.ts';
+import type { HostedSession, TestWorld } from './world.ts';
+
+type Host = Pick<TestWorld, 'open' | 'sessions' | 'time'>;
+
+/** What the children of each session have spent, by the id of the session. */
+const spentBelow = new WeakMap<object, Map<string, Spent>>();
+
+export function childSessions(host: Host, parent: SessionRecord): ChildSessions {
+  return {
+    async run(request, observer) {
+      const record = await childRecord(parent, request, host.time.clock.now());
+      const known = host.sessions.get(record.session_id);
+      const child = known ?? host.open(record);
+      if (known === undefined) await child.session.create(record, request.type === 'agent' ? request.inputs : {});
+      const end = await follow(child, request, observer, () => spentOf(host, record.session_id));
+      addTo(host, parent.session_id, end.spent);
+      return end;
+    },
+  };
+}
+
+/** @throws EngineError `too_deep` beyond the maximum depth */
+async function childRecord(parent: SessionRecord, request: ChildRequest, now: number): Promise<SessionRecord> {
+  const depth = (parent.parent?.depth ?? 0) + 1;
+  if (depth > limits.childDepth) {
+    const message = `"${request.name}" was not started: the nesting limit of ${limits.childDepth} sessions is exceeded`;
+    throw new EngineError('too_deep', message, { beforeDispatch: true });
+  }
+  const digest = await sha256Hex(new TextEncoder().encode(`child of ${request.key}`));
+  return {
+    session_id: `ses_${digest.slice(0, 32)}`,
+    agent: request.name,
+    ...(request.type === 'workflow' ? { workflow: request.name } : {}),
+    ...(request.scope === undefined ? {} : { scope: request.scope }),
+    user_id: parent.user_id,
+    owner: parent.owner,
+    kind: 'child',
+    metadata: {},
+    created_at: now,
+    parent: { session_id: parent.session_id, key: request.key, depth },
+  };
+}
+
+async function follow(
+  { session }: HostedSession,
+  request: ChildRequest,
+  { signal, event: report }: ChildObserver,
+  below: () => Spent,
+): Promise<ChildEnd> {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  const listen = (batch: EventBatch | null): void => {
+    for (const event of batch ?? []) {
+      // An event is plain JSON; its interfaces only lack the index signature.
+      if (!signal.aborted) report(event as unknown as JsonObject);
+      if (RUN_END_EVENTS.has(event.type)) resolve();
+    }
+  };
+  const leave = session.listen(listen);
+  const cancel = (): void => {
+    const reason: unknown = signal.reason instanceof Error ? signal.reason.message : signal.reason;
+    void session.cancel(`the parent session: ${String(reason)}`.slice(0, limits.excerptChars)).then(() => resolve());
+  };
+  try {
+    const { runId } = await session.child(request);
+    if (signal.aborted) cancel();
+    else signal.addEventListener('abort', cancel, { once: true });
+    if (!session.hasEnded(runId)) await ended;
+    return await childEnd(session.read(), session.record, session.run(runId), below());
+  } finally {
+    leave();
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+function spentOf(host: Host, id: string): Spent {
+  return spentBelow.get(host)?.get(id) ?? NOTHING_SPENT;
+}
+
+function addTo(host: Host, id: string, spent: Spent): void {
+  const all = spentBelow.get(host) ?? new Map<string, Spent>();
+  all.set(id, addSpent(spentOf(host, id), spent));
+  spentBelow.set(host, all);
+}
