@@ -1,0 +1,34 @@
+/** `cortex doctor`: what is wrong with the project and its systems, and the command that removes it (K5). */
+import { EXIT } from '../command.ts';
+import type { Command } from '../command.ts';
+import { examine } from '../doctor/doctor.ts';
+import { reportOf, summaryOf } from '../doctor/finding.ts';
+import { machine } from '../doctor/machine.ts';
+import { PROJECT_ROOT } from '../project/folders.ts';
+
+export const command: Command = {
+  name: 'doctor',
+  summary: 'finds what is wrong with the project, and says how to correct it',
+  usage: '[--env <environment>] [--url <address>] [--key <key>]',
+  help: '--env <environment>   checks an environment of wrangler.toml, such as containers',
+  example: 'cortex doctor --url https://my-agent.example.workers.dev --key "$CORTEX_API_KEY"',
+  options: { env: { type: 'string' } },
+  isRemote: true,
+  positionals: [0, 0],
+  async run({ values, json, environment, print }) {
+    const url = textOf(values['url']) ?? textOf(environment['CORTEX_URL']);
+    const key = textOf(values['key']) ?? textOf(environment['CORTEX_API_KEY']);
+    const options = { root: PROJECT_ROOT, env: textOf(values['env']), system: url === null ? null : { url, key } };
+    // The manifests are loaded relative to the project.
+    process.chdir(PROJECT_ROOT);
+    const findings = await examine(options, { ...machine, environment });
+    const isWell = findings.every(({ state }) => state !== 'problem');
+    if (json) print(JSON.stringify({ ok: isWell, findings }));
+    else for (const line of [...reportOf(findings), '', summaryOf(findings)]) print(line);
+    return isWell ? EXIT.ok : EXIT.failed;
+  },
+};
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,172 @@
+/** What is installed, and what the manifests need. */
+import { join } from 'node:path';
+import { readYaml } from '../../src/catalog/read/yaml-file.ts';
+import { isJsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { nearestNames } from '../../src/domain/nearest.ts';
+import { namespacesOf } from '../../src/http/api-keys.ts';
+import { apiKeysOf } from '../../src/settings/keys.ts';
+import { deploymentOf } from '../../src/settings/deployment.ts';
+import { MANIFESTS } from '../project/folders.ts';
+import { readManifestFiles } from '../project/manifest-files.ts';
+import { found, ok } from './finding.ts';
+import type { Finding } from './finding.ts';
+import type { Machine, ManifestReport } from './machine.ts';
+import type { ProjectFiles } from './project-files.ts';
+
+/** Wrangler's least version. */
+export const LEAST_NODE = 22;
+/** Errors of a folder from elsewhere; the command in the fix prints all. */
+const SHOWN_ERRORS = 10;
+
+export function checkNode({ nodeVersion }: Machine): Finding[] {
+  const major = Number(nodeVersion.split('.')[0]);
+  if (major >= LEAST_NODE) return [ok('node', nodeVersion)];
+  return [found('node_too_old', `Node ${nodeVersion}; at least ${LEAST_NODE} is needed`)];
+}
+
+export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding[] {
+  const read = (path: string): JsonObject | null => jsonIn(machine.read(join(root, path)));
+  const own = read('package.json');
+  if (own === null) return [found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>')];
+  // In the repository of Cortex Edge, the package is the project.
+  const isPackage = own['name'] === NAME;
+  const lock = read('package-lock.json');
+  const locked = isJsonObject(lock?.['packages']) ? lock['packages'] : {};
+  const findings: Finding[] = [];
+  for (const name of isPackage ? ['zod', 'wrangler'] : [NAME, 'zod', 'wrangler']) {
+    const entry = locked[`node_modules/${name}`];
+    const wanted = isJsonObject(entry) ? entry['version'] : undefined;
+    const installed = read(`node_modules/${name}/package.json`)?.['version'];
+    if (installed === undefined) {
+      if (name === NAME || wanted !== undefined) findings.push(found('not_installed', `${name} is not installed`));
+    } else if (wanted !== undefined && wanted !== installed) {
+      const message = `${name} ${String(installed)} is installed, package-lock.json has ${String(wanted)}`;
+      findings.push(found('package_differs_from_lock', message));
+    }
+  }
+  const ours = read(`node_modules/${NAME}/node_modules/zod/package.json`)?.['version'];
+  if (ours !== undefined) {
+    const other = String(read('node_modules/zod/package.json')?.['version'] ?? 'none');
+    const message = `zod ${other} of the project, and zod ${String(ours)} of ${NAME}`;
+    findings.push(found('two_zods', message, `npm install zod@${String(ours)}`));
+  }
+  return findings.length > 0 ? findings : [ok('packages', 'as in package-lock.json')];
+}
+
+const NAME = 'cortex-edge';
+
+function jsonIn(text: string | null): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text ?? 'null');
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function checkManifests({ fault, errors, warnings, definitions }: ManifestReport): Finding[] {
+  if (fault !== null) return [found('manifests_unread', fault)];
+  if (errors.length > 0) {
+    const shown = errors.slice(0, SHOWN_ERRORS);
+    const rest = errors.length - shown.length;
+    return shown.map(({ file, text }, at) =>
+      found(
+        'manifest_error',
+        at === shown.length - 1 && rest > 0 ? `${text} (and ${rest} more)` : text,
+        `correct the line, then: npx cortex validate ${file}`,
+      ),
+    );
+  }
+  return [
+    ok('manifests', `${definitions} manifests load`),
+    ...(warnings > 0 ? [found('manifest_warnings', `${warnings} warnings`)] : []),
+  ];
+}
+
+interface CodeNeeds {
+  readonly tool: string;
+  readonly file: string;
+  readonly bindings: readonly string[];
+  readonly secrets: readonly string[];
+}
+
+/** @param report has the secrets of manifests that load; those of code tools are read also from others */
+export function checkTools(files: ProjectFiles, report: ManifestReport): Finding[] {
+  const code = codeNeeds(join(files.root, MANIFESTS));
+  const secrets = new Map<string, string>();
+  for (const { name, file } of report.secrets) secrets.set(name, file);
+  for (const { secrets: names, file } of code) for (const name of names) secrets.set(name, file);
+  const missing = missingSecret(files.worker);
+  const findings = [...secrets].flatMap(([name, file]) => {
+    const reason = missing(name);
+    if (reason === null) return [];
+    return [
+      found(
+        'tool_secret_missing',
+        `${name}, which ${file} uses: ${reason}`,
+        `${name}=… in .dev.vars; for a deployment: npx wrangler secret put ${name}`,
+      ),
+    ];
+  });
+  const known = files.environment?.bindings ?? new Set<string>();
+  for (const { tool, file, bindings } of code) {
+    for (const name of bindings) {
+      if (known.has(name)) continue;
+      const [nearest] = nearestNames(name, [...known]);
+      findings.push(
+        found(
+          'tool_binding_missing',
+          `${file}: the tool ${tool} uses the binding ${name}, which wrangler.toml does not have`,
+          nearest === undefined
+            ? bindingExample(name)
+            : `"${nearest}" instead of "${name}" in ${file}, or ${bindingExample(name)}`,
+        ),
+      );
+    }
+  }
+  if (findings.length > 0) return findings;
+  return [
+    ok('tools', `${secrets.size} secrets and ${code.flatMap(({ bindings }) => bindings).length} bindings are there`),
+  ];
+}
+
+function bindingExample(name: string): string {
+  return `a binding in wrangler.toml, such as:\n[[kv_namespaces]]\nbinding = "${name}"\nid = "<id of npx wrangler kv namespace create ${name}>"`;
+}
+
+/** Why the manifests of no namespace can read a secret. */
+function missingSecret(worker: ProjectFiles['worker']): (name: string) => string | null {
+  try {
+    const owners = namespacesOf(apiKeysOf(worker));
+    const { missingSecret: reasonOf } = deploymentOf(worker, owners.length === 0 ? [null] : owners);
+    return reasonOf;
+  } catch {
+    // The check of the keys reports it.
+    return (name) => (worker[name] === undefined ? 'it is not set' : null);
+  }
+}
+
+/** Code tools as their manifests describe them. */
+function codeNeeds(folder: string): CodeNeeds[] {
+  let files: ReturnType<typeof readManifestFiles>;
+  try {
+    files = readManifestFiles(folder);
+  } catch {
+    return [];
+  }
+  return files
+    .filter(({ path, text }) => /\.ya?ml$/.test(path) && /\bcode\b/.test(text))
+    .flatMap(({ path, text }) =>
+      readYaml(text).documents.flatMap(({ value: { name, implementation } }) => {
+        if (!isJsonObject(implementation) || implementation['type'] !== 'code') return [];
+        const { bindings, secrets } = implementation;
+        const file = path.slice(path.lastIndexOf(`${MANIFESTS}/`));
+        return [{ tool: String(name), file, bindings: namesIn(bindings), secrets: namesIn(secrets) }];
+      }),
+    );
+}
+
+function namesIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}

@@ -1,0 +1,173 @@
+/** wrangler.toml and the Worker's entry: what the package needs of them. */
+import { dirname, join } from 'node:path';
+import { found, ok } from './finding.ts';
+import type { Finding } from './finding.ts';
+import type { Machine } from './machine.ts';
+import type { Environment, ProjectFiles } from './project-files.ts';
+
+/** The object classes of the package by binding. The project's configuration names each in a binding and a migration. */
+export const OBJECTS: Readonly<Record<string, string>> = {
+  SESSIONS: 'SessionObject',
+  EXECUTIONS: 'ExecutionIndexObject',
+  RATES: 'RateLimitObject',
+  ENDPOINTS: 'EndpointStatusObject',
+  SCHEDULES: 'ScheduleObject',
+  CATALOGS: 'CatalogObject',
+  RELICS: 'RelicObject',
+  IDENTITY: 'IdentityObject',
+  FEEDS: 'SharedFeedObject',
+  DIRECTORY: 'DirectoryObject',
+};
+
+/** From this date on, timers and waitUntil hold an object, and streams end with their request. */
+export const COMPATIBILITY_DATE = '2026-10-01';
+export const COMPATIBILITY_FLAGS = ['enable_request_signal', 'request_signal_passthrough'];
+
+export function checkWrangler({ environment, fault }: ProjectFiles): Finding[] {
+  if (fault !== null) return [found('wrangler_file_invalid', fault)];
+  if (environment === null) return [found('wrangler_file_missing', 'the folder has no wrangler.toml')];
+  const findings = [...bindings(environment), ...migrations(environment), ...compatibility(environment)];
+  if (findings.length > 0) return findings;
+  return [ok('wrangler', `${environment.objects.size} objects, compatibility date ${environment.compatibilityDate}`)];
+}
+
+function bindings({ objects }: Environment): Finding[] {
+  return Object.entries(OBJECTS).flatMap(([name, type]) => {
+    const bound = objects.get(name);
+    if (bound === type) return [];
+    const message =
+      bound === undefined ? `no binding ${name} of the class ${type}` : `the binding ${name} has the class ${bound}`;
+    return [found('binding_missing', message, bindingLines(name, type))];
+  });
+}
+
+function bindingLines(name: string, type: string): string {
+  return `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "${type}"`;
+}
+
+function migrations({ objects, migrations: steps }: Environment): Finding[] {
+  const states = new Map<string, 'sql' | 'plain'>();
+  for (const step of steps) {
+    for (const name of namesOf(step['new_sqlite_classes'])) states.set(name, 'sql');
+    for (const name of namesOf(step['new_classes'])) states.set(name, 'plain');
+    for (const { from, to } of renamings(step['renamed_classes'])) {
+      const state = states.get(from);
+      states.delete(from);
+      if (state !== undefined) states.set(to, state);
+    }
+    for (const name of namesOf(step['deleted_classes'])) states.delete(name);
+  }
+  const wanted = new Set([...Object.values(OBJECTS), ...objects.values()]);
+  const missing = [...wanted].filter((name) => !states.has(name));
+  const plain = Object.values(OBJECTS).filter((name) => states.get(name) === 'plain');
+  const list = missing.map((name) => `"${name}"`).join(', ');
+  const fix = `[[migrations]]\ntag = "${nextTag(steps)}"\nnew_sqlite_classes = [${list}]`;
+  return [
+    ...(missing.length === 0 ? [] : [found('migration_missing', `no migration creates ${missing.join(', ')}`, fix)]),
+    ...plain.map((name) =>
+      found(
+        'migration_without_sqlite',
+        `${name} is in new_classes`,
+        `new_sqlite_classes = ["${name}"] instead of new_classes`,
+      ),
+    ),
+  ];
+}
+
+function namesOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}
+
+function renamings(value: unknown): { readonly from: string; readonly to: string }[] {
+  const list: unknown[] = Array.isArray(value) ? value : [];
+  return list.flatMap((one) => {
+    const { from, to } = one as { from?: unknown; to?: unknown };
+    return typeof from === 'string' && typeof to === 'string' ? [{ from, to }] : [];
+  });
+}
+
+/** Tags are unique; this one follows the last of the form v1, v2. */
+function nextTag(steps: Environment['migrations']): string {
+  const numbers = steps.map(({ tag }) => Number(/^v(\d+)$/.exec(String(tag))?.[1] ?? 0));
+  return `v${Math.max(steps.length, ...numbers) + 1}`;
+}
+
+function compatibility({ compatibilityDate, compatibilityFlags }: Environment): Finding[] {
+  const missing = COMPATIBILITY_FLAGS.filter((flag) => !compatibilityFlags.includes(flag));
+  const all = [...new Set([...compatibilityFlags, ...missing])].map((flag) => `"${flag}"`).join(', ');
+  const isOld = compatibilityDate === null || compatibilityDate < COMPATIBILITY_DATE;
+  return [
+    ...(isOld
+      ? [
+          found(
+            'compatibility_date_old',
+            `the compatibility date is ${compatibilityDate ?? 'not set'}; at least ${COMPATIBILITY_DATE} is needed`,
+            `compatibility_date = "${COMPATIBILITY_DATE}"`,
+          ),
+        ]
+      : []),
+    ...(missing.length === 0
+      ? []
+      : [
+          found(
+            'compatibility_flag_missing',
+            `the compatibility flags lack ${missing.join(', ')}`,
+            `compatibility_flags = [${all}]`,
+          ),
+        ]),
+  ];
+}
+
+/** The class that a binding of this Worker names must be exported by its entry. */
+export function checkWorker({ root, environment }: ProjectFiles, machine: Machine): Finding[] {
+  if (environment === null) return [];
+  const { main } = environment;
+  if (main === null) return [found('main_missing', 'wrangler.toml has no "main"')];
+  const exported = exportsOf(join(root, main), machine);
+  if (exported === null) {
+    return [
+      found('main_missing', `${main} does not exist`, `main = "src/worker.ts" in wrangler.toml, or create ${main}`),
+    ];
+  }
+  const wanted = [...new Set([...Object.values(OBJECTS), ...environment.objects.values()])];
+  const missing = wanted.filter((name) => !exported.has(name) && !(exported.has('*') && isOfPackage(name)));
+  if (missing.length === 0) return [ok('worker', `${main} exports all ${wanted.length} object classes`)];
+  const own = missing.filter(isOfPackage);
+  const fix =
+    own.length === 0 ? `export ${missing.join(', ')} in ${main}` : `export { ${own.join(', ')} } from 'cortex-edge';`;
+  return [found('object_not_exported', `${main} does not export ${missing.join(', ')}`, fix)];
+}
+
+function isOfPackage(name: string): boolean {
+  return Object.values(OBJECTS).includes(name);
+}
+
+/** Files that `export *` leads through. */
+const MOST_FILES = 20;
+const COMMENTS = /\/\*[^]*?\*\/|\/\/[^\n]*/g;
+
+/** The exported names; `*` for all of the package. Null if the file does not exist. */
+function exportsOf(path: string, machine: Machine, visited = new Set<string>()): ReadonlySet<string> | null {
+  const text = machine.read(path)?.replaceAll(COMMENTS, '');
+  if (text === undefined) return null;
+  visited.add(path);
+  const names = new Set<string>();
+  for (const [, list = ''] of text.matchAll(/\bexport\s*\{([^}]*)\}/g)) {
+    for (const one of list.split(','))
+      names.add(
+        one
+          .trim()
+          .split(/\s+as\s+/)
+          .at(-1) ?? '',
+      );
+  }
+  for (const [, name = ''] of text.matchAll(/\bexport\s+(?:class|const|function)\s+([\w$]+)/g)) names.add(name);
+  for (const [, from = ''] of text.matchAll(/\bexport\s*\*\s*from\s*["']([^"']+)["']/g)) {
+    const target = join(dirname(path), from);
+    if (!from.startsWith('.')) names.add('*');
+    else if (visited.size < MOST_FILES && !visited.has(target)) {
+      for (const name of exportsOf(target, machine, visited) ?? []) names.add(name);
+    }
+  }
+  return names;
+}

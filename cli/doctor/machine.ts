@@ -1,0 +1,131 @@
+/** What the checks ask outside of their own process: files, programs, addresses and the clock. Tests replace parts of it. */
+import { spawn } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join, relative } from 'node:path';
+import { secretsNamedBy } from '../../src/catalog/check/secrets.ts';
+import { formatProblem } from '../../src/catalog/check/problem.ts';
+import { messageOf } from '../../src/domain/errors.ts';
+import { MANIFESTS } from '../project/folders.ts';
+import { loadOwn } from '../project/manifest-files.ts';
+
+/** A file that a check reads: settings, configurations, lock files. */
+const FILE_BYTES = 16_777_216;
+/** Output of a program that a check reads. */
+const OUTPUT_CHARS = 262_144;
+/** Wrangler asks Cloudflare, and waits long without a network. */
+const PROGRAM_MS = 20_000;
+/** A health request of the Worker waits 2.5 seconds; another continent and a cold start may add to it. */
+const FETCH_MS = 8_000;
+
+export interface ProgramEnd {
+  /** Null if the program does not exist, or was ended after its time. */
+  readonly status: number | null;
+  /** Both streams. */
+  readonly output: string;
+  /** Of the standard output alone. */
+  readonly stdout: string;
+}
+
+export interface ManifestReport {
+  /** Why nothing could be loaded, such as a setting that is not valid; null if the manifests were read. */
+  readonly fault: string | null;
+  /** `file:line:column: message` of each error. */
+  readonly errors: readonly { readonly file: string; readonly text: string }[];
+  readonly warnings: number;
+  readonly definitions: number;
+  /** Secrets that manifests name (`TOOL_…`), with the file. */
+  readonly secrets: readonly { readonly name: string; readonly file: string }[];
+}
+
+/** A configuration of wrangler as it is written in its file. */
+export type WranglerFile = Readonly<Record<string, unknown>>;
+
+export interface Machine {
+  /** Without the `v`. */
+  readonly nodeVersion: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Epoch milliseconds. */
+  now(): number;
+  /** @returns null if there is no such file, or if it is larger than 16 MiB */
+  read(path: string): string | null;
+  /** Runs a program in a folder. Never rejects. */
+  run(folder: string, program: string, args: readonly string[]): Promise<ProgramEnd>;
+  /** @throws if there is no answer within 8 seconds */
+  fetch(url: string, init?: RequestInit): Promise<Response>;
+  isPortFree(port: number): Promise<boolean>;
+  /** @throws Error with wrangler's message for a file that is not valid */
+  readWrangler(path: string): Promise<WranglerFile>;
+  manifests(root: string): ManifestReport;
+}
+
+export const machine: Machine = {
+  nodeVersion: process.versions.node,
+  environment: process.env,
+  now: () => Date.now(),
+  read(path) {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat?.isFile() !== true || stat.size > FILE_BYTES) return null;
+    return readFileSync(path, 'utf8');
+  },
+  run: runProgram,
+  fetch: async (url, init = {}) => await fetch(url, { ...init, signal: AbortSignal.timeout(FETCH_MS) }),
+  isPortFree,
+  async readWrangler(path) {
+    // Wrangler is large: only when its file is read.
+    const { experimental_readRawConfig: readRawConfig } = await import('wrangler');
+    return readRawConfig({ config: path }).rawConfig as unknown as WranglerFile;
+  },
+  manifests: manifestsOf,
+};
+
+function runProgram(folder: string, program: string, args: readonly string[]): Promise<ProgramEnd> {
+  return new Promise((resolve) => {
+    let output = '';
+    let stdout = '';
+    const child = spawn(program, args, {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', NO_COLOR: '1', CI: 'true' },
+      timeout: PROGRAM_MS,
+      killSignal: 'SIGKILL',
+    });
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout = (stdout + text).slice(0, OUTPUT_CHARS);
+      output = (output + text).slice(0, OUTPUT_CHARS);
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(0, OUTPUT_CHARS);
+    });
+    child.on('error', ({ message }) => resolve({ status: null, output: message, stdout: '' }));
+    child.on('close', (status) => resolve({ status, output, stdout }));
+  });
+}
+
+function isPortFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+}
+
+function manifestsOf(root: string): ManifestReport {
+  const nothing = { fault: null, errors: [], warnings: 0, definitions: 0, secrets: [] };
+  const folder = join(root, MANIFESTS);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return nothing;
+  try {
+    const { problems, warnings, entries } = loadOwn(relative(process.cwd(), folder));
+    return {
+      fault: null,
+      errors: problems.map((one) => ({ file: one.file, text: formatProblem(one) })),
+      warnings: warnings.length,
+      definitions: entries.length,
+      secrets: entries.flatMap(({ definition, file }) =>
+        secretsNamedBy(definition).map(({ name }) => ({ name, file })),
+      ),
+    };
+  } catch (fault) {
+    return { ...nothing, fault: messageOf(fault) };
+  }
+}
