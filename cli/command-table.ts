@@ -15,6 +15,7 @@ export const GROUPS: readonly CommandGroup[] = [
       init: () => import('./commands/init.ts'),
       dev: () => import('./commands/dev.ts'),
       build: () => import('./commands/build.ts'),
+      doctor: () => import('./commands/doctor.ts'),
       validate: () => import('./commands/validate.ts'),
       migrate: () => import('./commands/migrate.ts'),
     },

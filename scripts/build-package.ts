@@ -91,11 +91,11 @@ function entryPoints(sources: Readonly<Record<string, string>>): Record<string, 
   const modules = Object.entries(sources).filter(
     ([, source]) => source.endsWith('.ts') && existsSync(join(PACKAGE_ROOT, source)),
   );
-  const built_ = modules.map(([name, source]) => [
+  const outputs = modules.map(([name, source]) => [
     name,
     { types: built(source, '.d.ts'), default: built(source, '.js') },
   ]);
-  return { ...Object.fromEntries(built_), './package.json': './package.json' };
+  return { ...Object.fromEntries(outputs), './package.json': './package.json' };
 }
 
 function packageManifest(): Record<string, unknown> {

@@ -10,14 +10,12 @@ import { addSpent, NOTHING_SPENT } from '../src/domain/spent.ts';
 import type { Spent } from '../src/domain/spent.ts';
 import { childEnd } from '../src/engine/session/child-end.ts';
 import type { EventBatch } from '../src/engine/session/broadcaster.ts';
-import type { HostedSession, TestWorld } from './world.ts';
-
-type Host = Pick<TestWorld, 'open' | 'sessions' | 'time'>;
+import type { HostedSession, SessionHost } from './hosted-session.ts';
 
 /** What the children of each session have spent, by the id of the session. */
 const spentBelow = new WeakMap<object, Map<string, Spent>>();
 
-export function childSessions(host: Host, parent: SessionRecord): ChildSessions {
+export function childSessions(host: SessionHost, parent: SessionRecord): ChildSessions {
   return {
     async run(request, observer) {
       const record = await childRecord(parent, request, host.time.clock.now());
@@ -84,11 +82,11 @@ async function follow(
   }
 }
 
-function spentOf(host: Host, id: string): Spent {
+function spentOf(host: SessionHost, id: string): Spent {
   return spentBelow.get(host)?.get(id) ?? NOTHING_SPENT;
 }
 
-function addTo(host: Host, id: string, spent: Spent): void {
+function addTo(host: SessionHost, id: string, spent: Spent): void {
   const all = spentBelow.get(host) ?? new Map<string, Spent>();
   all.set(id, addSpent(spentOf(host, id), spent));
   spentBelow.set(host, all);

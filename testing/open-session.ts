@@ -14,7 +14,8 @@ import type { SessionOptions } from './options.ts';
 import { documentOf, testRun, textOf } from './test-run.ts';
 import type { TestRun } from './test-run.ts';
 import { TestWorld } from './world.ts';
-import type { HostedSession, SentRequest } from './world.ts';
+import type { HostedSession } from './hosted-session.ts';
+import type { SentRequest } from './world.ts';
 
 export interface TestClock {
   /** Epoch milliseconds. */

@@ -19,6 +19,7 @@ import { Session } from '../src/engine/session/session.ts';
 import { createOutboundFetch } from '../src/executors/outbound/outbound.ts';
 import { Journal } from '../src/journal/journal.ts';
 import { childSessions } from './children.ts';
+import type { HostedSession, SessionHost } from './hosted-session.ts';
 import { testCodeTools } from './code-tools.ts';
 import { TestRelics } from './edge-relics.ts';
 import { testExecutors } from './executors.ts';
@@ -34,17 +35,11 @@ export interface SentRequest extends ModelRequest {
   readonly from: string;
 }
 
-export interface HostedSession {
-  readonly session: Session;
-  /** Everything that it has published, in order. */
-  readonly events: readonly SessionEvent[];
-}
-
 /** Open approvals of one session that are listed. */
 const LISTED_APPROVALS = 1_000;
 const DEFAULT_NOW = Date.UTC(2026, 0, 1);
 
-export class TestWorld {
+export class TestWorld implements SessionHost {
   readonly time: VirtualTime;
   readonly requests: SentRequest[] = [];
   /** Errors that the runtime has logged: mistakes of the runtime, not of the project. */

@@ -8,9 +8,9 @@ import { PROJECT_ROOT } from '../project/folders.ts';
 
 export const command: Command = {
   name: 'doctor',
-  summary: 'finds what is wrong with the project, and says how to correct it',
-  usage: '[--env <environment>] [--url <address>] [--key <key>]',
-  help: '--env <environment>   checks an environment of wrangler.toml, such as containers',
+  summary: 'Finds mistakes in the settings of a project, and says what to do about each.',
+  usage: '[--env <environment>]',
+  help: '  --env <environment>  checks an environment of wrangler.toml, such as containers',
   example: 'cortex doctor --url https://my-agent.example.workers.dev --key "$CORTEX_API_KEY"',
   options: { env: { type: 'string' } },
   isRemote: true,

@@ -15,7 +15,7 @@ import type { Machine, ManifestReport } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
 
 /** Wrangler's least version. */
-export const LEAST_NODE = 22;
+const LEAST_NODE = 22;
 /** Errors of a folder from elsewhere; the command in the fix prints all. */
 const SHOWN_ERRORS = 10;
 

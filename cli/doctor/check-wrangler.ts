@@ -17,6 +17,7 @@ export const OBJECTS: Readonly<Record<string, string>> = {
   IDENTITY: 'IdentityObject',
   FEEDS: 'SharedFeedObject',
   DIRECTORY: 'DirectoryObject',
+  CODE_TOOLS: 'CodeToolStatusObject',
 };
 
 /** From this date on, timers and waitUntil hold an object, and streams end with their request. */

@@ -36,7 +36,7 @@ export interface ProjectFiles {
 }
 
 /** The names that wrangler may read a configuration from, in its own order. */
-export const WRANGLER_FILES = ['wrangler.json', 'wrangler.jsonc', 'wrangler.toml'] as const;
+const WRANGLER_FILES = ['wrangler.json', 'wrangler.jsonc', 'wrangler.toml'] as const;
 
 /** @param environment the name of an environment of wrangler.toml; null means the top level */
 export async function readProject(root: string, environment: string | null, machine: Machine): Promise<ProjectFiles> {

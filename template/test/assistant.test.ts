@@ -1,9 +1,8 @@
 /** The agent, with replies that this test writes instead of a model. It needs no key and does not wait. */
-import { matchers, openSession, scripted } from 'cortex-edge/testing';
+import { openSession, scripted } from 'cortex-edge/testing';
+import 'cortex-edge/testing/vitest';
 import { expect, test } from 'vitest';
 import project from '../src/project.generated.ts';
-
-expect.extend(matchers);
 
 test('counts days with its tool, and answers with the result', async () => {
   const session = await openSession(project, {

@@ -7,7 +7,16 @@ import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { buildWorker } from './built-worker.ts';
 import type * as SystemModule from '../../cli/system/system.ts';
 
-const COPIED = ['src', 'console', 'scripts', 'manifests', 'container-runner', 'wrangler.toml', 'package.json'] as const;
+const COPIED = [
+  'src',
+  'cli',
+  'console',
+  'scripts',
+  'manifests',
+  'container-runner',
+  'wrangler.toml',
+  'package.json',
+] as const;
 
 export interface Stage extends Disposable {
   readonly root: string;

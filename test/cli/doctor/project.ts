@@ -10,7 +10,7 @@ import { machine } from '../../../cli/doctor/machine.ts';
 import type { Machine, ProgramEnd } from '../../../cli/doctor/machine.ts';
 
 /** 2026-11-26T10:00:00Z; an HTTP date has no milliseconds. */
-export const NOW = Date.UTC(2026, 10, 26, 10);
+const NOW = Date.UTC(2026, 10, 26, 10);
 
 const classes = Object.values(OBJECTS);
 const WRANGLER = `name = "mine"
