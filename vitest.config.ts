@@ -32,6 +32,9 @@ const PROCESSES = [
 const FIRST = ['package', 'frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
 const ORDER = ['e2e', 'processes', 'workerd', 'node'];
 
+/** What the package's entry points are in this repository. */
+const sourceOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project, moduleId }: TestSpecification): number => {
@@ -71,10 +74,17 @@ export default defineConfig({
       },
       {
         // Without isolation a worker imports the sources once for all of its files.
+        resolve: {
+          alias: [
+            { find: /^cortex-edge\/testing$/, replacement: sourceOf('testing/index.ts') },
+            { find: /^cortex-edge\/testing\/vitest$/, replacement: sourceOf('testing/vitest.ts') },
+            { find: /^cortex-edge$/, replacement: sourceOf('src/code-tools/index.ts') },
+          ],
+        },
         test: {
           ...patient,
           name: 'node',
-          include: ['test/**/*.test.ts', 'container-runner/test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'container-runner/test/**/*.test.ts', 'examples/*/test/*.test.ts'],
           exclude: ['test/runtime/**', 'test/runtime-tools/**', 'test/e2e/**', ...PROCESSES],
           environment: 'node',
           isolate: false,
@@ -110,7 +120,7 @@ export default defineConfig({
             remoteBindings: false,
           }),
         ],
-        resolve: { alias: { 'cortex-edge': fileURLToPath(new URL('src/index.ts', import.meta.url)) } },
+        resolve: { alias: { 'cortex-edge': sourceOf('src/index.ts') } },
         test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'] },
       },
     ],

@@ -11,7 +11,7 @@ interface Manifest {
   readonly version: string;
   readonly license: string;
   readonly description: string;
-  readonly exports: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | { readonly node?: string; readonly default: string }>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
 }
@@ -86,16 +86,21 @@ function built(source: string, ending: '.js' | '.d.ts'): string {
   return `./dist/${source.replace(/^\.\//, '').replace(/\.ts$/, ending)}`;
 }
 
-/** The entry points of the repository, built. Entry points whose file does not exist are left out. */
-function entryPoints(sources: Readonly<Record<string, string>>): Record<string, unknown> {
-  const modules = Object.entries(sources).filter(
-    ([, source]) => source.endsWith('.ts') && existsSync(join(PACKAGE_ROOT, source)),
-  );
-  const outputs = modules.map(([name, source]) => [
-    name,
-    { types: built(source, '.d.ts'), default: built(source, '.js') },
-  ]);
-  return { ...Object.fromEntries(outputs), './package.json': './package.json' };
+/** The entry points of the repository, built. In Node, where tests run, `.` is only what tools need: no Worker runs there. */
+function entryPoints(sources: Manifest['exports']): Record<string, unknown> {
+  const entries = Object.entries(sources).map(([name, source]) => {
+    if (typeof source === 'string' && !source.endsWith('.ts')) return [name, source];
+    const { node, default: main } = typeof source === 'string' ? { default: source } : source;
+    return [
+      name,
+      {
+        types: built(main, '.d.ts'),
+        ...(node === undefined ? {} : { node: built(node, '.js') }),
+        default: built(main, '.js'),
+      },
+    ];
+  });
+  return Object.fromEntries(entries) as Record<string, unknown>;
 }
 
 function packageManifest(): Record<string, unknown> {

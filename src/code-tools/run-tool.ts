@@ -27,7 +27,7 @@ export interface ToolRun {
   readonly attempt: number;
   readonly session: ToolContext['session'];
   readonly secrets: Readonly<Record<string, string>>;
-  readonly bindings: ToolBindings;
+  readonly bindings: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly fetch: OutboundFetch;
   readonly progress: (update: { readonly text: string; readonly percent?: number }) => void;
@@ -68,7 +68,8 @@ class Attempt {
       attempt,
       session,
       secrets,
-      env: bindings,
+      // projects declare the types of their bindings; here they are not known
+      env: bindings as unknown as ToolBindings,
       fetch: (url, init) => this.#fetch(url, init),
       progress: (update) => this.#progress(update),
       artifacts: { write: (name, content, mediaType) => this.#write(name, content, mediaType) },

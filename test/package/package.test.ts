@@ -23,14 +23,18 @@ let registry: LocalRegistry;
 let ports: Readonly<Record<string, string>>;
 let system: ChildProcess | null = null;
 
+/** Settings of this repository's own processes, which a user does not have. */
+const OWN = /^(CORTEX_|RUNNER_|VITEST|NODE_ENV$|TEST$|npm_lifecycle_|npm_package_|INIT_CWD$|DOCKER_HOST$)/;
+
 function environment(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  // Without the programs of this repository.
+  const kept = Object.entries(process.env).filter(([name]) => !OWN.test(name));
+  // without the programs of this repository
   const path = (process.env['PATH'] ?? '')
     .split(delimiter)
     .filter((one) => !one.startsWith(join(PACKAGE_ROOT, 'node_modules')));
   return {
+    ...Object.fromEntries(kept),
     PATH: [join(PACKAGE_ROOT, 'node_modules/node/bin'), ...path].join(delimiter),
-    HOME: folder,
     npm_config_registry: registry.url,
     npm_config_cache: join(folder, 'cache'),
     npm_config_update_notifier: 'false',
@@ -115,7 +119,7 @@ describe('[K1] [K5] the package', () => {
     expect(BLOCKS.length).toBeGreaterThan(7);
     for (const [at, block] of BLOCKS.entries()) {
       // The lock file of the template is complete: npm ci installs what npm install would.
-      const commands = block.replace('npm install', 'npm ci').replace(/^npm create.*$/m, (line) => line);
+      const commands = block.replace('npm install', 'npm ci');
       if (block.trim() === 'npm start') {
         await start();
         continue;

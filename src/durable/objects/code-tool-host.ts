@@ -8,7 +8,6 @@ import { bindingIssue } from '../../domain/bindings.ts';
 import type { CodeToolCall } from '../../domain/ports.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { runTool } from '../../code-tools/run-tool.ts';
-import type { ToolBindings } from '../../code-tools/define-tool.ts';
 import { secretFor } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { CodeToolLink, Env } from '../env.ts';
@@ -68,7 +67,7 @@ export class CodeToolHost extends WorkerEntrypoint<Env> {
   }
 
   /** Only the bindings that the tool's manifest lists. @returns a message if one is missing */
-  #bindings(names: readonly string[]): ToolBindings | string {
+  #bindings(names: readonly string[]): Readonly<Record<string, unknown>> | string {
     const found: Record<string, unknown> = {};
     for (const name of names) {
       const issue = bindingIssue(name);
@@ -79,8 +78,7 @@ export class CodeToolHost extends WorkerEntrypoint<Env> {
       if (value === undefined) return `The Worker has no binding ${name}; add it to wrangler.toml and deploy again`;
       found[name] = value;
     }
-    // projects give the type of each binding; here it is not known
-    return found as unknown as ToolBindings;
+    return found;
   }
 }
 
