@@ -2,7 +2,7 @@
  * The package, as its users install it: packed, published to a registry on loopback, and used from an empty folder with the
  * commands of docs/first-agent.md (K1, K5, K6), on Node 24 and 22.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -112,6 +112,34 @@ afterAll(async () => {
   await stop();
   await registry[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
+});
+
+interface TypesReport {
+  readonly analysis: { readonly entrypoints: object };
+  readonly problems: Readonly<Record<string, readonly { readonly resolutionKind?: string }[]>>;
+}
+
+function checked(program: string, ...args: readonly string[]): string {
+  const file = join(PACKAGE_ROOT, 'node_modules', program);
+  return execFileSync(process.execPath, [file, ...args], { cwd: PACKAGE_ROOT, encoding: 'utf8' });
+}
+
+describe('[K1] the form of the package', () => {
+  test('publint has nothing to say', () => {
+    expect(checked('publint/src/cli.js', 'dist/package', '--strict')).toContain('All good!');
+  });
+
+  test('are-the-types-wrong finds the types of every entry point', () => {
+    const program = '@arethetypeswrong/cli/dist/index.js';
+    const report = checked(program, '--pack', 'dist/package', '--profile', 'esm-only', '--format', 'json');
+    const { analysis, problems } = JSON.parse(report) as TypesReport;
+    expect(Object.keys(analysis.entrypoints).sort()).toEqual(
+      ['.', './client', './package.json', './runner', './testing', './testing/vitest'].sort(),
+    );
+    // CommonJS users import the package dynamically.
+    const others = Object.values(problems).flat();
+    expect(others.filter(({ resolutionKind: kind }) => kind !== 'node10' && kind !== 'node16-cjs')).toEqual([]);
+  });
 });
 
 describe('[K1] [K5] the package', () => {
