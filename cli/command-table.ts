@@ -29,6 +29,7 @@ export const GROUPS: readonly CommandGroup[] = [
       approve: () => import('./commands/approve.ts'),
       sessions: () => import('./commands/sessions.ts'),
       replay: () => import('./commands/replay.ts'),
+      eval: () => import('./commands/eval.ts'),
       export: () => import('./commands/export.ts'),
     },
   },

@@ -1,0 +1,93 @@
+/** New projects, and the deploy button (K4, K5). */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { deployButton } from '../../cli/project/deploy-button.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { newProject, nextSteps } from '../../cli/project/new-project.ts';
+import { VERSION } from '../../src/domain/version.ts';
+
+const TEMPLATE = join(PACKAGE_ROOT, 'template');
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cortex-new-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('[K4] cortex init', () => {
+  test('copies the template with the name of the folder', () => {
+    const { name } = newProject(TEMPLATE, join(folder, 'Shop Agent'));
+    expect(name).toBe('shop-agent');
+    const read = (file: string): string => readFileSync(join(folder, 'Shop Agent', file), 'utf8');
+    expect(read('wrangler.toml')).toContain('name = "shop-agent"');
+    expect(JSON.parse(read('package.json'))).toMatchObject({ name: 'shop-agent' });
+    expect(JSON.parse(read('package-lock.json'))).toMatchObject({
+      name: 'shop-agent',
+      packages: { '': { name: 'shop-agent' } },
+    });
+    expect(read('.gitignore')).toContain('.dev.vars');
+  });
+
+  test('keeps what is in the folder, and writes nothing into one that is not empty', () => {
+    mkdirSync(join(folder, '.git'));
+    expect(newProject(TEMPLATE, folder, 'x').name).toBe('x');
+    const other = join(folder, 'other');
+    mkdirSync(other);
+    writeFileSync(join(other, 'mine.txt'), '1');
+    expect(() => newProject(TEMPLATE, other)).toThrow('is not empty (mine.txt). Name a new folder');
+    expect(existsSync(join(other, 'package.json'))).toBe(false);
+  });
+
+  test.each(['-', 'a'.repeat(60), 'Ünïcode!'.slice(1, 1), 'UPPER'])('refuses the name %j', (name) => {
+    expect(() => newProject(TEMPLATE, join(folder, 'p'), name)).toThrow('is not a name for a Worker');
+    expect(existsSync(join(folder, 'p'))).toBe(false);
+  });
+
+  test('says what to do next', () => {
+    expect(nextSteps('my-agent')).toContain('  cd my-agent');
+    expect(nextSteps('.').join()).not.toContain('cd ');
+  });
+
+  test('the template has the version of this release, and a lock file of its package.json', () => {
+    const { dependencies, devDependencies } = JSON.parse(
+      readFileSync(join(TEMPLATE, 'package.json'), 'utf8'),
+    ) as Record<string, Record<string, string>>;
+    expect(dependencies?.['cortex-edge']).toBe(VERSION);
+    const lock = JSON.parse(readFileSync(join(TEMPLATE, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, Record<string, unknown>>;
+    };
+    expect(lock.packages['']).toMatchObject({ dependencies, devDependencies });
+    const root = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as typeof lock & {
+      dependencies: Record<string, string>;
+      devDependencies: Record<string, string>;
+    };
+    // What a project installs beside the package has the versions that the package is tested with.
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      if (name !== 'cortex-edge')
+        expect([name, version]).toEqual([name, { ...root.dependencies, ...root.devDependencies }[name]]);
+    }
+    const unpinned = Object.entries(lock.packages).filter(
+      ([path, entry]) => path !== '' && path !== 'node_modules/cortex-edge' && entry['integrity'] === undefined,
+    );
+    expect(unpinned).toEqual([]);
+    expect(Object.values(lock.packages).some((entry) => 'resolved' in entry)).toBe(false);
+  });
+});
+
+describe('[K5] the deploy button', () => {
+  test.each([
+    'https://github.com/acme/shop-agent.git',
+    'https://user:token@github.com/acme/shop-agent',
+    'git@github.com:acme/shop-agent.git',
+    'ssh://git@github.com/acme/shop-agent.git\n',
+  ])('%s', (remote) => {
+    expect(deployButton(remote)).toBe(
+      '[![Deploy to Cloudflare](https://deploy.workers.cloudflare.com/button)](https://deploy.workers.cloudflare.com/?url=https://github.com/acme/shop-agent)',
+    );
+  });
+
+  test.each(['', 'https://example.com/a/b', '/srv/git/a.git'])('refuses %j', (remote) => {
+    expect(() => deployButton(remote)).toThrow('needs a public repository on github.com or gitlab.com');
+  });
+});
