@@ -39,7 +39,7 @@ function exportsOf(file: string): Exported[] {
   const own = [...text.matchAll(DECLARED)].map(({ 1: kind = '', 2: name = '', index }): Exported => ({
     name,
     isType: kind === 'interface' || kind === 'type',
-    text: declarationAt(text, index),
+    text: publicText(declarationAt(text, index)),
   }));
   // What is imported and exported in two statements.
   const local = [...text.matchAll(/^export (type )?\{([^}]*)\};$/gm)].flatMap(([, isType, list = '']) =>
@@ -66,6 +66,13 @@ function declarationAt(text: string, start: number): string {
     if ((character === ';' && depth === 0) || isBlockEnd) return withoutComments(text.slice(start, at + 1));
   }
   throw new Error('a declaration has no end');
+}
+
+/** Only the platform and the runtime call methods of objects: users export and bind the classes. */
+function publicText(declaration: string): string {
+  const [, head] =
+    /^(export declare class [\w$]+ extends (?:DurableObject|WorkerEntrypoint)<\w+>)/.exec(declaration) ?? [];
+  return head === undefined ? declaration : `${head} { /* internal */ }`;
 }
 
 function withoutComments(text: string): string {

@@ -129,6 +129,11 @@ describe('[K1] the form of the package', () => {
     expect(checked('publint/src/cli.js', 'dist/package', '--strict')).toContain('All good!');
   });
 
+  test('has the API of docs/api/', () => {
+    // `npm run package && npm run api` writes the report of an intended change.
+    expect(checked('../scripts/api-report.ts', '--check')).toBe('');
+  });
+
   test('are-the-types-wrong finds the types of every entry point', () => {
     const program = '@arethetypeswrong/cli/dist/index.js';
     const report = checked(program, '--pack', 'dist/package', '--profile', 'esm-only', '--format', 'json');
