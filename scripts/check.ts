@@ -17,6 +17,7 @@ const CHECKS: readonly (readonly [name: string, command: string, ...args: string
   ['types: core', 'tsc', '-p', 'tsconfig.core.json'],
   ['types: worker', 'tsc', '-p', 'tsconfig.worker.json'],
   ['types: console', 'tsc', '-p', 'tsconfig.console.json'],
+  ['types: react', 'tsc', '-p', 'tsconfig.react.json'],
   ['types: node', 'tsc', '-p', 'tsconfig.node.json'],
   ['types: page tests', 'tsc', '-p', 'tsconfig.page-tests.json'],
   ['types: workerd tests', 'tsc', '-p', 'tsconfig.runtime-tests.json'],

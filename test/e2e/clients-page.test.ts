@@ -58,6 +58,7 @@ async function bundle(code: string, loader: 'ts' | 'tsx', address: string): Prom
     jsx: 'automatic',
     platform: isPage ? 'browser' : 'node',
     target: 'es2024',
+    alias: { 'cortex-edge/client': join(PACKAGE_ROOT, 'src/client/all.ts') },
     logLevel: 'silent',
     ...(isPage ? { define: { 'process.env.NODE_ENV': '"production"' } } : { packages: 'external' }),
   });

@@ -14,6 +14,8 @@ import { startRegistry } from '../support/local-registry.ts';
 import type { LocalRegistry } from '../support/local-registry.ts';
 
 const PAGE = readFileSync(join(PACKAGE_ROOT, 'docs/first-agent.md'), 'utf8');
+/** An installation beside other tests on two cores, with a registry that may be slow. */
+const PATIENT_MS = 900_000;
 /** The blocks of commands, in order. */
 const BLOCKS = [...PAGE.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 
@@ -36,7 +38,6 @@ function environment(more: Readonly<Record<string, string>> = {}): NodeJS.Proces
     ...Object.fromEntries(kept),
     PATH: [join(PACKAGE_ROOT, 'node_modules/node/bin'), ...path].join(delimiter),
     npm_config_registry: registry.url,
-    npm_config_cache: join(folder, 'cache'),
     npm_config_update_notifier: 'false',
     NO_COLOR: '1',
     ...ports,
@@ -139,7 +140,7 @@ describe('[K1] the form of the package', () => {
     const report = checked(program, '--pack', 'dist/package', '--profile', 'esm-only', '--format', 'json');
     const { analysis, problems } = JSON.parse(report) as TypesReport;
     expect(Object.keys(analysis.entrypoints).sort()).toEqual(
-      ['.', './client', './package.json', './runner', './testing', './testing/vitest'].sort(),
+      ['.', './client', './package.json', './react', './runner', './testing', './testing/vitest'].sort(),
     );
     // CommonJS users import the package dynamically.
     const others = Object.values(problems).flat();
@@ -148,7 +149,7 @@ describe('[K1] the form of the package', () => {
 });
 
 describe('[K1] [K5] the package', () => {
-  test('docs/first-agent.md: every command works from an empty folder', async () => {
+  test('docs/first-agent.md: every command works from an empty folder', { timeout: PATIENT_MS }, async () => {
     expect(BLOCKS.length).toBeGreaterThan(7);
     for (const [at, block] of BLOCKS.entries()) {
       // The lock file of the template is complete: npm ci installs what npm install would.
@@ -192,7 +193,7 @@ describe('[K1] [K5] the package', () => {
     expect(code).toBe(0);
   });
 
-  test('works on Node 22: build, tests, system', async () => {
+  test('works on Node 22: build, tests, system', { timeout: PATIENT_MS }, async () => {
     await run('npm install --no-save --prefix node22 node@22.23.3', folder);
     const node22 = join(folder, 'node22/node_modules/node/bin');
     expect(existsSync(join(node22, 'node'))).toBe(true);
