@@ -79,7 +79,7 @@ export class ChatStore {
   /** Reads while something is shown. @returns a function that leaves */
   readonly attach = (): (() => void) => {
     this.#readers += 1;
-    if (this.#readers === 1) this.#resume();
+    if (this.#readers === 1) void this.#resume();
     return () => {
       this.#readers -= 1;
       if (this.#readers > 0) return;
@@ -150,14 +150,15 @@ export class ChatStore {
   }
 
   /** Reads the earlier conversation once, and a run that is active. */
-  #resume(): void {
-    if (this.#session === null) return;
-    void this.#session
-      .then(async (session) => {
-        if (this.#snapshot.status === 'loading') await (this.#loading ??= this.#load(session));
-        if (this.#active !== null) await this.#read(session.run(this.#active, this.#runOptions()));
-      })
-      .catch((fault: unknown) => this.#failed(fault));
+  async #resume(): Promise<void> {
+    try {
+      const session = await this.#session;
+      if (session === null) return;
+      if (this.#snapshot.status === 'loading') await (this.#loading ??= this.#load(session));
+      if (this.#active !== null) await this.#read(session.run(this.#active, this.#runOptions()));
+    } catch (fault) {
+      this.#failed(fault);
+    }
   }
 
   async #load(session: Session): Promise<void> {
