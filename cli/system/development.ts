@@ -22,7 +22,7 @@ import { lockState } from './state-lock.ts';
 import { checkWorkerSettings, settingsOf } from './settings.ts';
 import { parseRunnerUrls } from '../../src/executors/runner/list.ts';
 import type { ApiKey } from '../../src/http/api-keys.ts';
-import { programPath, PROJECT_ROOT } from '../project/folders.ts';
+import { programPath, PROJECT_ROOT, TOOLS } from '../project/folders.ts';
 import { commandLine } from '../project/command-line.ts';
 import { EXIT } from '../command.ts';
 import type { CommandCall, ExitCode } from '../command.ts';
@@ -238,12 +238,13 @@ async function serve(prepared: Prepared, { tell, print, json, values }: CommandC
   );
   logLines.started();
   if (isSet({ values }, 'open')) void openBrowser(system.url, (line) => say(line, false));
-  const watched = folders.map((folder, index) =>
+  const all = existsSync(TOOLS) ? [...folders, TOOLS] : folders;
+  const watched = all.map((folder, index) =>
     watchManifests(
       folder,
       () => {
-        // wrangler builds after a change in the first folder only
-        if (index > 0) {
+        // wrangler builds by itself after changes in the folders that its configuration names
+        if (index > 0 && folder !== TOOLS) {
           const env = { ...process.env, CORTEX_KEEP_BUNDLE: '1' };
           spawnSync(process.execPath, [programPath('cli/main'), 'build'], { cwd: PROJECT_ROOT, env });
         }
