@@ -58,15 +58,12 @@ export const access: ReadonlySignal<Access> = current;
 /**
  * Tries a key and uses it if the server accepts it.
  *
- * @param options.isWanted whether the person still waits when the answer arrives
+ * @param isWanted whether the person still waits when the answer arrives
  * @throws CortexError
  */
-export async function useKey(
-  key: string,
-  { signal, isWanted }: { readonly signal: AbortSignal; readonly isWanted: () => boolean },
-): Promise<void> {
+export async function useKey(key: string, isWanted: () => boolean): Promise<void> {
   const candidate = accessWith('key', key);
-  await candidate.client.agents({ signal });
+  await candidate.client.agents();
   if (isWanted()) use(candidate);
 }
 

@@ -1,5 +1,5 @@
 /** Asks for an API key. The key stays in the memory of this tab (U6). */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { Dialog } from '../parts/dialog.tsx';
 import { Field } from '../parts/fields.tsx';
 import { messageOf } from '../parts/fault.tsx';
@@ -10,15 +10,11 @@ export function KeyDialog({ reason }: { readonly reason: string }) {
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
 
-  const left = useRef(new AbortController());
-  useEffect(() => () => left.current.abort(), []);
-
   const submit = async (form: HTMLFormElement): Promise<void> => {
     setBusy(true);
     try {
       // The dialog closes at once, but this component is left only some tasks later: an answer may arrive before.
-      const isWanted = (): boolean => form.closest('dialog')?.open === true;
-      await useKey(key.trim(), { signal: left.current.signal, isWanted });
+      await useKey(key.trim(), () => form.checkVisibility());
     } catch (error) {
       setFault(messageOf(error));
       setBusy(false);

@@ -326,7 +326,7 @@ test.each([
   [
     'an unknown type',
     '{type: skript}',
-    '"skript" is not allowed (allowed: builtin, script, http, container, client). Did you mean script?',
+    '"skript" is not allowed (allowed: builtin, script, http, container, code, client). Did you mean script?',
   ],
   ['an unknown built-in', '{type: builtin, entrypoint: webfetch}', 'Did you mean web_fetch?'],
   ['a url without a scheme', '{type: http, url: example.org/x}', 'must be an http:// or https:// URL'],

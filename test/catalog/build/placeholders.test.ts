@@ -88,6 +88,6 @@ test('[R5] placeholders of a relic endpoint are checked in the same way', () => 
 test('[M3] a tool of an MCP server is refused', () => {
   const text = `${head('Tool', 't')}implementation: {type: mcp, url: "https://mcp.example.com/"}\n`;
   expect(problemsOf(text)).toEqual([
-    't.yaml:5:24: implementation.type: "mcp" is not allowed (allowed: builtin, script, http, container, client)',
+    't.yaml:5:24: implementation.type: "mcp" is not allowed (allowed: builtin, script, http, container, code, client)',
   ]);
 });

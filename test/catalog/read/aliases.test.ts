@@ -157,7 +157,7 @@ describe('imports', () => {
   test('[M2] an importer of a definition that did not load loads without it, with a warning', () => {
     const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
     expect(said(loaded)).toEqual([
-      't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, client)',
+      't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, code, client)',
       'a.yaml:6:18: import.tools[0]: the tool "t" has errors and is omitted',
     ]);
     expect(loaded.catalog.agent('a')?.tools.size).toBe(0);
