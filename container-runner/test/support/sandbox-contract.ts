@@ -16,6 +16,8 @@ import { type JobBody, type Result, startRunner, type TestRunner } from './test-
 const SLOW = 300_000;
 /** Timeout of a program that prints first and never ends: on a busy machine, its start takes seconds. */
 const OUTPUT_FIRST_MS = 12_000;
+/** Timeout of programs that end by themselves: on a busy machine they may take minutes. */
+const PATIENT_MS = 200_000;
 /** Sleep time of a program that must be killed; distinct from the sleeping programs of other files. */
 const NAP = 600_000 + Math.floor(Math.random() * 100_000);
 const python = (code: string, more: JobBody = {}): JobBody => ({ kind: 'python', code, ...more });
@@ -47,7 +49,7 @@ export function describeSandbox(level: SandboxLevel): void {
     /** The idle processes that wait for a job. */
     let idle: readonly string[] = [];
     const run = (body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> =>
-      runner.run(body, onOutput);
+      runner.run({ ...body, limits: { timeout_ms: PATIENT_MS, ...(body['limits'] as JobBody | undefined) } }, onOutput);
 
     beforeAll(async () => {
       process.env['CORTEX_TEST_SECRET'] = 'hunter2';
@@ -239,7 +241,10 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
       });
 
       test('[R4] a program that ends within a short timeout keeps its exit code', async () => {
-        expect(await run(python('raise SystemExit(5)', within(20_000)))).toMatchObject({ end: 'exited', exitCode: 5 });
+        expect(await run(python('raise SystemExit(5)', within(PATIENT_MS)))).toMatchObject({
+          end: 'exited',
+          exitCode: 5,
+        });
       });
 
       testIf(real && !closed)('[R4] a program that ignores TERM is killed after the grace period', async () => {
@@ -367,7 +372,7 @@ import subprocess, sys
 child = "import time; block = b'x' * 100_000_000; time.sleep(2)"
 children = [subprocess.Popen([sys.executable, "-c", child]) for _ in range(8)]
 print(sum(c.wait() != 0 for c in children))`;
-        const result = await run(python(code, within(200_000)));
+        const result = await run(python(code, within(PATIENT_MS)));
         // by the control group if available; otherwise each process has its own limit
         if (fs.existsSync('/sys/fs/cgroup/memory') || fs.existsSync('/sys/fs/cgroup/memory.max')) {
           expect(result.end).toBe('oom');
