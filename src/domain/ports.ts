@@ -312,7 +312,6 @@ export interface RunnerClient {
   health(): Promise<JsonObject | null>;
 }
 
-/** Outbound HTTP under the operator's rules (X2). */
 /** One attempt of a code tool (K2). */
 export interface CodeToolCall {
   readonly name: string;
@@ -338,6 +337,7 @@ export interface CodeTools {
   lost(name: string): Promise<void>;
 }
 
+/** Outbound HTTP under the operator's rules (X2). */
 export interface OutboundFetch {
   (
     url: string,

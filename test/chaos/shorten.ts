@@ -49,7 +49,9 @@ function shortGeneration(message: number, call: number, script: GenerationScript
 }
 
 function shortAction(action: ActionScript, byClient: boolean): ActionScript {
-  const target = byClient && action.target === 'unsafe' ? 'client' : action.target;
+  // Code tools belong to a project, and here the manifests are uploaded.
+  const written = action.target === 'code' ? 'unsafe' : action.target;
+  const target = byClient && written === 'unsafe' ? 'client' : written;
   const attempts = action.attempts.map(({ ms, end }) => ({ ms: Math.min(ms, MOST_MS.attempt), end }));
   // The manifest has the timeout of the client.
   if (target === 'client' || !attempts.some(({ end }) => end === 'silent')) return { ...action, target, attempts };

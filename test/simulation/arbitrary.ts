@@ -272,15 +272,15 @@ const withClients: fc.Arbitrary<History> = fc
           ...history,
           messages: history.messages.map((sent) => ({
             ...sent,
-            generations: sent.generations.map((one) => byClient(one, replaced)),
+            generations: sent.generations.map((one) => replacing(one, replaced, 'client')),
           })),
         },
   );
 
-function byClient(script: GenerationScript, replaced: Target): GenerationScript {
+function replacing(script: GenerationScript, replaced: Target, target: Target): GenerationScript {
   const items = script.items.map((given) =>
     given.type === 'action' && given.action.target === replaced
-      ? { ...given, action: { ...given.action, target: 'client' as const } }
+      ? { ...given, action: { ...given.action, target } }
       : given,
   );
   return { ...script, items };
@@ -378,7 +378,7 @@ function viaOf(client: ViaScript | null, sent: MessageScript, replaced: Target |
   const { generations } = sent;
   return {
     via: client,
-    generations: replaced === null ? generations : generations.map((one) => byClient(one, replaced)),
+    generations: replaced === null ? generations : generations.map((one) => replacing(one, replaced, 'client')),
   };
 }
 
@@ -506,9 +506,27 @@ const withForks: fc.Arbitrary<History> = fc
     forks.length === 0 ? history : { ...history, requests: [...history.requests, ...forks] },
   );
 
+/** In some histories, code tools of the project. What is generated before stays the same for a seed. */
+const withCodeTools: fc.Arbitrary<History> = fc
+  .tuple(
+    withForks,
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.constantFrom<Target>('unsafe', 'late', 'pure') },
+    ),
+  )
+  .map(([history, replaced]) => {
+    if (replaced === null) return history;
+    const messages = history.messages.map((sent) => ({
+      ...sent,
+      generations: sent.generations.map((one) => replacing(one, replaced, 'code')),
+    }));
+    return { ...history, messages };
+  });
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withForks, { seed, numRuns: 1 });
+  const [history] = fc.sample(withCodeTools, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

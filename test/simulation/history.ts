@@ -22,8 +22,21 @@ export interface AgentSettings {
   readonly expiryMs: number | null;
 }
 
-/** What an action calls. `python` runs on the runner, `child` in another session, `client` by the client. */
-export const TARGETS = ['pure', 'idempotent', 'unsafe', 'late', 'python', 'child', 'variable', 'client'] as const;
+/**
+ * What an action calls. `python` runs on the runner, `child` in another session, `client` by the client, `code` apart from the
+ * session, in the Worker.
+ */
+export const TARGETS = [
+  'pure',
+  'idempotent',
+  'unsafe',
+  'late',
+  'python',
+  'child',
+  'variable',
+  'client',
+  'code',
+] as const;
 export type Target = (typeof TARGETS)[number];
 
 /** At most this many calls of the tool `idempotent` run at once. */

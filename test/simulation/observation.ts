@@ -123,6 +123,8 @@ export type Fact = { readonly at: number } & (
       readonly attempt: number;
       readonly isRecorded: boolean;
     }
+  /** A code tool was reported: its host has ended while it ran. */
+  | { readonly type: 'tool_reported'; readonly name: string }
   | { readonly type: 'attempt_answered'; readonly token: string; readonly attempt: number; readonly end: string }
   /** What is on disk after a host was lost, or after a failed creation: the session, and messages of its history. */
   | { readonly type: 'stored'; readonly exists: boolean; readonly messages: number }

@@ -6,6 +6,7 @@ import type { Patch } from './patch.ts';
 import { ACTION_PATCHES } from './patches/actions.ts';
 import { BRANCH_PATCHES } from './patches/branches.ts';
 import { CLIENT_PATCHES } from './patches/clients.ts';
+import { CODE_TOOL_PATCHES } from './patches/code-tools.ts';
 import { CONSOLE_PATCHES } from './patches/console.ts';
 import { DIRECTORY_PATCHES } from './patches/directory.ts';
 import { FILE_PATCHES } from './patches/files.ts';
@@ -23,6 +24,7 @@ export const PATCHES: readonly Patch[] = [
   ...ACTION_PATCHES,
   ...BRANCH_PATCHES,
   ...CLIENT_PATCHES,
+  ...CODE_TOOL_PATCHES,
   ...CONSOLE_PATCHES,
   ...DIRECTORY_PATCHES,
   ...FILE_PATCHES,

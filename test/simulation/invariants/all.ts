@@ -20,6 +20,7 @@ import { ownAnswers } from './own-answers.ts';
 import { ownBranch } from './own-branch.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
+import { reportedTools } from './reported-tools.ts';
 import { resultsShown } from './results-shown.ts';
 import { sameEvents } from './same-events.ts';
 import { sameMessage } from './same-message.ts';
@@ -59,6 +60,7 @@ export const INVARIANTS: readonly Invariant[] = [
   takenOnce,
   wholeFork,
   keptFiles,
+  reportedTools,
 ];
 
 /** The violations of all invariants. */

@@ -2,7 +2,7 @@ import { actionOf, factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 /** Tools that need an approval in a supervised agent. */
-const NEEDS_APPROVAL: ReadonlySet<string> = new Set(['unsafe', 'late']);
+const NEEDS_APPROVAL: ReadonlySet<string> = new Set(['unsafe', 'late', 'code']);
 
 export const approvedFirst: Invariant = {
   name: 'approved first',

@@ -3,7 +3,7 @@ import { placeOf, scriptOf, SHARED, sharedToken } from '../script.ts';
 import { factsOf, rerunsOf, runOf, runOfKey } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
-const UNSAFE: ReadonlySet<string> = new Set(['unsafe', 'late', 'python']);
+const UNSAFE: ReadonlySet<string> = new Set(['unsafe', 'late', 'python', 'code']);
 
 export const unsafeOnce: Invariant = {
   name: 'unsafe once',

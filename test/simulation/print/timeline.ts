@@ -109,6 +109,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       const start = fact.isRecorded || placeOf(fact.token) === null ? '' : '  (its start is not durable)';
       return `${fact.token} takes effect (${fact.target}), attempt ${fact.attempt}${start}`;
     }
+    case 'tool_reported':
+      return `the tool ${fact.name} is reported: its host has ended`;
     case 'attempt_answered':
       return `${fact.token} answers ${fact.end}, attempt ${fact.attempt}`;
     case 'earlier_answer':

@@ -16,6 +16,7 @@ import { redactor } from '../../../src/engine/session/redact.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import { Session } from '../../../src/engine/session/session.ts';
+import type { ActionCall, Executor } from '../../../src/executors/executor.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
 import { createSessionApp, eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
@@ -196,10 +197,11 @@ export class Host {
       share: new ThreadShare(new FairQueue(clock), () => null),
       random: () => 0.5,
       newApprovalId: () => `apr_${String(stage.nextApproval++).padStart(32, '0')}`,
-      executors: { ...createExecutors(), tool: { execute: targets.execute(life, incarnation) } },
+      executors: withTargets(targets.execute(life, incarnation)),
       fetch: () => Promise.reject(new Error('this world has no network')),
       readHtml: () => Promise.reject(new Error('this world has no pages')),
       runner: targets.runner(life, incarnation),
+      codeTools: targets.codeTools(life, incarnation),
       children: targets.children(life, incarnation),
       sharedFeeds: null,
       pin: () => Promise.resolve(null),
@@ -283,6 +285,21 @@ export class Host {
   }
 }
 
+const isCode = ({ tool: called }: ActionCall): boolean => called?.implementation.type === 'code';
+
+/** The executors; tools that would call an endpoint call their target. */
+function withTargets(callTarget: Executor['execute']): ReturnType<typeof createExecutors> {
+  const executors = createExecutors();
+  const { tool: real } = executors;
+  return {
+    ...executors,
+    tool: {
+      execute: async (call, context) => await (isCode(call) ? real.execute(call, context) : callTarget(call, context)),
+      recover: async (call, context) => (isCode(call) ? ((await real.recover?.(call, context)) ?? null) : null),
+    },
+  };
+}
+
 function tool(name: string, effects: ToolDefinition['effects'], changes: Partial<ToolDefinition> = {}): ToolDefinition {
   return toolOf(
     { type: 'http', url: 'https://tool.example', method: 'POST', headers: {} },
@@ -295,6 +312,7 @@ const TOOLS = [
   tool('idempotent', 'idempotent', { concurrency: IDEMPOTENT_CONCURRENCY }),
   tool('unsafe', 'unsafe'),
   tool('late', 'unsafe', { dispatch: 'after_generation' }),
+  toolOf({ type: 'code', bindings: [], secrets: [] }, { name: 'code', effects: 'unsafe' }),
   toolOf({ type: 'client' }, { name: 'client', effects: 'unsafe', parameters: { type: 'object' } }),
 ];
 

@@ -4,7 +4,14 @@
  */
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ChildEnd, ChildSessions, JobResult, JobWorkspace, RunnerClient } from '../../../src/domain/ports.ts';
+import type {
+  ChildEnd,
+  ChildSessions,
+  CodeTools,
+  JobResult,
+  JobWorkspace,
+  RunnerClient,
+} from '../../../src/domain/ports.ts';
 import type { WorkspaceResult } from '../../../src/domain/workspace.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
@@ -103,6 +110,32 @@ export class Targets {
       this.#stage.note({ type: 'attempt_answered', token, attempt: call.attempt, end: ended }, incarnation);
       return outcome;
     };
+
+  /** Code tools: they end with their host, and are reported if they did (K2). */
+  codeTools(life: Life, incarnation: number): CodeTools {
+    return {
+      run: async ({ name, parameters, idempotencyKey, attempt }, { signal, progress }) => {
+        life.enter();
+        const token = String(parameters['token']);
+        if (!this.#stage.isOwnKey(idempotencyKey, incarnation)) return { ok: true, output: outputOf(EARLIER, name) };
+        const { ms, end } = this.#attemptOf(token, attempt);
+        if (end !== 'unreached') this.#effect(token, name, idempotencyKey, attempt, incarnation);
+        progress({ text: `progress of ${token}`, percent: 50 });
+        const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end === 'lost' ? 'throws' : end, (how) => {
+          if (how === 'ok') return { ok: true, output: outputOf(token, name) };
+          const error = { code: how, message: `the tool ${how}`, retryable: how === 'fails' || how === 'unreached' };
+          return { ok: false, error: how === 'unreached' ? { ...error, beforeDispatch: true } : error };
+        });
+        this.#stage.note({ type: 'attempt_answered', token, attempt, end: outcome.ok ? 'ok' : 'failed' }, incarnation);
+        return outcome;
+      },
+      lost: async (name) => {
+        life.enter();
+        this.#stage.note({ type: 'tool_reported', name }, incarnation);
+        await life.wait(1);
+      },
+    };
+  }
 
   /** The runner: a job runs once, also if it is submitted or looked up again. */
   runner(life: Life, incarnation: number): RunnerClient {
