@@ -130,8 +130,8 @@ try {
     'Reload',
     'npm run package && npm run bench:reload',
     `From the write of a file to the first answer with the change, with \`cortex dev\` in a project of the template. wrangler starts workerd
-again for every change: this alone takes about 1.5 s of the time, because wrangler's library copies the whole configuration for
-every 4 KiB that it appends, and the configuration contains the Worker.\n\n${text}`,
+again for every change, and this takes more than half of the time: wrangler's library copies the whole configuration for every 4 KiB
+that it appends, and the configuration contains the Worker. Most of the rest is the build of the project.\n\n${text}`,
   );
   console.log(text);
 } finally {
