@@ -4,7 +4,7 @@
  * recover sessions of growing length.
  */
 import { join } from 'node:path';
-import type { ModelDelta } from '../src/domain/ports.ts';
+import type { ModelDelta } from '../src/domain/ports/model.ts';
 import { Journal } from '../src/journal/journal.ts';
 import { runIdOf } from '../src/journal/run-id.ts';
 import { CrashingSql, openNodeSql } from '../test/support/node-sql.ts';

@@ -3,7 +3,7 @@ import { EngineError } from '../src/domain/errors.ts';
 import { RUN_END_EVENTS } from '../src/domain/event.ts';
 import type { JsonObject } from '../src/domain/json.ts';
 import { limits } from '../src/domain/limits.ts';
-import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions } from '../src/domain/ports.ts';
+import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions } from '../src/domain/ports/children.ts';
 import type { SessionRecord } from '../src/domain/session.ts';
 import { sha256Hex } from '../src/domain/sha256.ts';
 import { addSpent, NOTHING_SPENT } from '../src/domain/spent.ts';

@@ -1,7 +1,8 @@
 /** The project's code tools, run in the process of the test. This is where they are plugged into its sessions (K2). */
 import type { ActionOutcome } from '../src/domain/action.ts';
 import { bindingIssue } from '../src/domain/bindings.ts';
-import type { CodeToolCall, CodeTools, OutboundFetch } from '../src/domain/ports.ts';
+import type { CodeToolCall, CodeTools } from '../src/domain/ports/code-tools.ts';
+import type { OutboundFetch } from '../src/domain/ports/outbound.ts';
 import type { CodeTool, ToolBindings, ToolContext } from '../src/code-tools/define-tool.ts';
 import { runTool } from '../src/code-tools/run-tool.ts';
 import { failure } from '../src/executors/failure.ts';

@@ -1,6 +1,7 @@
 /** Edge relics of a test: each store in a database of its own (R6). */
 import type { ActionOutcome } from '../src/domain/action.ts';
-import type { Clock, EdgeRelicCall, EdgeRelics } from '../src/domain/ports.ts';
+import type { Clock } from '../src/domain/ports/clock.ts';
+import type { EdgeRelicCall, EdgeRelics } from '../src/domain/ports/edge-relics.ts';
 import { RelicStore } from '../src/edge-relics/store.ts';
 import { openNodeSql } from './node-sql.ts';
 

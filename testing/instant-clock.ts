@@ -1,5 +1,5 @@
 /** A clock without waiting. */
-import type { Clock } from '../src/domain/ports.ts';
+import type { Clock } from '../src/domain/ports/clock.ts';
 
 /** A clock whose timers fire at once. */
 export function instantClock(): Clock {

@@ -1,7 +1,7 @@
 /** node:sqlite as the journal's database; `sync` can be delayed, failed and counted. */
 import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
-import type { SqlDatabase, SqlRow, SqlValue } from '../src/domain/ports.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../src/domain/ports/storage.ts';
 
 export interface NodeSql extends SqlDatabase {
   syncs: number;

@@ -1,7 +1,7 @@
 /** A model that gives prepared replies. */
 import { EngineError } from '../src/domain/errors.ts';
 import { estimateMessages, estimateTokens } from '../src/domain/tokens.ts';
-import type { ModelDelta, ModelRequest } from '../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../src/domain/ports/model.ts';
 
 /**
  * One reply of the model: its text; or pieces of a stream, such as function calls and usage; or an error, with which the

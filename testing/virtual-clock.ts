@@ -1,5 +1,5 @@
 /** A clock that moves only when it is told to. */
-import type { Clock } from '../src/domain/ports.ts';
+import type { Clock } from '../src/domain/ports/clock.ts';
 
 export class VirtualClock implements Clock {
   #now: number;

@@ -1,7 +1,7 @@
 /** Whether commands ask the running system, which knows uploaded manifests, or read the bundled ones. */
 import { enterProject } from '../project/folders.ts';
 import { checkManifests, projectFolders } from '../project/manifest-files.ts';
-import type { ResolvedAgent } from '../../src/domain/manifest.ts';
+import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
 import { connectionOf, request } from './connection.ts';
 import type { Connection, ConnectionSource } from './connection.ts';
 

@@ -4,17 +4,13 @@
  */
 import type { ManifestKind } from '../domain/catalog.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type {
-  AgentDefinition,
-  ImportedDefinitions,
-  ManifestBase,
-  RelicDefinition,
-  ResolvedAgent,
-  ResolvedWorkflow,
-  SkillDefinition,
-  ToolDefinition,
-  WorkflowDefinition,
-} from '../domain/manifest.ts';
+import type { AgentDefinition } from '../domain/manifests/agent.ts';
+import type { ImportedDefinitions, ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
+import type { ManifestBase } from '../domain/manifests/base.ts';
+import type { RelicDefinition } from '../domain/manifests/relic.ts';
+import type { SkillDefinition } from '../domain/manifests/skill.ts';
+import type { ToolDefinition } from '../domain/manifests/tool.ts';
+import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import { withFeedEndpoint } from '../domain/feed-endpoint.ts';
 import { nearestNames } from '../domain/nearest.ts';
 

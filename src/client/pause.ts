@@ -1,5 +1,5 @@
 /** Waiting, through a clock that tests replace. */
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 export type { Clock };
 

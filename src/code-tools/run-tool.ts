@@ -16,7 +16,7 @@ import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { OutboundFetch } from '../domain/ports.ts';
+import type { OutboundFetch } from '../domain/ports/outbound.ts';
 import { ToolError } from './define-tool.ts';
 import type { CodeTool, ToolBindings, ToolContext, ToolProgress, ToolRequestInit } from './define-tool.ts';
 import { jsonOf, NotJson } from './json-result.ts';

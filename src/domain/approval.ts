@@ -1,6 +1,7 @@
 /** When an action needs a person's approval (J8). */
 import type { Effects } from './action-types.ts';
-import type { AgentDefinition, ToolDefinition } from './manifest.ts';
+import type { AgentDefinition } from './manifests/agent.ts';
+import type { ToolDefinition } from './manifests/tool.ts';
 
 /** @param tool the tool that the action calls; null for other types */
 export function needsApproval(

@@ -1,5 +1,5 @@
 /** Context variables: names that texts may use without declaring them (M5, P12). */
-import type { AgentDefinition } from './manifest.ts';
+import type { AgentDefinition } from './manifests/agent.ts';
 import type { SessionRecord } from './session.ts';
 
 /** The home and work directory of programs in a sandbox. */

@@ -16,7 +16,7 @@
  *     place.
  */
 import { limits } from './limits.ts';
-import type { Clock } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
 import { sleep } from './sleep.ts';
 
 interface Ticket {

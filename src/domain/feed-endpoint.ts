@@ -1,5 +1,6 @@
 /** The endpoint of a relic that a feed calls if its source names none (F1). */
-import type { FeedDefinition, RelicDefinition } from './manifest.ts';
+import type { FeedDefinition } from './manifests/feed.ts';
+import type { RelicDefinition } from './manifests/relic.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** Waiting on an injected clock: the only two ways to wait in `src/`. */
-import type { Clock } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
 
 /** Resolves after `delayMs` on the clock; rejects with the signal's reason as soon as it aborts. */
 export function sleep(delayMs: number, clock: Clock, signal?: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 import { limits } from './limits.ts';
-import type { ChatMessage } from './ports.ts';
+import type { ChatMessage } from './ports/model.ts';
 
 /**
  * A rough number of tokens without a tokenizer: four UTF-8 bytes per token, at least one for any text. Good enough for

@@ -1,5 +1,5 @@
 /** What a tool without further members is: for tools that no manifest file defines. */
-import type { ToolDefinition } from './manifest.ts';
+import type { ToolDefinition } from './manifests/tool.ts';
 
 export const TOOL_DEFAULTS = {
   kind: 'Tool',

@@ -1,5 +1,5 @@
 /** The targets of an agent whose manifest does not say what they return. Their results are learned (L4). */
-import type { ImportedDefinitions } from './manifest.ts';
+import type { ImportedDefinitions } from './manifests/resolved.ts';
 import { isWorkflowHelper } from './workflow-actions.ts';
 
 /**

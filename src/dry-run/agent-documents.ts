@@ -1,5 +1,6 @@
 /** What a model of an agent is given: `GET /agents/{name}/prompt` and `/grammar` (L4). */
-import type { ProtocolOptions, ResolvedAgent } from '../domain/manifest.ts';
+import type { ProtocolOptions } from '../domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import { resolveAgentVariables } from '../engine/session/resolve-agent-variables.ts';
 import { buildGrammar } from '../protocol/grammar/grammar.ts';

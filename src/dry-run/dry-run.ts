@@ -1,8 +1,8 @@
 /** `POST /plan`: dry-runs protocol text (H6, S13). */
 import type { ActionDeclaration } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
-import { DEFAULT_PROTOCOL } from '../domain/manifest.ts';
-import type { ResolvedAgent } from '../domain/manifest.ts';
+import { DEFAULT_PROTOCOL } from '../domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import { createParser } from '../protocol/parser/parser.ts';
 import { planStatically } from '../scheduler/plan.ts';

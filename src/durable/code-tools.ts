@@ -7,7 +7,7 @@
 import { messageOf } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ActionOutcome } from '../domain/action.ts';
-import type { CodeToolCall, CodeTools } from '../domain/ports.ts';
+import type { CodeToolCall, CodeTools } from '../domain/ports/code-tools.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { readSettings } from '../settings/settings.ts';
 import type { CodeToolHostRpc, CodeToolStates, CodeToolStatusRpc, Env, Remote } from './env.ts';

@@ -10,7 +10,8 @@
  */
 import { backoffMs } from '../domain/backoff.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock, ObjectStore } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ObjectStore } from '../domain/ports/storage.ts';
 import { boundedObjects } from '../engine/session/bounded-objects.ts';
 
 /** Prefix of the storage keys of entries. */

@@ -6,9 +6,12 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { WorkflowDefinition } from '../domain/manifest.ts';
+import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
-import type { ChildEnd, ChildRequest, CodeToolCall, EdgeRelicCall, SharedFeeds } from '../domain/ports.ts';
+import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
+import type { CodeToolCall } from '../domain/ports/code-tools.ts';
+import type { EdgeRelicCall } from '../domain/ports/edge-relics.ts';
+import type { SharedFeeds } from '../domain/ports/shared-values.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';

@@ -10,7 +10,8 @@
  *  3. While a fork is incomplete, nothing else deletes the storage, and an alarm is set.
  */
 import { limits } from '../domain/limits.ts';
-import type { Clock, ObjectStore } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ObjectStore } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { ForkTarget } from '../engine/session/session-fork.ts';
 import type { DirectoryNote } from '../engine/session/directory-outbox.ts';

@@ -7,7 +7,7 @@
  */
 import { decodeHTML } from 'entities';
 import { limits } from '../domain/limits.ts';
-import type { HtmlReader } from '../domain/ports.ts';
+import type { HtmlReader } from '../domain/ports/outbound.ts';
 
 /** Elements whose text is ignored. */
 const UNREADABLE = 'script, style, noscript, template, svg, iframe, head title';

@@ -1,6 +1,6 @@
 /** Creates an agent's model from settings and manifest. */
-import type { ResolvedAgent } from '../domain/manifest.ts';
-import type { ModelProvider } from '../domain/ports.ts';
+import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
+import type { ModelProvider } from '../domain/ports/model.ts';
 import type { SecretRead } from '../domain/secrets.ts';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';

@@ -1,6 +1,6 @@
 /** R2 as the object storage of sessions (C2). */
 import { limits } from '../domain/limits.ts';
-import type { ObjectStore } from '../domain/ports.ts';
+import type { ObjectStore } from '../domain/ports/storage.ts';
 import type { Env } from './env.ts';
 
 /** Null if no bucket is bound. */

@@ -1,6 +1,6 @@
 /** Time, randomness and ids from the platform: their only source. */
 import { bytesToHex } from '@noble/hashes/utils.js';
-import type { Clock, NewId } from '../domain/ports.ts';
+import type { Clock, NewId } from '../domain/ports/clock.ts';
 import { FairQueue } from '../domain/fair-queue.ts';
 import { LargeBodies } from '../http/large-bodies.ts';
 

@@ -1,5 +1,5 @@
 /** The edge relics of a session: each is a separate object (R6). */
-import type { EdgeRelics } from '../domain/ports.ts';
+import type { EdgeRelics } from '../domain/ports/edge-relics.ts';
 import type { Env, RelicRpc, Remote } from './env.ts';
 
 const KEPT = 'edgeRelics';

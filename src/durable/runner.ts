@@ -2,7 +2,8 @@
 import { limits } from '../domain/limits.ts';
 import { sessionKey } from '../domain/session.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { FileFetch, OutboundFetch, RunnerClient } from '../domain/ports.ts';
+import type { FileFetch, OutboundFetch } from '../domain/ports/outbound.ts';
+import type { RunnerClient } from '../domain/ports/runner.ts';
 import { createRunnerEgress } from '../executors/outbound/egress.ts';
 import { namespaceOf, namespacesOf } from '../http/api-keys.ts';
 import type { Egress } from '../executors/outbound/egress.ts';

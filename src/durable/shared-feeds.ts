@@ -1,6 +1,6 @@
 /** The feeds that sessions of a namespace share: each is a separate object (F6). */
 import { bytesToHex } from '@noble/hashes/utils.js';
-import type { SharedFeeds } from '../domain/ports.ts';
+import type { SharedFeeds } from '../domain/ports/shared-values.ts';
 import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 

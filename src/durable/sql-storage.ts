@@ -1,5 +1,5 @@
 /** A Durable Object's SQLite as the journal's `SqlDatabase`. */
-import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 
 export function durableSql(storage: DurableObjectStorage): SqlDatabase {
   return {

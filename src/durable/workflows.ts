@@ -2,7 +2,7 @@
 import { bundled } from './project.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AutomaticTrigger } from '../domain/ports.ts';
+import type { AutomaticTrigger } from '../domain/ports/children.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';

@@ -3,7 +3,7 @@
  * a statement is computed from its words, its program and the sizes of the tables that it opens.
  */
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlValue } from '../domain/ports.ts';
+import type { SqlDatabase, SqlValue } from '../domain/ports/storage.ts';
 import { Cost } from './cost.ts';
 import type { StoredBytes } from './cost.ts';
 import type { TableSizes } from './counts.ts';

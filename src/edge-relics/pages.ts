@@ -5,7 +5,7 @@
 import { indexOfText } from '../bounded/text-search.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow } from '../domain/ports/storage.ts';
 import type { WorkMeter } from '../domain/work.ts';
 
 export interface KeyPage {

@@ -7,7 +7,7 @@
  */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlValue } from '../domain/ports.ts';
+import type { SqlValue } from '../domain/ports/storage.ts';
 import { itemsOf } from './shape.ts';
 import type { Token } from './shape.ts';
 

@@ -4,7 +4,7 @@ import { askedText } from '../domain/call-text.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChildEnd, ChildRequest } from '../domain/ports.ts';
+import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failure, failureOf, wrongParameter } from './failure.ts';
 

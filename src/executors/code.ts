@@ -1,6 +1,6 @@
 /** Calls a code tool of the project (K2), which runs apart from the session. */
 import type { ActionOutcome } from '../domain/action.ts';
-import type { ToolImplementation } from '../domain/manifest.ts';
+import type { ToolImplementation } from '../domain/manifests/tool.ts';
 import type { ActionCall, ActionContext } from './executor.ts';
 import { failure, failureOf } from './failure.ts';
 

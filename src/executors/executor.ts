@@ -3,26 +3,18 @@ import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { EventData } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Pacer } from '../domain/work.ts';
-import type {
-  AgentDefinition,
-  RelicDefinition,
-  RunnerNeeds,
-  SkillDefinition,
-  ToolDefinition,
-} from '../domain/manifest.ts';
-import type {
-  ActionWorkspace,
-  ChildBudget,
-  ChildSessions,
-  CodeTools,
-  Clock,
-  EdgeRelics,
-  FeedStore,
-  HtmlReader,
-  OutboundFetch,
-  RunnerClient,
-  VariableStore,
-} from '../domain/ports.ts';
+import type { AgentDefinition } from '../domain/manifests/agent.ts';
+import type { RelicDefinition } from '../domain/manifests/relic.ts';
+import type { RunnerNeeds } from '../domain/manifests/program.ts';
+import type { SkillDefinition } from '../domain/manifests/skill.ts';
+import type { ToolDefinition } from '../domain/manifests/tool.ts';
+import type { ActionWorkspace, FeedStore, VariableStore } from '../domain/ports/session-stores.ts';
+import type { ChildBudget, ChildSessions } from '../domain/ports/children.ts';
+import type { CodeTools } from '../domain/ports/code-tools.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { EdgeRelics } from '../domain/ports/edge-relics.ts';
+import type { HtmlReader, OutboundFetch } from '../domain/ports/outbound.ts';
+import type { RunnerClient } from '../domain/ports/runner.ts';
 
 /** One attempt of one action, with its references already resolved (P12). */
 export interface ActionCall {

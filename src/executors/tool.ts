@@ -2,7 +2,8 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { BuiltinName, RunnerNeeds, ScriptLaunch } from '../domain/manifest.ts';
+import type { BuiltinName } from '../domain/manifests/tool.ts';
+import type { RunnerNeeds, ScriptLaunch } from '../domain/manifests/program.ts';
 import { calculator } from './builtin/calculator.ts';
 import { collect, refuse, valueOf } from './builtin/collect.ts';
 import { echo } from './builtin/echo.ts';

@@ -6,7 +6,7 @@
 import { EngineError, unknownSession } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ResolvedAgent } from '../domain/manifest.ts';
+import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { NO_HISTORY } from '../domain/seeded.ts';
 import type { SeededHistory } from '../domain/seeded.ts';

@@ -3,7 +3,7 @@
  * so two hundred idle readers cost as much as one. There is no timer without readers.
  */
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 export class Heartbeat {
   readonly #clock: Clock;

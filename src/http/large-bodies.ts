@@ -14,7 +14,7 @@
  */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { sleep } from '../domain/sleep.ts';
 
 /** Whose body it is. */

@@ -10,7 +10,7 @@
 import { joinPatches } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 
 export class PatchCoalescer {

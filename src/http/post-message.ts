@@ -6,7 +6,7 @@ import { EngineError } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { FetchedFile } from '../domain/ports.ts';
+import type { FetchedFile } from '../domain/ports/outbound.ts';
 import type { RunPlace, RunRecord } from '../domain/session.ts';
 import type { PassedTool } from '../engine/session/passed-tools.ts';
 import type { MessageRequest, PendingContent } from '../engine/session/session-admission.ts';

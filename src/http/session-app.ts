@@ -4,7 +4,7 @@
  */
 import { Hono } from 'hono';
 import { EngineError, unknownSession } from '../domain/errors.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { Session } from '../engine/session/session.ts';
 import { onlyDeclared } from './openapi/describe.ts';

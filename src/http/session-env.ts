@@ -2,7 +2,8 @@
 import type { Context } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import type { Logger } from '../domain/log.ts';
-import type { Clock, FileFetch } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { FileFetch } from '../domain/ports/outbound.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';

@@ -26,7 +26,7 @@ import {
 } from '../domain/event.ts';
 import type { EventView, SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';

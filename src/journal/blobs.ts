@@ -14,7 +14,7 @@
  */
 import { joinedBytes } from '../domain/bytes.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 /** How the first message with a file called it: hostile input. Null for a file of an earlier version, or of the workspace. */

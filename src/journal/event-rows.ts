@@ -3,7 +3,7 @@ import { storedEvent } from '../domain/event.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { SessionIdentity } from '../domain/session.ts';
 import { runIdOf } from './run-id.ts';
 

@@ -14,7 +14,7 @@ import type { JournaledEventType } from '../domain/event.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunStatus } from '../domain/session.ts';
 import type { WorkspaceFile } from '../domain/workspace.ts';
 import type { FileAbout, Holder } from './blobs.ts';

@@ -13,7 +13,7 @@
  */
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, INSERT_MANY, INSERT_ONE, inParts } from './event-rows.ts';
 import type { EventRow, StoredEvent } from './event-rows.ts';

@@ -11,7 +11,7 @@ import { toEvent } from '../domain/event.ts';
 import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { Blobs } from './blobs.ts';
 import { eventOf, outputOf } from './event-rows.ts';

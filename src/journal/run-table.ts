@@ -1,7 +1,7 @@
 /** The table of runs: their state, their input, and inputs that are not part of an event (J3, J7, J9). */
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunPlace, RunRecord, RunStatus } from '../domain/session.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import { runIdOf } from './run-id.ts';

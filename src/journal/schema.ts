@@ -1,6 +1,6 @@
 /** The session's tables and their migrations. Migrations only go forward (J9). */
 import { EngineError } from '../domain/errors.ts';
-import type { SqlDatabase } from '../domain/ports.ts';
+import type { SqlDatabase } from '../domain/ports/storage.ts';
 
 /** The same in every schema version. An unused session has only this table. */
 const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`;

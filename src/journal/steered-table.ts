@@ -3,7 +3,7 @@
  * them; these rows have what their run would need if they become messages of their own.
  */
 import type { JsonObject } from '../domain/json.ts';
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 export interface SteeredMessage {

@@ -3,7 +3,7 @@
  *
  * Owns both tables. Does not own the bytes (blobs.ts), the limits, or the paths that are allowed.
  */
-import type { SqlRow } from '../domain/ports.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { WorkspaceFile } from '../domain/workspace.ts';
 import type { JournalDatabase } from './journal-database.ts';
 

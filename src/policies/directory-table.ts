@@ -17,7 +17,7 @@ import type {
   DirectoryRows,
 } from '../domain/directory.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 
 const ORDER = `updated_at, session_id`;
 

@@ -11,7 +11,8 @@
  */
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { Clock, FetchedFile } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { FetchedFile } from '../domain/ports/outbound.ts';
 import { admitFile, checkTotal, fileTooLarge, isUrlPart, placeOf } from './message-content.ts';
 import type { AdmittedContent, UnfetchedContent, UrlPart } from './message-content.ts';
 

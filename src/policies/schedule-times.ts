@@ -3,7 +3,7 @@
  */
 import { Cron } from 'croner';
 import type { JsonObject } from '../domain/json.ts';
-import type { WorkflowDefinition } from '../domain/manifest.ts';
+import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 
 interface Times {
   readonly cron: string;

@@ -7,7 +7,7 @@ import { actionSpec } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
 import type { RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { ChildBudget } from '../domain/ports.ts';
+import type { ChildBudget } from '../domain/ports/children.ts';
 import type { Spent } from '../domain/spent.ts';
 import { addSpent } from '../domain/spent.ts';
 import { LONGEST_TIMER_MS } from './attempts.ts';

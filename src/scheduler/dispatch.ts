@@ -1,7 +1,7 @@
 /** The attempts of actions: starts, outcomes, time-outs, retries (S5, S7, S8). */
 import { actionSpec } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
-import type { ChildBudget } from '../domain/ports.ts';
+import type { ChildBudget } from '../domain/ports/children.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
 import { attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
 import { releaseReservation, reserve, shortageOf } from './budgets.ts';

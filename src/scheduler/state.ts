@@ -6,7 +6,7 @@
  */
 import type { ActionDeclaration, ActionKey, ActionMode, ActionPolicy } from '../domain/action.ts';
 import type { RunError } from '../domain/errors.ts';
-import type { FinishReason } from '../domain/ports.ts';
+import type { FinishReason } from '../domain/ports/model.ts';
 import type { Spent } from '../domain/spent.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';

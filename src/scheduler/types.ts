@@ -13,7 +13,8 @@ import type {
 } from '../domain/action.ts';
 import type { Finality } from '../domain/protocol-event.ts';
 import type { RunError } from '../domain/errors.ts';
-import type { ChildBudget, FinishReason } from '../domain/ports.ts';
+import type { ChildBudget } from '../domain/ports/children.ts';
+import type { FinishReason } from '../domain/ports/model.ts';
 import type { Spent } from '../domain/spent.ts';
 
 /** The limits of a run, fixed at its start. */

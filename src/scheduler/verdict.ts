@@ -2,7 +2,7 @@
 import { ERROR_TABLE } from '../domain/errors.ts';
 import type { ErrorCode, RunError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import type { FinishReason } from '../domain/ports.ts';
+import type { FinishReason } from '../domain/ports/model.ts';
 import { budgetError, callsLeft, tokensLeft } from './budgets.ts';
 import { isFinal, hasAnswer } from './finality.ts';
 import type { Generation, RunState } from './state.ts';

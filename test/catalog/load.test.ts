@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { limits } from '../../src/domain/limits.ts';
-import { DEFAULT_PROTOCOL } from '../../src/domain/manifest.ts';
+import { DEFAULT_PROTOCOL } from '../../src/domain/manifests/agent.ts';
 
 /** One file is given alone; several are a folder. */
 const load = (files: Readonly<Record<string, string>>) => {

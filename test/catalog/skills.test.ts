@@ -5,7 +5,7 @@ import { graphOf } from '../../src/catalog/store/graph.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import type { LoadedManifests } from '../../src/catalog/load.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SkillDefinition } from '../../src/domain/manifest.ts';
+import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';
 
 const load = (files: Readonly<Record<string, string>>): LoadedManifests =>
   loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));

@@ -1,5 +1,5 @@
 /** A client of a session in this process, whose requests a test can lose and cut at any byte. */
-import type { Clock } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { Client } from '../../src/client/index.ts';
 import type { ClientOptions, Session } from '../../src/client/index.ts';

@@ -1,7 +1,7 @@
 /** A run as the client reads it, from a real session in this process, over connections that break anywhere (K3). */
 import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
-import type { ModelDelta } from '../../src/domain/ports.ts';
+import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { emptyMessage, fold, visibleText } from '../../src/client/index.ts';
 import type { Message } from '../../src/client/index.ts';

@@ -4,7 +4,7 @@ import { bundled } from '../support/bundled.ts';
 import { Client } from '../../src/client/index.ts';
 import type { ClientOptions } from '../../src/client/index.ts';
 import type { ListedManifest } from '../../src/domain/catalog.ts';
-import type { WorkflowDefinition } from '../../src/domain/manifest.ts';
+import type { WorkflowDefinition } from '../../src/domain/manifests/workflow.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { edgeApp, noWorkflows } from '../http/edge-app.ts';

@@ -1,7 +1,7 @@
 /** An id that an accepted action shares with rejected ones (P6): each is reported separately. */
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { ModelDelta } from '../../src/domain/ports.ts';
+import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import { planText } from '../../src/dry-run/dry-run.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 

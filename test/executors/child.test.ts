@@ -1,7 +1,7 @@
 /** `type="agent"`: the message that a sub-agent gets (M7, P6). */
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { ChildRequest } from '../../src/domain/ports.ts';
+import type { ChildRequest } from '../../src/domain/ports/children.ts';
 import { NOTHING_SPENT } from '../../src/domain/spent.ts';
 import { agentExecutor } from '../../src/executors/child.ts';
 import { callOf, contextOf, errorOf } from './support.ts';

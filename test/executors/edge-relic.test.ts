@@ -1,7 +1,7 @@
 /** Calls of the executor to edge relics: scopes, lost answers, crashes (R6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../src/domain/action.ts';
-import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports.ts';
+import type { EdgeRelicCall, EdgeRelics } from '../../src/domain/ports/edge-relics.ts';
 import { EDGE_ENDPOINTS } from '../../src/catalog/build/edge-endpoints.ts';
 import { relicExecutor } from '../../src/executors/relic.ts';
 import { callOf, contextOf, errorOf } from './support.ts';

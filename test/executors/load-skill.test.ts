@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { SkillDefinition } from '../../src/domain/manifest.ts';
-import type { ActionWorkspace } from '../../src/domain/ports.ts';
+import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';
+import type { ActionWorkspace } from '../../src/domain/ports/session-stores.ts';
 import { pathIssue } from '../../src/domain/workspace.ts';
 import { internalExecutor, internalPolicy } from '../../src/executors/internal.ts';
 import { callOf, contextOf, errorOf } from './support.ts';

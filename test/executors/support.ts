@@ -2,7 +2,8 @@
 import { plainDeclaration } from '../../src/domain/action.ts';
 import type { ActionDeclaration, ActionOutcome } from '../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
-import type { JobResult, RunnerClient, RunnerJob, VariableStore } from '../../src/domain/ports.ts';
+import type { JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports/runner.ts';
+import type { VariableStore } from '../../src/domain/ports/session-stores.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer } from '../../src/domain/work.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { EngineError } from '../../src/domain/errors.ts';
-import type { ModelRequest } from '../../src/domain/ports.ts';
+import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { FORK_PATH, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
 import { FakeClock } from '../support/fake-clock.ts';

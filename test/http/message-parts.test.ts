@@ -1,7 +1,7 @@
 /** Messages with images and files, through the session API (C2). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ModelRequest } from '../../src/domain/ports.ts';
+import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedSession } from '../support/response-check.ts';

@@ -1,7 +1,7 @@
 /** Messages that are concurrent, repeated, or too many (H1, J7), through the session API. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ModelDelta } from '../../src/domain/ports.ts';
+import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { EXPIRY_HEADER } from '../../src/http/session-env.ts';
 import { FakeClock } from '../support/fake-clock.ts';

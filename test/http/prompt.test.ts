@@ -1,6 +1,6 @@
 /** `GET …/runs/{run}/prompt`: the messages as they were sent, and who may read them (H1, H5). */
 import { describe, expect, test } from 'vitest';
-import type { ChatMessage } from '../../src/domain/ports.ts';
+import type { ChatMessage } from '../../src/domain/ports/model.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { checkedSession } from '../support/response-check.ts';

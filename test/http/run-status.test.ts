@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { withErrorTable } from '../../scripts/event-tables.ts';
 import { EngineError, ERROR_TABLE, runErrorStatus } from '../../src/domain/errors.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
-import type { ModelDelta } from '../../src/domain/ports.ts';
+import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { checkedKit } from '../support/response-check.ts';
 import { failedStream, sessionKit } from '../support/session-kit.ts';

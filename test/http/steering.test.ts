@@ -1,7 +1,7 @@
 /** Messages that come during a run (C5), through the session API. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ModelDelta, ModelRequest } from '../../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../../src/domain/ports/model.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { EXPIRY_HEADER, SCOPES_HEADER } from '../../src/http/session-env.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { isTextPatch, RUN_TERMINAL_EVENTS } from '../../src/domain/event.ts';
-import type { ModelDelta } from '../../src/domain/ports.ts';
+import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream, sseFrame } from '../../src/http/sse.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
-import type { ModelRequest } from '../../src/domain/ports.ts';
+import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { SURFACE_PATH } from '../../src/http/surfaces/session-surface.ts';
 import { readRun } from '../../src/surfaces/ag-ui/index.ts';

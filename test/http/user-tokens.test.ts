@@ -2,7 +2,7 @@
 import { sign } from 'hono/jwt';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ResolvedAgent } from '../../src/domain/manifest.ts';
+import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { AGENTS_HEADER, INCARNATION_HEADER, SCOPES_HEADER, USER_HEADER } from '../../src/http/session-env.ts';

@@ -1,7 +1,8 @@
 /** A token with `view` reads a session without prompts, thoughts and feeds (T1). */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { AgentDefinition, SkillDefinition } from '../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
+import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';
 import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
 import { OPERATIONS } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';

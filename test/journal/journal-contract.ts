@@ -4,7 +4,7 @@ import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SqlDatabase } from '../../src/domain/ports.ts';
+import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';

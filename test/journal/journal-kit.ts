@@ -1,5 +1,5 @@
 /** Creates the journal of a new session. */
-import type { SqlDatabase } from '../../src/domain/ports.ts';
+import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { Journal } from '../../src/journal/journal.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import type { SqlValue } from '../../src/domain/ports.ts';
+import type { SqlValue } from '../../src/domain/ports/storage.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
 import { say, sessionKit } from '../support/session-kit.ts';

@@ -1,4 +1,4 @@
-import type { Attachment, ChatMessage } from '../../src/domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../src/domain/ports/model.ts';
 
 /** An attachment of the current turn whose bytes are its name; `reads` counts how often they were read. */
 export function attachment(

@@ -1,4 +1,4 @@
-import type { ModelRequest } from '../../src/domain/ports.ts';
+import type { ModelRequest } from '../../src/domain/ports/model.ts';
 
 /** One user message without options. */
 export function modelRequest(more: Partial<ModelRequest> = {}): ModelRequest {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { FetchedFile } from '../../src/domain/ports.ts';
+import type { FetchedFile } from '../../src/domain/ports/outbound.ts';
 import { fetchContent } from '../../src/policies/fetched-content.ts';
 import type { FetchPorts } from '../../src/policies/fetched-content.ts';
 import { FakeClock } from '../support/fake-clock.ts';

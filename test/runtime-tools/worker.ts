@@ -4,7 +4,8 @@ import type { CodeTool } from 'cortex-edge';
 import { z } from 'zod';
 import project from '../../examples/code-tools/src/project.generated.ts';
 import { schemaOf } from '../../src/code-tools/define-tool.ts';
-import type { AgentDefinition, ToolDefinition } from '../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
+import type { ToolDefinition } from '../../src/domain/manifests/tool.ts';
 import { TOOL_DEFAULTS } from '../../src/domain/tool-defaults.ts';
 
 export * from 'cortex-edge';

@@ -2,7 +2,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ChildEnd } from '../../src/domain/ports.ts';
+import type { ChildEnd } from '../../src/domain/ports/children.ts';
 import type { Spent } from '../../src/domain/spent.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { shardOf, shardsOf } from '../../src/domain/directory.ts';
 import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../../src/domain/ports.ts';
+import type { SqlDatabase, SqlRow } from '../../src/domain/ports/storage.ts';
 import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { DirectoryObject } from '../../src/durable/objects/directory-object.ts';

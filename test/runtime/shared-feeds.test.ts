@@ -7,7 +7,7 @@ import {
 } from 'cloudflare:test';
 import { beforeEach, expect, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
-import type { SharedFeedRequest, SharedFeedValue } from '../../src/domain/ports.ts';
+import type { SharedFeedRequest, SharedFeedValue } from '../../src/domain/ports/shared-values.ts';
 import { sharedFeeds } from '../../src/durable/shared-feeds.ts';
 import { call, newSession, post } from './client.ts';
 import { FEEDS, here, SESSIONS } from './bindings.ts';

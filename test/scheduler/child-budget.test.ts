@@ -1,7 +1,7 @@
 /** The budget that sub-agents and workflows get from their parent (S12, M7). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import type { ChildBudget } from '../../src/domain/ports.ts';
+import type { ChildBudget } from '../../src/domain/ports/children.ts';
 import type { Spent } from '../../src/domain/spent.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
 import { Driver, withoutTimers } from '../support/scheduler-kit.ts';

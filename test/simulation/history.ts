@@ -4,7 +4,7 @@
  *
  * Times are milliseconds of the world's clock since the beginning.
  */
-import type { FinishReason } from '../../src/domain/ports.ts';
+import type { FinishReason } from '../../src/domain/ports/model.ts';
 
 /** Settings of the agent. */
 export interface AgentSettings {

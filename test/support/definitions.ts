@@ -1,11 +1,7 @@
 /** Definitions that the catalogue builds from short manifests. */
-import type {
-  FeedDefinition,
-  RelicDefinition,
-  RelicImplementation,
-  ToolDefinition,
-  ToolImplementation,
-} from '../../src/domain/manifest.ts';
+import type { FeedDefinition } from '../../src/domain/manifests/feed.ts';
+import type { RelicDefinition, RelicImplementation } from '../../src/domain/manifests/relic.ts';
+import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifests/tool.ts';
 import { TOOL_DEFAULTS } from '../../src/domain/tool-defaults.ts';
 
 const BASE = { version: '1.0', summary: '', description: '', tags: [], metadata: {} } as const;

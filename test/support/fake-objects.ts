@@ -1,5 +1,5 @@
 /** An object storage in memory, whose calls a test can delay or let fail. */
-import type { ObjectStore } from '../../src/domain/ports.ts';
+import type { ObjectStore } from '../../src/domain/ports/storage.ts';
 
 type Call = readonly [method: keyof ObjectStore, key: string];
 

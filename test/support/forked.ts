@@ -1,5 +1,5 @@
 /** Forks of a session without Durable Objects (C4). */
-import type { ObjectStore } from '../../src/domain/ports.ts';
+import type { ObjectStore } from '../../src/domain/ports/storage.ts';
 import { ForkTarget } from '../../src/engine/session/session-fork.ts';
 import type { ForkPage } from '../../src/engine/session/session-fork.ts';
 import type { Session } from '../../src/engine/session/session.ts';

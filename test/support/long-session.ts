@@ -1,5 +1,5 @@
 /** Fills a session's journal with runs that failed after many actions, at the write speed of SQLite. */
-import type { SqlDatabase } from '../../src/domain/ports.ts';
+import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
 
 export interface LongSession {
   readonly runs: number;

@@ -1,5 +1,5 @@
 /** node:sqlite as the journal's database, and a connection that ends with its host. */
-import type { SqlRow, SqlValue } from '../../src/domain/ports.ts';
+import type { SqlRow, SqlValue } from '../../src/domain/ports/storage.ts';
 import type { NodeSql } from '../../testing/node-sql.ts';
 
 export { openNodeSql } from '../../testing/node-sql.ts';

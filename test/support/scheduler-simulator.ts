@@ -6,7 +6,7 @@
  * one settlement each). Properties of a whole run are checked with the trace.
  */
 import type { ActionDeclaration, ActionPolicy } from '../../src/domain/action.ts';
-import type { FinishReason } from '../../src/domain/ports.ts';
+import type { FinishReason } from '../../src/domain/ports/model.ts';
 import { before, needsSlot } from '../../src/scheduler/ready.ts';
 import type { ActionNode } from '../../src/scheduler/state.ts';
 import { initialState, step } from '../../src/scheduler/step.ts';

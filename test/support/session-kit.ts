@@ -5,23 +5,15 @@ import type { MessageContent } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
-import type {
-  AgentDefinition,
-  ResolvedAgent,
-  ResolvedWorkflow,
-  SkillDefinition,
-  ToolDefinition,
-} from '../../src/domain/manifest.ts';
-import type {
-  BlobStore,
-  ChildSessions,
-  ModelDelta,
-  ModelRequest,
-  ObjectStore,
-  RunnerClient,
-  ShapeStore,
-  SharedFeeds,
-} from '../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent, ResolvedWorkflow } from '../../src/domain/manifests/resolved.ts';
+import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';
+import type { ToolDefinition } from '../../src/domain/manifests/tool.ts';
+import type { BlobStore, ObjectStore } from '../../src/domain/ports/storage.ts';
+import type { ChildSessions } from '../../src/domain/ports/children.ts';
+import type { ModelDelta, ModelRequest } from '../../src/domain/ports/model.ts';
+import type { RunnerClient } from '../../src/domain/ports/runner.ts';
+import type { ShapeStore, SharedFeeds } from '../../src/domain/ports/shared-values.ts';
 import { bundled } from './bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';

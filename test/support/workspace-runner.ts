@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { EngineError } from '../../src/domain/errors.ts';
-import type { JobObserver, JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports.ts';
+import type { JobObserver, JobResult, RunnerClient, RunnerJob } from '../../src/domain/ports/runner.ts';
 import type { WorkspaceChange } from '../../src/domain/workspace.ts';
 
 export interface WorkspaceRunner extends RunnerClient {

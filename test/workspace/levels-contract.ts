@@ -9,7 +9,8 @@ import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/
 import { SECRET, startRunner } from '../../container-runner/test/support/test-runner.ts';
 import type { TestRunner } from '../../container-runner/test/support/test-runner.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { Clock, RunnerClient } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
+import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';

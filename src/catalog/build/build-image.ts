@@ -1,5 +1,5 @@
 /** Builds the image of a tool or relic: a name, files with an entry point, or a folder with a Dockerfile. */
-import type { ImageBuild } from '../../domain/manifest.ts';
+import type { ImageBuild } from '../../domain/manifests/program.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { runtimeOf } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';

@@ -1,6 +1,6 @@
 /** The imports of an agent or a workflow, each resolved to a name (M2). */
 import type { z } from 'zod';
-import type { AgentDefinition } from '../../domain/manifest.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { FieldPath } from '../check/problem.ts';
 import { isPath } from '../read/imports.ts';
 import type { ImportKind } from '../read/imports.ts';

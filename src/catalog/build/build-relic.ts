@@ -1,6 +1,7 @@
 /** Builds a relic's definition from its manifest, with all defaults (R5, R6). */
 import { limits } from '../../domain/limits.ts';
-import type { ImageBuild, RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifest.ts';
+import type { ImageBuild } from '../../domain/manifests/program.ts';
+import type { RelicDefinition, RelicEndpoint, RelicImplementation } from '../../domain/manifests/relic.ts';
 import { toImage } from './build-image.ts';
 import { toBase, toNeeds, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';

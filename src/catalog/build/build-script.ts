@@ -1,6 +1,6 @@
 /** Builds the program of a script tool: its source, the files beside it, and how it starts (M3). */
 import { limits } from '../../domain/limits.ts';
-import type { ScriptLaunch, ScriptRuntime } from '../../domain/manifest.ts';
+import type { ScriptLaunch, ScriptRuntime } from '../../domain/manifests/program.ts';
 import { normalPath } from '../read/paths.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { runtimeOf } from './build-base.ts';

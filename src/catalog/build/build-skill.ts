@@ -1,7 +1,7 @@
 /** Builds a skill: its text, and the files of its folder (C8). */
 import { limits } from '../../domain/limits.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { SkillDefinition, SkillFile } from '../../domain/manifest.ts';
+import type { SkillDefinition, SkillFile } from '../../domain/manifests/skill.ts';
 import { textBytes } from '../../domain/tokens.ts';
 import { SKILLS_FOLDER, pathIssue } from '../../domain/workspace.ts';
 import { quoted } from '../check/problem.ts';

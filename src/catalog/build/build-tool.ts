@@ -3,7 +3,7 @@ import { bindingIssue } from '../../domain/bindings.ts';
 import type { DescribedTool } from '../../domain/code-tool.ts';
 import { limits } from '../../domain/limits.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { ToolDefinition, ToolImplementation } from '../../domain/manifest.ts';
+import type { ToolDefinition, ToolImplementation } from '../../domain/manifests/tool.ts';
 import { toImage } from './build-image.ts';
 import { toBase, toNeeds, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';

@@ -2,7 +2,7 @@
 import type { Effects } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RelicEndpoint } from '../../domain/manifest.ts';
+import type { RelicEndpoint } from '../../domain/manifests/relic.ts';
 
 const KEY = { type: 'string', minLength: 1, maxLength: limits.relicKeyChars };
 const LIMIT = {

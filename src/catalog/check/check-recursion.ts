@@ -1,6 +1,6 @@
 /** Finds workflows that always start themselves, directly or through others: such a run cannot complete (M6, M7). */
 import { limits } from '../../domain/limits.ts';
-import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifests/workflow.ts';
 
 /** Maximum length of a detected cycle; longer ones are stopped by the depth limit at run time. */
 const LONGEST = 4 * limits.childDepth;

@@ -1,6 +1,6 @@
 /** Limits the number of schedules, and of workflows per event, in a catalogue (M6). */
 import { limits } from '../../domain/limits.ts';
-import type { WorkflowDefinition } from '../../domain/manifest.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
 import type { FieldPath } from './problem.ts';
 
 /** Maximum number of names in a message. */

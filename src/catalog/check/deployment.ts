@@ -1,5 +1,5 @@
 /** Warns about manifests that load but cannot work in the deployment that they are uploaded to (X2, X3). */
-import type { ModelChoice } from '../../domain/manifest.ts';
+import type { ModelChoice } from '../../domain/manifests/model.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import { resolveVariables } from '../build/variables.ts';
 import { secretsNamedBy } from './secrets.ts';

@@ -2,7 +2,8 @@
  * Secrets in manifests (X3): only names that begin with `TOOL_`, only in requests that tools send at run time, and only
  * secrets of the session's namespace, or of the operator for bundled manifests.
  */
-import type { ImportedDefinitions, ToolDefinition } from '../../domain/manifest.ts';
+import type { ImportedDefinitions } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { escapeBraces } from '../../domain/request-template.ts';
 import { readSecret } from '../../domain/secrets.ts';
 import type { SecretRead, SecretUser } from '../../domain/secrets.ts';

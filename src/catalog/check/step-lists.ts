@@ -1,5 +1,5 @@
 /** The lists of steps inside a step, and the names that they make visible (M6). */
-import { GROUP_TYPES } from '../../domain/manifest.ts';
+import { GROUP_TYPES } from '../../domain/manifests/workflow.ts';
 import type { FieldPath } from './problem.ts';
 import type { StepInput } from '../schema/schema-workflow.ts';
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { SANDBOX_LEVELS } from '../../domain/manifest.ts';
+import { SANDBOX_LEVELS } from '../../domain/manifests/program.ts';
 
 /** Names appear in URLs, prompts and sandboxes: no white space, no punctuation except `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;

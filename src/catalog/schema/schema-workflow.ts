@@ -3,7 +3,7 @@ import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import { z } from 'zod';
 import { CAPABILITIES } from '../../domain/action-types.ts';
 import { limits } from '../../domain/limits.ts';
-import { GROUP_TYPES, VALUE_TYPES } from '../../domain/manifest.ts';
+import { GROUP_TYPES, VALUE_TYPES } from '../../domain/manifests/workflow.ts';
 import { base, count, duration, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
 
 const trigger = z.union(

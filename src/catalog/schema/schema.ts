@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { limits } from '../../domain/limits.ts';
 import { ACTION_TYPES, CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action-types.ts';
-import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifest.ts';
+import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifests/model.ts';
 import { feedSchema } from './feed.ts';
 import {
   base,

@@ -2,7 +2,7 @@
 import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type { ManifestKind } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
-import type { AgentDefinition } from '../../domain/manifest.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import { createCatalog } from '../catalog.ts';
 import type { CatalogData } from '../catalog.ts';
 

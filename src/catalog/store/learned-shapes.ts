@@ -7,7 +7,7 @@
 import type { ListedManifest } from '../../domain/catalog.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { SqlDatabase } from '../../domain/ports.ts';
+import type { SqlDatabase } from '../../domain/ports/storage.ts';
 import { combined } from '../../domain/learned-shape.ts';
 import type { LearnedShapes, Shape } from '../../domain/shape.ts';
 

@@ -12,7 +12,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { limits } from '../../domain/limits.ts';
-import type { SqlDatabase } from '../../domain/ports.ts';
+import type { SqlDatabase } from '../../domain/ports/storage.ts';
 
 /** A definition in the form that is stored with a run, and what was learned about the results of its targets. */
 export interface PinnedTexts {

@@ -1,14 +1,10 @@
 /** Serialises the definitions of a run, which do not change with the catalogue or after a crash (M4). */
-import type {
-  ImportedDefinitions,
-  ManifestBase,
-  RelicDefinition,
-  ResolvedAgent,
-  ResolvedWorkflow,
-  SkillDefinition,
-  ToolDefinition,
-  WorkflowDefinition,
-} from '../../domain/manifest.ts';
+import type { ImportedDefinitions, ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
+import type { ManifestBase } from '../../domain/manifests/base.ts';
+import type { RelicDefinition } from '../../domain/manifests/relic.ts';
+import type { SkillDefinition } from '../../domain/manifests/skill.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
 
 type Subject = Pick<ResolvedAgent, 'agent'> | Pick<ResolvedWorkflow, 'workflow'>;
 

@@ -10,7 +10,7 @@ import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../../domain/ports.ts';
+import type { SqlDatabase, SqlRow } from '../../domain/ports/storage.ts';
 import type { AnyDefinition, CatalogData } from '../catalog.ts';
 import type { ManifestEntry } from '../load.ts';
 

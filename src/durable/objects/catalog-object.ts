@@ -18,7 +18,7 @@ import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestGraph } from '../../catalog/store/graph.ts';
 import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
-import type { WorkflowDefinition } from '../../domain/manifest.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
 import type { LearnedShapes } from '../../domain/shape.ts';
 import { undescribedTargets } from '../../domain/undescribed-targets.ts';
 import { platformClock } from '../platform.ts';

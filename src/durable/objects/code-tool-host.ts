@@ -5,7 +5,7 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
 import { bindingIssue } from '../../domain/bindings.ts';
-import type { CodeToolCall } from '../../domain/ports.ts';
+import type { CodeToolCall } from '../../domain/ports/code-tools.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { runTool } from '../../code-tools/run-tool.ts';
 import { secretFor } from '../../settings/secrets.ts';

@@ -4,7 +4,7 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
-import type { EdgeRelicCall } from '../../domain/ports.ts';
+import type { EdgeRelicCall } from '../../domain/ports/edge-relics.ts';
 import { RelicStore } from '../../edge-relics/store.ts';
 import { limits } from '../../domain/limits.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';

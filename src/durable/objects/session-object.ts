@@ -7,7 +7,7 @@ import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogEvent, LogFields } from '../../domain/log.ts';
-import type { ChildEnd, ChildRequest } from '../../domain/ports.ts';
+import type { ChildEnd, ChildRequest } from '../../domain/ports/children.ts';
 import { mergeApprovals } from '../../engine/actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { lazyRedactor } from '../../engine/session/redact.ts';

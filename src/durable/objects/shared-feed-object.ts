@@ -5,7 +5,8 @@
 import { DurableObject } from 'cloudflare:workers';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import type { Json } from '../../domain/json.ts';
-import type { RunnerClient, SharedFeedRequest, SharedFeedValue } from '../../domain/ports.ts';
+import type { RunnerClient } from '../../domain/ports/runner.ts';
+import type { SharedFeedRequest, SharedFeedValue } from '../../domain/ports/shared-values.ts';
 import { Pacer } from '../../domain/work.ts';
 import { callSource } from '../../engine/feeds/feed-sources.ts';
 import { SharedFeed } from '../../engine/feeds/shared-feed.ts';

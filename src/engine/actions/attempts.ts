@@ -16,8 +16,8 @@ import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/a
 import { messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { isCapability } from '../../domain/action-types.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { ActionWorkspace, VariableStore } from '../../domain/ports.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ActionWorkspace, VariableStore } from '../../domain/ports/session-stores.ts';
 import type { ActionContext, LoadableSkills } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';

@@ -9,7 +9,7 @@
  *  3. Memory is proportional to the number of pending deadlines.
  *  4. A host clock that is set back delays nothing: when the platform's timer fires, its time has come.
  */
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { inOrder, popFirst, pushInOrder } from './heap.ts';
 
 interface Deadline {

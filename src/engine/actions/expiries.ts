@@ -7,7 +7,7 @@
  *  2. While they are suspended, no platform timer is set.
  *  3. The heap has at most twice as many entries as there are expiries, and some.
  */
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import type { TimerId } from '../../scheduler/types.ts';
 import type { Deadlines } from './deadlines.ts';
 import { inOrder, popFirst, pushInOrder } from './heap.ts';

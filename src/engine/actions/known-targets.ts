@@ -2,7 +2,7 @@
 import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { KnownTargets } from '../../protocol/parser/action/action-fields.ts';
 
 export function knownTargets({ tools }: Pick<ResolvedAgent, 'tools'>): KnownTargets {

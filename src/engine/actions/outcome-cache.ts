@@ -17,7 +17,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import type { Journal } from '../../journal/journal.ts';
 
 /** An action with resolved references, as it would run now. `call` is evaluated once, when its turn has come. */

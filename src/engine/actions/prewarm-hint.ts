@@ -1,8 +1,8 @@
 /** Describes an action whose body is still being written, so that a runner can prepare its sandbox (R2). */
 import { actionSpec, isCapability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action-types.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { PrewarmHint } from '../../domain/ports.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { PrewarmHint } from '../../domain/ports/runner.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 
 type Hint = Omit<PrewarmHint, 'session'>;

@@ -8,7 +8,7 @@
  *  2. During a replay no timer runs; `resume` starts those that the record left, for their remaining time (J2).
  *  3. A suspended timer keeps its time but uses no platform timer: the host's alarm wakes the run instead (J8).
  */
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import type { TimerId } from '../../scheduler/types.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext } from '../run/run-context.ts';

@@ -18,8 +18,10 @@ import { messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FeedDefinition, ResolvedAgent } from '../../domain/manifest.ts';
-import type { Clock, SharedFeedValue } from '../../domain/ports.ts';
+import type { FeedDefinition } from '../../domain/manifests/feed.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { SharedFeedValue } from '../../domain/ports/shared-values.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 

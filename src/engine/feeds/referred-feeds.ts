@@ -12,7 +12,7 @@
  *  2. Each feed is fetched at most once in a run, unless its value expires.
  */
 import { limits } from '../../domain/limits.ts';
-import type { FeedDefinition } from '../../domain/manifest.ts';
+import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { FetchFeed, FeedView } from './feeds.ts';

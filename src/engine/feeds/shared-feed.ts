@@ -11,7 +11,8 @@
 import { messageOf } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, SharedFeedRequest, SharedFeedValue } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { SharedFeedRequest, SharedFeedValue } from '../../domain/ports/shared-values.ts';
 import { cutValue } from './feeds.ts';
 
 /** The stored state. */

@@ -1,6 +1,6 @@
 /** The part of an agent that a model provider gets in addition to the prompt, for the demo (L3). */
-import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { ModelRequest, ToolSummary } from '../../domain/ports.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ModelRequest, ToolSummary } from '../../domain/ports/model.ts';
 
 export function agentSummary({ agent, tools, relics, workflows }: ResolvedAgent): NonNullable<ModelRequest['agent']> {
   return {

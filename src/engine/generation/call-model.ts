@@ -1,6 +1,6 @@
 /** One model call outside the conversation, for `type="llm"` actions. */
 import { EngineError } from '../../domain/errors.ts';
-import type { ChatMessage, Usage } from '../../domain/ports.ts';
+import type { ChatMessage, Usage } from '../../domain/ports/model.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import type { RunContext } from '../run/run-context.ts';
 

@@ -5,7 +5,7 @@ import { forgetsResults } from '../../domain/action-types.ts';
 import type { EventOf } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { StoredEvent } from '../../journal/event-rows.ts';
 import type { Journal } from '../../journal/journal.ts';

@@ -6,7 +6,7 @@
  */
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FinishReason } from '../../domain/ports.ts';
+import type { FinishReason } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { nativeType } from '../../protocol/native/native-tools.ts';
 import { createToolCallReader } from '../../protocol/native/tool-calls.ts';

@@ -13,7 +13,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { renderShape, shapeOfValue } from '../../domain/shape.ts';
-import type { FinishReason } from '../../domain/ports.ts';
+import type { FinishReason } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 import { runIdOf } from '../../journal/run-id.ts';

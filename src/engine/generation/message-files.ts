@@ -1,7 +1,8 @@
 /** The images and files of a message, as attachments of its turn (C2). */
 import { filesOfContent, textOfContent } from '../../domain/content.ts';
 import type { FilePart, MessageContent } from '../../domain/content.ts';
-import type { Attachment, BlobStore } from '../../domain/ports.ts';
+import type { Attachment } from '../../domain/ports/model.ts';
+import type { BlobStore } from '../../domain/ports/storage.ts';
 
 export type Blobs = Pick<BlobStore, 'get'>;
 

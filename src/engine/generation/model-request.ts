@@ -1,8 +1,8 @@
 /** Builds the model request of one generation from prompt, conversation, feeds and limits (L5). */
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';

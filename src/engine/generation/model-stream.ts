@@ -8,7 +8,7 @@
  */
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FinishReason, ModelRequest } from '../../domain/ports.ts';
+import type { FinishReason, ModelRequest } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
 import type { ReferredFeeds } from '../feeds/referred-feeds.ts';

@@ -1,6 +1,6 @@
 /** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
 import type { Json, JsonObject } from '../../domain/json.ts';
-import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { redactJson } from '../session/redact.ts';

@@ -5,7 +5,7 @@
  *
  * Invariant: every model call is counted once: as reported by its endpoint, or as an estimate if it is cancelled.
  */
-import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports.ts';
+import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports/model.ts';
 import { estimateMessages, textBytes, tokensOf } from '../../domain/tokens.ts';
 import { costOf } from '../../llm/routing/prices.ts';
 import type { RunContext } from '../run/run-context.ts';

@@ -7,8 +7,8 @@
  */
 import { newestWithin } from '../../domain/attachment-window.ts';
 import { limits } from '../../domain/limits.ts';
-import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { Attachment } from '../../domain/ports.ts';
+import type { MemoryPolicy } from '../../domain/manifests/agent.ts';
+import type { Attachment } from '../../domain/ports/model.ts';
 import { isAttachable, isTextFile, NO_FILES } from '../../protocol/prompt/attached-files.ts';
 import type { FileText, ShownFiles } from '../../protocol/prompt/attached-files.ts';
 import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';

@@ -1,6 +1,6 @@
 /** The files of the workspace as the model sees them: a feed of the runtime, in every prompt of an agent with programs (C7). */
 import { limits } from '../../domain/limits.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { FeedReport } from '../../protocol/prompt/chat-turn.ts';
 import type { RunWorkspace } from '../run/run-context.ts';
 

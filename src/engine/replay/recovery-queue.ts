@@ -11,7 +11,8 @@
  *  2. Work with `limits.frozenStarts` counted notes is not recovered. It stays quarantined until it is forgiven.
  */
 import { limits } from '../../domain/limits.ts';
-import type { Clock, SqlDatabase } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { SqlDatabase } from '../../domain/ports/storage.ts';
 import type { QuarantineSlots } from './quarantine-slots.ts';
 
 /** The current host life, as reported by its supervisor. */

@@ -1,5 +1,5 @@
 /** A run's time: the host's, or the recorded time during a replay (S1, J9). */
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 
 export class RunClock implements Clock {
   readonly #clock: Clock;

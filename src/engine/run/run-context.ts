@@ -3,22 +3,18 @@ import type { ActionType } from '../../domain/action.ts';
 import type { MessageContent } from '../../domain/content.ts';
 import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { ResolvedAgent, WorkflowDefinition } from '../../domain/manifest.ts';
-import type {
-  AutomaticTrigger,
-  BlobStore,
-  ChildSessions,
-  Clock,
-  CodeTools,
-  EdgeRelics,
-  HtmlReader,
-  ModelProvider,
-  OutboundFetch,
-  Random,
-  RunnerClient,
-  SharedFeeds,
-  VariableStore,
-} from '../../domain/ports.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
+import type { AutomaticTrigger, ChildSessions } from '../../domain/ports/children.ts';
+import type { BlobStore } from '../../domain/ports/storage.ts';
+import type { Clock, Random } from '../../domain/ports/clock.ts';
+import type { CodeTools } from '../../domain/ports/code-tools.ts';
+import type { EdgeRelics } from '../../domain/ports/edge-relics.ts';
+import type { HtmlReader, OutboundFetch } from '../../domain/ports/outbound.ts';
+import type { ModelProvider } from '../../domain/ports/model.ts';
+import type { RunnerClient } from '../../domain/ports/runner.ts';
+import type { SharedFeeds } from '../../domain/ports/shared-values.ts';
+import type { VariableStore } from '../../domain/ports/session-stores.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import type { Pacer } from '../../domain/work.ts';
 import type { Executor } from '../../executors/executor.ts';

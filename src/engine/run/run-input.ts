@@ -9,7 +9,7 @@ import type { MessageContent } from '../../domain/content.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../domain/ports.ts';
+import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { Spent } from '../../domain/spent.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';

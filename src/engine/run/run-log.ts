@@ -21,7 +21,7 @@ import type {
   WrittenEvent,
 } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WarningCode } from '../../domain/protocol-event.ts';
 import type { Journal } from '../../journal/journal.ts';

@@ -7,7 +7,7 @@
 import type { ActionDeclaration } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { combined, learned, seenOnce } from '../../domain/learned-shape.ts';
 import { shapeOfValue } from '../../domain/shape.ts';
 import type { LearnedShapes, Shape } from '../../domain/shape.ts';

@@ -1,7 +1,8 @@
 /** The object storage with a time limit, and a second attempt for a call that fails. */
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, ObjectStore } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ObjectStore } from '../../domain/ports/storage.ts';
 import { within } from '../../domain/sleep.ts';
 
 const LATE = Symbol('late');

@@ -1,5 +1,5 @@
 /** The end of a child's only run, for its parent (M7, S12). */
-import type { ChildEnd } from '../../domain/ports.ts';
+import type { ChildEnd } from '../../domain/ports/children.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import { addSpent } from '../../domain/spent.ts';
 import type { Spent } from '../../domain/spent.ts';

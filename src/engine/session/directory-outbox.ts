@@ -17,7 +17,7 @@ import { backoffMs } from '../../domain/backoff.ts';
 import type { DirectoryEntry, DirectoryIndex } from '../../domain/directory.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { within } from '../../domain/sleep.ts';
 
 /** Keys of the notes: about the current session, about the next attempt, and about each deleted session. */

@@ -5,7 +5,7 @@ import { contextVariables } from '../../domain/context-variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { escapeBraces } from '../../domain/request-template.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 
 /**

@@ -15,7 +15,7 @@ import type { MessageContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ChildRequest } from '../../domain/ports.ts';
+import type { ChildRequest } from '../../domain/ports/children.ts';
 import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { runIdOf } from '../../journal/run-id.ts';

@@ -14,7 +14,7 @@ import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Logger } from '../../domain/log.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import type { EventBatch } from './broadcaster.ts';
 import type { Session } from './session.ts';
 

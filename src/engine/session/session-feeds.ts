@@ -6,7 +6,7 @@
  */
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
 import { viewJson } from '../feeds/feed-store.ts';

@@ -11,7 +11,7 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ObjectStore } from '../../domain/ports.ts';
+import type { ObjectStore } from '../../domain/ports/storage.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { WorkspaceFile } from '../../domain/workspace.ts';
 import type { ForkRow } from '../../journal/fork-rows.ts';

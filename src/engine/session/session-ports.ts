@@ -1,7 +1,8 @@
 /** The outside world of a session, as ports. */
 import type { Logger } from '../../domain/log.ts';
-import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifest.ts';
-import type { ObjectStore, ShapeStore } from '../../domain/ports.ts';
+import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
+import type { ObjectStore } from '../../domain/ports/storage.ts';
+import type { ShapeStore } from '../../domain/ports/shared-values.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RecoveryQueue } from '../replay/recovery-queue.ts';

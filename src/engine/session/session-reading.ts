@@ -15,7 +15,7 @@ import { encodeData } from '../../domain/event.ts';
 import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { SeededMessage, SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';

@@ -11,7 +11,7 @@
 import { messageOf } from '../../domain/errors.ts';
 import type { RunError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FeedDefinition } from '../../domain/manifest.ts';
+import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Feeds } from '../feeds/feeds.ts';
 import { Replay } from '../replay/replay.ts';

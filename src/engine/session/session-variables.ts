@@ -8,7 +8,7 @@
 import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { VariableStore } from '../../domain/ports.ts';
+import type { VariableStore } from '../../domain/ports/session-stores.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Stored } from '../../journal/variable-table.ts';
 

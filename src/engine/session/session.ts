@@ -25,7 +25,7 @@ import { EngineError, unknownSession } from '../../domain/errors.ts';
 import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ChildRequest } from '../../domain/ports.ts';
+import type { ChildRequest } from '../../domain/ports/children.ts';
 import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';

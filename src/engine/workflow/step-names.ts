@@ -1,7 +1,7 @@
 /** Resolves the names of a workflow's steps, and the references between steps (M6). */
 import type { Json } from '../../domain/json.ts';
-import { GROUP_TYPES } from '../../domain/manifest.ts';
-import type { GroupType, WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import { GROUP_TYPES } from '../../domain/manifests/workflow.ts';
+import type { GroupType, WorkflowDefinition, WorkflowStep } from '../../domain/manifests/workflow.ts';
 import { membersOf } from '../../domain/workflow-path.ts';
 import { StepFailed } from './step-failed.ts';
 

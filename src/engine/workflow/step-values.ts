@@ -5,7 +5,7 @@
 import { namesInCondition } from '../../catalog/check/condition-names.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import type { WorkflowStep } from '../../domain/manifest.ts';
+import type { WorkflowStep } from '../../domain/manifests/workflow.ts';
 import { celPath, membersOf, WORKFLOW_PATH } from '../../domain/workflow-path.ts';
 import { idOf, mappedPath } from './step-names.ts';
 import type { Scope } from './step-names.ts';

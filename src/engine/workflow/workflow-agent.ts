@@ -1,7 +1,8 @@
 /** The agent that runs a workflow's steps: it has no conversation, only the workflow's imports (M6, X4). */
 import { limits } from '../../domain/limits.ts';
-import { DEFAULT_PROTOCOL } from '../../domain/manifest.ts';
-import type { ResolvedAgent, ResolvedWorkflow, ToolDefinition } from '../../domain/manifest.ts';
+import { DEFAULT_PROTOCOL } from '../../domain/manifests/agent.ts';
+import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { ASK, COLLECT, REFUSE, VALUE } from '../../domain/workflow-actions.ts';
 

@@ -5,7 +5,7 @@
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { WorkflowStep } from '../../domain/manifest.ts';
+import type { WorkflowStep } from '../../domain/manifests/workflow.ts';
 import { ASK, REFUSE, VALUE } from '../../domain/workflow-actions.ts';
 import { StepFailed } from './step-failed.ts';
 import { gateOf, idOf, inOrder, isGroup, ListEnd, namesIn, scopeOf, stepsInside } from './step-names.ts';

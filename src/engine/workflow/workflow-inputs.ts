@@ -1,7 +1,7 @@
 /** Checks a workflow's inputs against its manifest before anything runs (M6). */
 import { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { WorkflowDefinition } from '../../domain/manifest.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { validateJson } from '../../executors/validate-parameters.ts';
 

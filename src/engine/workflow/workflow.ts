@@ -21,7 +21,7 @@
 import type { ActionType } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifest.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifests/workflow.ts';
 import { COLLECT, OUTPUTS, VALUE } from '../../domain/workflow-actions.ts';
 import { StepFailed } from './step-failed.ts';
 import { gateOf, idOf, isGroup, ListEnd, mayReturn, namesIn, referencedNames, scopeOf } from './step-names.ts';

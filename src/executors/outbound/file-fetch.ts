@@ -8,7 +8,7 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { FileFetch } from '../../domain/ports.ts';
+import type { FileFetch } from '../../domain/ports/outbound.ts';
 import { checkUrl } from './address.ts';
 import type { AddressPolicy } from './address.ts';
 import { OutboundError } from './outbound-error.ts';

@@ -5,7 +5,7 @@
 import type { ActionOutcome } from '../../domain/action.ts';
 import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ToolImplementation } from '../../domain/manifest.ts';
+import type { ToolImplementation } from '../../domain/manifests/tool.ts';
 import { RequestTemplate, textOf } from '../../domain/request-template.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
 import type { ActionContext } from '../executor.ts';

@@ -13,7 +13,8 @@
  * 4. The caller's signal ends everything, including the body.
  */
 import { limits } from '../../domain/limits.ts';
-import type { Clock, OutboundFetch } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { OutboundFetch } from '../../domain/ports/outbound.ts';
 import { isAddress, checkAddress, checkUrl, withRemedy } from './address.ts';
 import type { Egress } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';

@@ -11,7 +11,8 @@
  */
 import { parseObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, RunnerClient, RunnerJob } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { RunnerClient, RunnerJob } from '../../domain/ports/runner.ts';
 import { pause } from '../../domain/sleep.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';

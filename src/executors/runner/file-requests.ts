@@ -6,7 +6,8 @@
 import { joinedBytes } from '../../domain/bytes.ts';
 import { parseObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, JobResult, JobWorkspace } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { JobResult, JobWorkspace } from '../../domain/ports/runner.ts';
 import { pause } from '../../domain/sleep.ts';
 import { connectionFailure, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import { readFiles, sendFiles, type Send } from './file-transfer.ts';

@@ -5,7 +5,7 @@
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { JobWorkspace } from '../../domain/ports.ts';
+import type { JobWorkspace } from '../../domain/ports/runner.ts';
 import { pathIssue } from '../../domain/workspace.ts';
 import type { WorkspaceChange, WorkspaceResult } from '../../domain/workspace.ts';
 import { joinedBytes } from '../../domain/bytes.ts';

@@ -1,7 +1,8 @@
 /** Runs a job on the runner: shared by `python`, `shell`, `docker`, script and container tools (R1-R4). */
 import type { ActionOutcome } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ActionWorkspace, JobResult, JobWorkspace, RunnerJob } from '../../domain/ports.ts';
+import type { ActionWorkspace } from '../../domain/ports/session-stores.ts';
+import type { JobResult, JobWorkspace, RunnerJob } from '../../domain/ports/runner.ts';
 import type { ActionCall, ActionContext } from '../executor.ts';
 import { failure, failureOf } from '../failure.ts';
 import { reportAtExit } from './failure-report.ts';

@@ -2,7 +2,7 @@
  * The source code that starts a script tool with files beside it, another first argument, or variables (M3). Everything
  * in it is from the manifest; the values of a call reach the script as data (P14, R3).
  */
-import type { ScriptLaunch, ScriptRuntime } from '../../domain/manifest.ts';
+import type { ScriptLaunch, ScriptRuntime } from '../../domain/manifests/program.ts';
 
 /** Folder of the files, in the sandbox's working directory. */
 const FOLDER = '.tool';

@@ -14,16 +14,17 @@
  */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { RelicDefinition, SandboxLevel } from '../../domain/manifest.ts';
+import type { RelicDefinition } from '../../domain/manifests/relic.ts';
+import type { SandboxLevel } from '../../domain/manifests/program.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import type {
-  Clock,
   JobObserver,
   JobResult,
   RelicAnswer,
   RelicCall,
   RunnerClient,
   RunnerJob,
-} from '../../domain/ports.ts';
+} from '../../domain/ports/runner.ts';
 import type { SingleRunner } from './client.ts';
 import { RunnerError } from './error.ts';
 import type { RunnerAddress } from './list.ts';

@@ -14,7 +14,8 @@ import { isJsonObject, parseObject, type Json, type JsonObject } from '../../dom
 import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
 import { pause } from '../../domain/sleep.ts';
-import type { Clock, JobEnd, JobObserver, JobResult } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { JobEnd, JobObserver, JobResult } from '../../domain/ports/runner.ts';
 import type { WorkspaceResult } from '../../domain/workspace.ts';
 import { workspaceResultOf } from './file-transfer.ts';
 

@@ -1,7 +1,8 @@
 /** Waits for a runner: work that was not sent to any runner is offered again until its time is up (S7, R7). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock, JobObserver } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { JobObserver } from '../../domain/ports/runner.ts';
 import { pause } from '../../domain/sleep.ts';
 import { RunnerError } from './error.ts';
 

@@ -1,7 +1,7 @@
 /** Jobs and relic calls in the wire format of the runner's API (R1, R5). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import type { ImageBuild } from '../../domain/manifest.ts';
-import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports.ts';
+import type { ImageBuild } from '../../domain/manifests/program.ts';
+import type { RelicAnswer, RelicCall, RunnerJob } from '../../domain/ports/runner.ts';
 import { wireWorkspace } from './file-transfer.ts';
 
 export function wireJob(job: RunnerJob): JsonObject {

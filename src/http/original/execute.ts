@@ -5,7 +5,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { nearestNames } from '../../domain/nearest.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { readJson } from '../body.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';

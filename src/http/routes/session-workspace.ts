@@ -6,7 +6,7 @@ import { joinedBytes } from '../../domain/bytes.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { nearestNames } from '../../domain/nearest.ts';
-import type { WorkspaceStore } from '../../domain/ports.ts';
+import type { WorkspaceStore } from '../../domain/ports/session-stores.ts';
 import { pathIssue } from '../../domain/workspace.ts';
 import type { WorkspaceFile } from '../../domain/workspace.ts';
 import { attachmentNamed, servedFileType } from '../../policies/served-file.ts';

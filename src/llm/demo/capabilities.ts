@@ -1,6 +1,6 @@
 /** Creates the demo provider's steps, within the agent's tools and capabilities (X4). */
 import type { JsonObject } from '../../domain/json.ts';
-import type { ModelRequest } from '../../domain/ports.ts';
+import type { ModelRequest } from '../../domain/ports/model.ts';
 
 export type Agent = NonNullable<ModelRequest['agent']>;
 

@@ -5,7 +5,8 @@
  * parser, scheduler, executors and journal run as with any model. When it is called again with results, it answers
  * from them. It keeps no state: everything is read from the request.
  */
-import type { ChatMessage, Clock, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
+import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { describeFile, filesIn, readPixelSizes, withoutPlaceholders } from './files.ts';
 import type { PixelSizes, SeenFile } from './files.ts';

@@ -1,5 +1,5 @@
 /** The images and files of a message, as the demo model describes them (C2): it reads headers and recognises nothing. */
-import type { ChatMessage } from '../../domain/ports.ts';
+import type { ChatMessage } from '../../domain/ports/model.ts';
 import { pixelSize } from './image-size.ts';
 
 /** A placeholder line, as the runtime writes it. */

@@ -1,7 +1,7 @@
 /** The wire form of attachments: content parts of user messages, as each provider takes them (C2). */
 import { base64Of } from '../../domain/base64.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { Attachment, ChatMessage } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../domain/ports/model.ts';
 import type { AttachmentQuirks } from './presets.ts';
 
 /** The parts of a request's attachments. */

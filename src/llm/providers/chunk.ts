@@ -1,7 +1,7 @@
 /** Parses the chunks of OpenAI-compatible streams, in the variants that servers send. */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import type { FinishReason, ModelDelta, Usage } from '../../domain/ports.ts';
+import type { FinishReason, ModelDelta, Usage } from '../../domain/ports/model.ts';
 
 export interface ReadChunk {
   readonly deltas: readonly Extract<ModelDelta, { type: 'text' | 'reasoning' | 'tool_call' }>[];

@@ -3,7 +3,7 @@
  * unsupported fields are learned from the endpoint's answers.
  */
 import { limits } from '../../domain/limits.ts';
-import type { ModelProviderName } from '../../domain/manifest.ts';
+import type { ModelProviderName } from '../../domain/manifests/model.ts';
 
 /** Deviations of requests. Answers of all providers are parsed in the same way (`chunk.ts`). */
 export interface ProviderQuirks {

@@ -1,5 +1,5 @@
 /** Converts reasoning to text, for agents that may act in it (P9). */
-import type { ModelDelta } from '../../domain/ports.ts';
+import type { ModelDelta } from '../../domain/ports/model.ts';
 
 /**
  * Converts the reasoning before the first text or call to a `<think>` block, in which the parser finds actions. Later

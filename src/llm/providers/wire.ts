@@ -1,6 +1,6 @@
 /** Converts a model request to an OpenAI-compatible one, with the provider's deviations (L1). */
 import type { JsonObject } from '../../domain/json.ts';
-import type { ChatMessage, ModelRequest } from '../../domain/ports.ts';
+import type { ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import type { Quirk } from '../routing/endpoints.ts';
 import type { AttachmentParts } from './attachment-parts.ts';
 import type { ProviderQuirks } from './presets.ts';

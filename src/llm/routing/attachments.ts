@@ -3,7 +3,7 @@
  * later, by the connection.
  */
 import { newestWithin } from '../../domain/attachment-window.ts';
-import type { Attachment, ChatMessage } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../domain/ports/model.ts';
 import type { AttachmentQuirks } from '../providers/presets.ts';
 import type { Quirk } from './endpoints.ts';
 import type { ModelFailure } from './failure.ts';

@@ -12,7 +12,7 @@
  */
 import { backoffMs } from '../../domain/backoff.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 

@@ -15,15 +15,8 @@
  */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type {
-  Clock,
-  FinishReason,
-  ModelDelta,
-  ModelProvider,
-  ModelRequest,
-  Random,
-  Usage,
-} from '../../domain/ports.ts';
+import type { Clock, Random } from '../../domain/ports/clock.ts';
+import type { FinishReason, ModelDelta, ModelProvider, ModelRequest, Usage } from '../../domain/ports/model.ts';
 import { estimateMessages, estimateTokens, textBytes, tokensOf } from '../../domain/tokens.ts';
 import { refusedKinds, shownMessages } from './attachments.ts';
 import type { Kind, Sight } from './attachments.ts';

@@ -9,7 +9,7 @@
  * 3. Each namespace has its own limit, so none can displace the endpoints of another.
  */
 import { limits } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { Breaker } from './breaker.ts';
 import type { BreakerState } from './breaker.ts';
 

@@ -3,8 +3,8 @@
  * context. Estimates only: discounts, batches, long contexts and gateways differ, and prices change. A manifest's
  * `cognitive_engine.prices` takes precedence.
  */
-import type { ModelPrice } from '../../domain/manifest.ts';
-import type { Usage } from '../../domain/ports.ts';
+import type { ModelPrice } from '../../domain/manifests/model.ts';
+import type { Usage } from '../../domain/ports/model.ts';
 
 type Row = readonly [input: number, cachedInput: number, output: number];
 

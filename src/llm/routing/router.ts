@@ -1,7 +1,7 @@
 /** Chooses which of an agent's models answers, with fallbacks (L1, L2). */
 import { EngineError } from '../../domain/errors.ts';
-import type { RoutingPolicy } from '../../domain/manifest.ts';
-import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports.ts';
+import type { RoutingPolicy } from '../../domain/manifests/model.ts';
+import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 
 /** One of an agent's models, in the manifest's order. */

@@ -1,8 +1,10 @@
 /** Creates a model provider from configuration and manifest. Only this file knows all providers. */
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { AgentDefinition, ModelChoice } from '../../domain/manifest.ts';
-import type { Clock, ModelDelta, ModelProvider, Random } from '../../domain/ports.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
+import type { ModelChoice } from '../../domain/manifests/model.ts';
+import type { Clock, Random } from '../../domain/ports/clock.ts';
+import type { ModelDelta, ModelProvider } from '../../domain/ports/model.ts';
 import type { SecretRead } from '../../domain/secrets.ts';
 import { isSameEndpoint, originOf, shownAddress } from '../providers/address.ts';
 import { createDemoProvider } from '../demo/demo.ts';

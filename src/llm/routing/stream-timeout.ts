@@ -5,7 +5,7 @@
  * Invariant: at most one timer is set, never later than the current deadline.
  */
 import { EngineError } from '../../domain/errors.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 
 export class StreamTimeout {
   readonly #clock: Clock;

@@ -17,7 +17,8 @@ import {
   isImported,
 } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
-import type { ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
+import type { ProtocolOptions } from '../../domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isInternalAllowed } from '../prompt/allowed.ts';
 import { toLark } from './lark.ts';
 import { Rules, choice, literal } from './rules.ts';

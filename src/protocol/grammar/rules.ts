@@ -7,7 +7,7 @@
  * text and the tag that ends it form one lexeme.
  */
 import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
-import { FEED_TYPES } from '../../domain/manifest.ts';
+import { FEED_TYPES } from '../../domain/manifests/feed.ts';
 
 /** A protocol tag, recognised by its first two letters: `<t` is text, `<th` is not. */
 const TAG_IN_THOUGHT =

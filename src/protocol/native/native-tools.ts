@@ -2,9 +2,9 @@
 import { actionSpec, internalActionSpec, isInternalAction } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { isPassed } from '../../domain/manifest.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
-import type { ToolSummary } from '../../domain/ports.ts';
+import { isPassed } from '../../domain/manifests/tool.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ToolSummary } from '../../domain/ports/model.ts';
 import { internalUses } from '../prompt/prompt.ts';
 import { approvalNote, toolReturns, workflowReturns, workspaceNote } from '../prompt/returns.ts';
 

@@ -20,7 +20,7 @@ import type { ActionRejection, ActionType } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { ModelDelta } from '../../domain/ports.ts';
+import type { ModelDelta } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { idIssue } from '../references/ids.ts';
 import { ActionBody } from '../parser/action/action-body.ts';

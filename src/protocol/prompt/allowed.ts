@@ -1,6 +1,6 @@
 /** Whether an agent's manifest allows an internal action: disabled wins over blocked, blocked wins over allowed. */
 import { LOAD_SKILL } from '../../domain/action-types.ts';
-import type { AgentDefinition } from '../../domain/manifest.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 
 /** An agent with skills may load them although internal actions are disabled or restricted, unless it is blocked (C8). */
 export function isInternalAllowed({ internalActions, imports }: AgentDefinition, name: string): boolean {

@@ -1,6 +1,6 @@
 /** How the images and files of messages and results are written in the prompt (C2). Their names and texts are hostile input. */
 import { quotedName } from '../../domain/content.ts';
-import type { Attachment } from '../../domain/ports.ts';
+import type { Attachment } from '../../domain/ports/model.ts';
 import type { ReportFile } from './chat-turn.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 

@@ -1,7 +1,7 @@
 /** The conversation as input of the prompt: turns, their generations, and action results (L5). */
 import type { TerminalStatus } from '../../domain/action.ts';
 import type { Json } from '../../domain/json.ts';
-import type { Attachment, FinishReason } from '../../domain/ports.ts';
+import type { Attachment, FinishReason } from '../../domain/ports/model.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 
 /** A file in the result of an action; its bytes are an artifact, except in a seeded history. */

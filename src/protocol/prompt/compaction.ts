@@ -3,7 +3,7 @@
  * Every value of an earlier action stays readable by its name, and the notice lists the names.
  */
 import { limits } from '../../domain/limits.ts';
-import type { MemoryPolicy } from '../../domain/manifest.ts';
+import type { MemoryPolicy } from '../../domain/manifests/agent.ts';
 import type { ChatTurn } from './chat-turn.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 

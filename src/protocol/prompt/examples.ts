@@ -4,7 +4,7 @@
  */
 import type { ActionMode, ActionType } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { ProtocolOptions } from '../../domain/manifest.ts';
+import type { ProtocolOptions } from '../../domain/manifests/agent.ts';
 
 /** An action as an example shows it. */
 export interface ShownAction {

@@ -6,8 +6,8 @@
  * references unsubstituted.
  */
 import { limits } from '../../domain/limits.ts';
-import type { MemoryPolicy } from '../../domain/manifest.ts';
-import type { Attachment, ChatMessage } from '../../domain/ports.ts';
+import type { MemoryPolicy } from '../../domain/manifests/agent.ts';
+import type { Attachment, ChatMessage } from '../../domain/ports/model.ts';
 import { NO_FILES, fileBlock, resultMarker } from './attached-files.ts';
 import type { ShownFiles } from './attached-files.ts';
 import type { ChatTurn, CurrentTurn, FeedReport } from './chat-turn.ts';

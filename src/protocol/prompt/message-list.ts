@@ -1,5 +1,5 @@
 /** The messages of a request in the form that endpoints accept. */
-import type { Attachment, ChatMessage } from '../../domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../domain/ports/model.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 
 /** Chat messages in alternation: adjacent messages of one role are merged. */

@@ -14,8 +14,9 @@ import {
 import type { ActionType, InternalAction } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import { isPassed } from '../../domain/manifest.ts';
-import type { AgentDefinition, ProtocolOptions, ResolvedAgent } from '../../domain/manifest.ts';
+import { isPassed } from '../../domain/manifests/tool.ts';
+import type { AgentDefinition, ProtocolOptions } from '../../domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isInternalAllowed } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';

@@ -4,14 +4,11 @@ import { needsApproval } from '../../domain/approval.ts';
 import type { ActionType } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type {
-  AgentDefinition,
-  RelicDefinition,
-  RelicEndpoint,
-  ResolvedAgent,
-  ToolDefinition,
-  WorkflowDefinition,
-} from '../../domain/manifest.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
+import type { RelicDefinition, RelicEndpoint } from '../../domain/manifests/relic.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
 import { learnedValue } from '../../domain/learned-shape.ts';
 import { renderShape, shapeOfSchema } from '../../domain/shape.ts';
 import type { Shape } from '../../domain/shape.ts';

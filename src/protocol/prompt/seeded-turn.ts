@@ -5,7 +5,7 @@
 import { filesOfContent, textOfContent } from '../../domain/content.ts';
 import type { FilePart } from '../../domain/content.ts';
 import { isJsonObject, parseJson } from '../../domain/json.ts';
-import type { Attachment } from '../../domain/ports.ts';
+import type { Attachment } from '../../domain/ports/model.ts';
 import type { SeededCall, SeededMessage } from '../../domain/seeded.ts';
 import type { NativeCall } from '../native/tool-calls.ts';
 import type { ActionReport, ChatTurn } from './chat-turn.ts';

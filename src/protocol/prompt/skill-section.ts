@@ -1,7 +1,8 @@
 /** The section of the system prompt about skills (C8). */
 import { LOAD_SKILL } from '../../domain/action-types.ts';
 import { limits } from '../../domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent } from '../../domain/manifest.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isInternalAllowed } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { renderAction } from './examples.ts';

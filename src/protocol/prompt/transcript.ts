@@ -3,7 +3,7 @@
  * are written as actions, so that a model trained on function calling can learn the protocol from its own runs.
  */
 import { isJsonObject, parseJson } from '../../domain/json.ts';
-import type { ResolvedAgent } from '../../domain/manifest.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { buildTranscript } from './feedback.ts';
 import { calledResults } from './result-budget.ts';
 import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';

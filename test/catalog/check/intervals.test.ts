@@ -8,7 +8,7 @@ import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
 import { DEFAULT_INTERVALS } from '../../../src/domain/intervals.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { SqlDatabase } from '../../../src/domain/ports.ts';
+import type { SqlDatabase } from '../../../src/domain/ports/storage.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 interface File {

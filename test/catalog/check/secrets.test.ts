@@ -7,7 +7,7 @@ import { ManifestStore } from '../../../src/catalog/store/store.ts';
 import { RequestTemplate } from '../../../src/domain/request-template.ts';
 import { namedSecret } from '../../../src/domain/secrets.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
-import type { ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const SECRETS: Readonly<Record<string, string>> = {

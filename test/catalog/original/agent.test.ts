@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 
 interface Loaded {
   readonly agent: AgentDefinition | undefined;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { ManifestFile } from '../../../src/domain/catalog.ts';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 
 const HEAD = 'kind: Tool\nname: pulse\nversion: "1"\nsummary: Measures a pulse\n';

@@ -3,7 +3,7 @@ import { graphOf, renderGraph } from '../../../src/catalog/store/graph.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { SqlDatabase } from '../../../src/domain/ports.ts';
+import type { SqlDatabase } from '../../../src/domain/ports/storage.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const many = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));

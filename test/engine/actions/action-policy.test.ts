@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { policyOf, relicOf, targetOf, toolOf } from '../../../src/engine/actions/action-policy.ts';
 import { toolOf as tool } from '../../support/definitions.ts';
 

@@ -5,7 +5,7 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
 import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { SharedFeedValue } from '../../../src/domain/ports.ts';
+import type { SharedFeedValue } from '../../../src/domain/ports/shared-values.ts';
 import { SharedFeed } from '../../../src/engine/feeds/shared-feed.ts';
 import type { StoredFeed } from '../../../src/engine/feeds/shared-feed.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

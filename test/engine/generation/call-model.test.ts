@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../../src/domain/ports.ts';
+import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../../src/domain/ports/model.ts';
 import { callModel } from '../../../src/engine/generation/call-model.ts';
 
 const USED: Usage = { promptTokens: 3, completionTokens: 2, cachedTokens: 0, estimated: false, model: 'm' };

@@ -4,7 +4,7 @@ import { bundled } from '../../support/bundled.ts';
 import type { EventData, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { readConversation } from '../../../src/engine/generation/conversation.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';

@@ -1,5 +1,5 @@
 /** The stream of a scripted model: text, native calls, an end. */
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 
 export const text = (words: string): ModelDelta => ({ type: 'text', text: words });
 

@@ -1,7 +1,8 @@
 /** Images and files in messages: what the model gets of them, now and in later turns (C2). */
 import { expect, test } from 'vitest';
 import type { FilePart, MessageContent } from '../../../src/domain/content.ts';
-import type { BlobStore, ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { BlobStore } from '../../../src/domain/ports/storage.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 

@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
-import type { ModelRequest } from '../../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
+import type { ModelRequest } from '../../../src/domain/ports/model.ts';
 import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { withoutCleared } from '../../../src/engine/generation/conversation.ts';
 import { modelRequest } from '../../../src/engine/generation/model-request.ts';

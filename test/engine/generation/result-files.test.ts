@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { shownResult } from '../../../src/engine/generation/result-files.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';

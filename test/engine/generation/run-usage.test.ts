@@ -1,7 +1,7 @@
 /** What a run has used, and what that costs (L6, S12). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
-import type { ModelDelta, Usage } from '../../../src/domain/ports.ts';
+import type { ModelDelta, Usage } from '../../../src/domain/ports/model.ts';
 import { RunUsage } from '../../../src/engine/generation/run-usage.ts';
 import type { RunContext } from '../../../src/engine/run/run-context.ts';
 import { eventsOf } from '../../support/events.ts';

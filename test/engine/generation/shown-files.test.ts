@@ -1,7 +1,7 @@
 /** Which images and files of a conversation a request shows (C2). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import type { Attachment, ChatMessage } from '../../../src/domain/ports.ts';
+import type { Attachment, ChatMessage } from '../../../src/domain/ports/model.ts';
 import { chooseFiles } from '../../../src/engine/generation/shown-files.ts';
 import type { ChosenFiles } from '../../../src/engine/generation/shown-files.ts';
 import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';

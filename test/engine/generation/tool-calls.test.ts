@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
-import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manifest.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { Script } from '../../support/session-kit.ts';
 import { membersOf } from '../../support/events.ts';

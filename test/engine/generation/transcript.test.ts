@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import type { TrainingMessage } from '../../../src/protocol/prompt/transcript.ts';
 import { say, sessionKit, textOf } from '../../support/session-kit.ts';

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
-import type { AgentDefinition, FeedDefinition } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
 import { feedOf } from '../../support/definitions.ts';

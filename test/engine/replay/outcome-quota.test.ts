@@ -1,6 +1,6 @@
 /** An output past the quota of its run counts as its error, also when the run is replayed (J6, J9). */
 import { expect, test } from 'vitest';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { resultOf, say, sessionKit, settle } from '../../support/session-kit.ts';

@@ -4,10 +4,10 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 // Loaded before a test's clock advances: the engine imports it when a feed is added.
 import '../../../src/catalog/schema/feed.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { FeedDefinition } from '../../../src/domain/manifest.ts';
+import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { eventsOf } from '../../support/events.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 
 const act = (id: string, more: object = {}): string =>

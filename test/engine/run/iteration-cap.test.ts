@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 
 const ACTION = '<action type="tool" mode="async" id="a">{"name":"echo","parameters":{}}</action>';

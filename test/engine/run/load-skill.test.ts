@@ -1,8 +1,9 @@
 /** A run that loads a skill: its events, and what the model is shown in each generation (C8). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import type { AgentDefinition, SkillDefinition } from '../../../src/domain/manifest.ts';
-import type { ModelRequest } from '../../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { SkillDefinition } from '../../../src/domain/manifests/skill.ts';
+import type { ModelRequest } from '../../../src/domain/ports/model.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 
 const ACTION = '<action type="tool" mode="async" id="a">{"name":"echo","parameters":{"n":1}}</action>';

@@ -1,7 +1,7 @@
 /** Client tools in a session: calls, results, parking, crashes, and tools that come with a message (C3). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { eventsOf } from '../../support/events.ts';

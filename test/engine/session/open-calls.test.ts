@@ -1,7 +1,7 @@
 /** Calls of client tools that are open: who is shown them, and which can never be answered (C3). */
 import { describe, expect, test } from 'vitest';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
-import type { AutomaticTrigger } from '../../../src/domain/ports.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
+import type { AutomaticTrigger } from '../../../src/domain/ports/children.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { callsOf, documentOf } from '../../support/client-calls.ts';

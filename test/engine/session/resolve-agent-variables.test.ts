@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { ResolvedAgent, ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 import { SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';

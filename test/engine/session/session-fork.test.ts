@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { ForkTarget } from '../../../src/engine/session/session-fork.ts';
 import type { Session } from '../../../src/engine/session/session.ts';
-import type { ObjectStore } from '../../../src/domain/ports.ts';
+import type { ObjectStore } from '../../../src/domain/ports/storage.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { FORK_RECORD, forked, pagesOf } from '../../support/forked.ts';

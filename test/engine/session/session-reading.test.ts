@@ -1,7 +1,7 @@
 /** Requests read a session in slices: a long session does not delay others on the same thread (X2). */
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
-import type { Clock } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
 import { COLLECT, OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';

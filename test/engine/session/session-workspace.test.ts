@@ -1,6 +1,6 @@
 /** The workspace of a session: snapshots, commits, conflicts, and what sees it (C7). */
 import { describe, expect, test } from 'vitest';
-import type { ToolDefinition } from '../../../src/domain/manifest.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { runText, say, settle } from '../../support/session-kit.ts';
 import { hashOf } from '../../support/workspace-runner.ts';

@@ -1,7 +1,7 @@
 /** The workspace of a session when things happen at the same time: commits, crashes, forks, deletion, and runners that lie (C7). */
 import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import type { JobResult } from '../../../src/domain/ports.ts';
+import type { JobResult } from '../../../src/domain/ports/runner.ts';
 import { pathIssue } from '../../../src/domain/workspace.ts';
 import type { WorkspaceFile } from '../../../src/domain/workspace.ts';
 import { ForkTarget } from '../../../src/engine/session/session-fork.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { ResolvedWorkflow } from '../../../src/domain/manifest.ts';
+import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts';
 import { bundled } from '../../support/bundled.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';

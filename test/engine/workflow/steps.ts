@@ -1,5 +1,5 @@
 /** Minimal workflows for tests; steps use the tool `work`. */
-import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifests/workflow.ts';
 
 export type StepText = Partial<WorkflowStep> & { readonly name: string };
 

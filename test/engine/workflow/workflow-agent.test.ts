@@ -2,8 +2,9 @@
 import { expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { DEFAULT_PROTOCOL } from '../../../src/domain/manifest.ts';
-import type { ResolvedWorkflow, ToolDefinition } from '../../../src/domain/manifest.ts';
+import { DEFAULT_PROTOCOL } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { WorkMeter } from '../../../src/domain/work.ts';
 import { agentOfWorkflow } from '../../../src/engine/workflow/workflow-agent.ts';
 import { checkInputs } from '../../../src/engine/workflow/workflow-inputs.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { TerminalStatus } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifest.ts';
+import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifests/workflow.ts';
 import { OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { workflowText } from '../../../src/engine/workflow/workflow.ts';
 import { definition, step } from './steps.ts';

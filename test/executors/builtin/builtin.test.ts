@@ -4,7 +4,7 @@ import { echo } from '../../../src/executors/builtin/echo.ts';
 import { jsonQuery } from '../../../src/executors/builtin/json-query.ts';
 import { webExtract } from '../../../src/executors/builtin/web-extract.ts';
 import { webFetch } from '../../../src/executors/builtin/web-fetch.ts';
-import type { HtmlReader, OutboundFetch } from '../../../src/domain/ports.ts';
+import type { HtmlReader, OutboundFetch } from '../../../src/domain/ports/outbound.ts';
 import { OutboundError } from '../../../src/executors/outbound/outbound-error.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 

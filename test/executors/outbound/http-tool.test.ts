@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { ToolImplementation } from '../../../src/domain/manifest.ts';
-import type { OutboundFetch } from '../../../src/domain/ports.ts';
+import type { ToolImplementation } from '../../../src/domain/manifests/tool.ts';
+import type { OutboundFetch } from '../../../src/domain/ports/outbound.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 import { toolOf } from '../../support/definitions.ts';

@@ -8,7 +8,8 @@ import { limits as runnerLimits } from '../../../container-runner/limits.ts';
 import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
 import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { Clock, JobResult, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
+import type { JobResult, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import {
   createRunnerClient,
   type RunnerClientOptions,

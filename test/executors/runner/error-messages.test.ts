@@ -1,6 +1,7 @@
 /** Errors of runners reach clients and models, so they do not contain the runner's address (R7, X3). */
 import { describe, expect, test } from 'vitest';
-import type { Clock, RunnerJob } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
+import type { RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { createRunnerEgress } from '../../../src/executors/outbound/egress.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import type { RunnerClientOptions } from '../../../src/executors/runner/client.ts';

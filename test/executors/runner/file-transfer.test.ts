@@ -1,7 +1,7 @@
 /** Files on their way to a runner and back: batches, frames, and answers that are not valid (C7). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import type { JobWorkspace } from '../../../src/domain/ports.ts';
+import type { JobWorkspace } from '../../../src/domain/ports/runner.ts';
 import type { WorkspaceFile } from '../../../src/domain/workspace.ts';
 import { readFiles, sendFiles, wireWorkspace, workspaceResultOf } from '../../../src/executors/runner/file-transfer.ts';
 import type { Send } from '../../../src/executors/runner/file-transfer.ts';

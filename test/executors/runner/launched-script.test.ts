@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { ScriptLaunch, ScriptRuntime } from '../../../src/domain/manifest.ts';
+import type { ScriptLaunch, ScriptRuntime } from '../../../src/domain/manifests/program.ts';
 import { launchedScript } from '../../../src/executors/runner/launched-script.ts';
 import { sandboxHint } from '../../../src/executors/runner/sandbox-hint.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';

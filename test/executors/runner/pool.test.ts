@@ -7,7 +7,7 @@ import { FakeRelicHost } from '../../../container-runner/test/support/fake-relic
 import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
 import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
+import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
-import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports.ts';
+import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { pythonExecutor } from '../../../src/executors/python.ts';
 import { createRunnerClient, type SingleRunner } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';

@@ -1,7 +1,7 @@
 /** The routes of the Worker with a catalogue, and with real sessions behind them. A request starts at most one session. */
 import { bundled } from '../../support/bundled.ts';
 import type { ListedManifest } from '../../../src/domain/catalog.ts';
-import type { ResolvedWorkflow } from '../../../src/domain/manifest.ts';
+import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import type { AppOptions } from '../../../src/http/app.ts';
 import type { ManifestHost } from '../../../src/http/manifest-host.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelRequest } from '../../../src/domain/ports/model.ts';
 import { agentSummary } from '../../../src/engine/generation/agent-summary.ts';
 import { validateParameters } from '../../../src/executors/validate-parameters.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';

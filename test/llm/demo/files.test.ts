@@ -1,7 +1,7 @@
 /** The demo model describes images and files, so that they can be tried without a key (C2, L3). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
-import type { Attachment, ChatMessage, ModelDelta } from '../../../src/domain/ports.ts';
+import type { Attachment, ChatMessage, ModelDelta } from '../../../src/domain/ports/model.ts';
 import { createDemoProvider } from '../../../src/llm/demo/demo.ts';
 import { pixelSize } from '../../../src/llm/demo/image-size.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { GENERIC, PRESET_NAMES, PRESETS } from '../../../src/llm/providers/presets.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports/model.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';

@@ -1,7 +1,8 @@
 /** The contract of every provider preset, for any streaming format: runs in Node and in workerd. */
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { Clock, ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports/model.ts';
 import { PRESET_NAMES } from '../../../src/llm/providers/presets.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import { createToolCallReader } from '../../../src/protocol/native/tool-calls.ts';

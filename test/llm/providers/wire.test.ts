@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatMessage, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ChatMessage, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { GENERIC, PRESET_NAMES, PRESETS, presetAt } from '../../../src/llm/providers/presets.ts';
 import type { ProviderQuirks } from '../../../src/llm/providers/presets.ts';
 import { requestBody } from '../../../src/llm/providers/wire.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta } from '../../../src/domain/ports.ts';
+import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import type { AiBinding } from '../../../src/llm/providers/workers-ai.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

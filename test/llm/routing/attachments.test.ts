@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelChoice } from '../../../src/domain/manifest.ts';
-import type { ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
+import type { ModelChoice } from '../../../src/domain/manifests/model.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports/model.ts';
 import { PRESETS } from '../../../src/llm/providers/presets.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';

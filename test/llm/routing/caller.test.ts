@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ModelDelta, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { createCaller } from '../../../src/llm/routing/caller.ts';
 import type { Connection } from '../../../src/llm/routing/caller.ts';
 import { readChunk } from '../../../src/llm/providers/chunk.ts';

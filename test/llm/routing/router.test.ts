@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
-import type { ModelDelta, ModelProvider } from '../../../src/domain/ports.ts';
+import type { ModelDelta, ModelProvider } from '../../../src/domain/ports/model.ts';
 import { createRouter } from '../../../src/llm/routing/router.ts';
 import type { Candidate } from '../../../src/llm/routing/router.ts';
 import { modelRequest } from '../model-request.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
 import { bundled } from '../../support/bundled.ts';

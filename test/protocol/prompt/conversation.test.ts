@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ProtocolOptions, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import type { ActionReport, ChatTurn, CurrentTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { compact } from '../../../src/protocol/prompt/compaction.ts';

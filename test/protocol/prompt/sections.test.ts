@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { AgentDefinition, ResolvedAgent } from '../../../src/domain/manifest.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 
 const assistant = bundled.agent('assistant');

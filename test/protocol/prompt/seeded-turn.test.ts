@@ -1,8 +1,8 @@
 /** A seeded history as the model sees it (C1). */
 import { describe, expect, test } from 'vitest';
 import { bundled } from '../../support/bundled.ts';
-import type { AgentDefinition } from '../../../src/domain/manifest.ts';
-import type { ChatMessage } from '../../../src/domain/ports.ts';
+import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import type { ChatMessage } from '../../../src/domain/ports/model.ts';
 import type { SeededMessage } from '../../../src/domain/seeded.ts';
 import { modelRequest } from '../../../src/engine/generation/model-request.ts';
 import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';

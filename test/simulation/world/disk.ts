@@ -10,7 +10,7 @@
  */
 import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
-import type { SqlRow, SqlValue } from '../../../src/domain/ports.ts';
+import type { SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
 
 /** Key-value storage beside the tables of a session. */
 export const CREATE_NOTES = `CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`;

@@ -6,7 +6,8 @@
  *  1. After the end, no call of a port has an effect, no timer fires, and no promise of a port settles.
  *  2. The history's crash happens at exactly its call.
  */
-import type { Clock, SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports.ts';
+import type { Clock } from '../../../src/domain/ports/clock.ts';
+import type { SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
 import type { Fault } from '../history.ts';
 import { CREATE_NOTES } from './disk.ts';
 import type { Stage } from './stage.ts';

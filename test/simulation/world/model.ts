@@ -1,7 +1,7 @@
 /** The model: writes the generations of the history, one per call, and outlives the hosts. */
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports.ts';
+import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports/model.ts';
 import type { GenerationScript } from '../history.ts';
 import type { Fact, ShownMarker, ShownResult } from '../observation.ts';
 import { textOf } from '../script.ts';

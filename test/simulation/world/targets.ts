@@ -4,14 +4,9 @@
  */
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type {
-  ChildEnd,
-  ChildSessions,
-  CodeTools,
-  JobResult,
-  JobWorkspace,
-  RunnerClient,
-} from '../../../src/domain/ports.ts';
+import type { ChildEnd, ChildSessions } from '../../../src/domain/ports/children.ts';
+import type { CodeTools } from '../../../src/domain/ports/code-tools.ts';
+import type { JobResult, JobWorkspace, RunnerClient } from '../../../src/domain/ports/runner.ts';
 import type { WorkspaceResult } from '../../../src/domain/workspace.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';

@@ -1,7 +1,7 @@
 /** `cognitive_engine` of the original: other names of providers, and parameters of one model. */
 import { isJsonObject } from '../../../domain/json.ts';
 import type { Json } from '../../../domain/json.ts';
-import { MODEL_PROVIDERS } from '../../../domain/manifest.ts';
+import { MODEL_PROVIDERS } from '../../../domain/manifests/model.ts';
 import { nearestNames } from '../../../domain/nearest.ts';
 import type { FieldPath } from '../../check/problem.ts';
 import { quoted } from '../../check/problem.ts';
