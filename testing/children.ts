@@ -1,5 +1,4 @@
 /** Sub-agents and workflows of a test: sessions of their own in the same process (M7). */
-import { EngineError } from '../src/domain/errors.ts';
 import { RUN_END_EVENTS } from '../src/domain/event.ts';
 import type { JsonObject } from '../src/domain/json.ts';
 import { limits } from '../src/domain/limits.ts';
@@ -9,6 +8,7 @@ import { sha256Hex } from '../src/domain/sha256.ts';
 import { addSpent, NOTHING_SPENT } from '../src/domain/spent.ts';
 import type { Spent } from '../src/domain/spent.ts';
 import { childEnd } from '../src/engine/session/child-end.ts';
+import { childIdSource, childRecord } from '../src/engine/session/child-record.ts';
 import type { EventBatch } from '../src/engine/session/broadcaster.ts';
 import type { HostedSession, SessionHost } from './hosted-session.ts';
 
@@ -18,7 +18,8 @@ const spentBelow = new WeakMap<object, Map<string, Spent>>();
 export function childSessions(host: SessionHost, parent: SessionRecord): ChildSessions {
   return {
     async run(request, observer) {
-      const record = await childRecord(parent, request, host.time.clock.now());
+      const digest = await sha256Hex(new TextEncoder().encode(childIdSource(request)));
+      const record = childRecord(`ses_${digest.slice(0, 32)}`, parent, request, host.time.clock.now());
       const known = host.sessions.get(record.session_id);
       const child = known ?? host.open(record);
       if (known === undefined) await child.session.create(record, request.type === 'agent' ? request.inputs : {});
@@ -26,28 +27,6 @@ export function childSessions(host: SessionHost, parent: SessionRecord): ChildSe
       addTo(host, parent.session_id, end.spent);
       return end;
     },
-  };
-}
-
-/** @throws EngineError `too_deep` beyond the maximum depth */
-async function childRecord(parent: SessionRecord, request: ChildRequest, now: number): Promise<SessionRecord> {
-  const depth = (parent.parent?.depth ?? 0) + 1;
-  if (depth > limits.childDepth) {
-    const message = `"${request.name}" was not started: the nesting limit of ${limits.childDepth} sessions is exceeded`;
-    throw new EngineError('too_deep', message, { beforeDispatch: true });
-  }
-  const digest = await sha256Hex(new TextEncoder().encode(`child of ${request.key}`));
-  return {
-    session_id: `ses_${digest.slice(0, 32)}`,
-    agent: request.name,
-    ...(request.type === 'workflow' ? { workflow: request.name } : {}),
-    ...(request.scope === undefined ? {} : { scope: request.scope }),
-    user_id: parent.user_id,
-    owner: parent.owner,
-    kind: 'child',
-    metadata: {},
-    created_at: now,
-    parent: { session_id: parent.session_id, key: request.key, depth },
   };
 }
 

@@ -3,7 +3,7 @@ import type { ActionOutcome, ActionType } from '../src/domain/action.ts';
 import { ACTION_TYPES } from '../src/domain/action-types.ts';
 import type { ToolContext } from '../src/code-tools/define-tool.ts';
 import type { ActionCall, Executor } from '../src/executors/executor.ts';
-import { failure } from '../src/executors/failure.ts';
+import { failure } from '../src/domain/failure.ts';
 import { createExecutors } from '../src/executors/registry.ts';
 import { callFunction } from './functions.ts';
 import type { CallFunction } from './functions.ts';

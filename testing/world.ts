@@ -5,6 +5,7 @@
  */
 import type { Catalog } from '../src/catalog/catalog.ts';
 import { withSecrets } from '../src/catalog/check/secrets.ts';
+import { readSecret } from '../src/domain/secrets.ts';
 import type { ToolContext } from '../src/code-tools/define-tool.ts';
 import { FairQueue, ThreadShare } from '../src/domain/fair-queue.ts';
 import type { SessionEvent } from '../src/domain/event.ts';
@@ -95,8 +96,8 @@ export class TestWorld implements SessionHost {
       codeTools: testCodeTools({
         tools: this.#project.tools,
         env,
-        secrets,
-        session: whose,
+        secret: (name) => readSecret(name, { ...scope, bundled: true }, scope.lookup),
+        session: record,
         fetch: this.#fetch,
         time: this.time,
       }),

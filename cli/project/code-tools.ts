@@ -10,13 +10,8 @@ import { programPath, TOOLS } from './folders.ts';
 /** Loading a module takes milliseconds; one that never ends must not stop the build. */
 const READ_MS = 30_000;
 
-export interface ProjectTool extends DescribedTool {
-  /** Relative to the project. */
-  readonly file: string;
-}
-
 export interface ProjectTools {
-  readonly tools: readonly ProjectTool[];
+  readonly tools: readonly DescribedTool[];
   /** Files that cannot be bundled or loaded, or that define no tool. */
   readonly problems: readonly ManifestProblem[];
   /** Hash of the code of all tools. */

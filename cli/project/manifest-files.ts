@@ -15,11 +15,9 @@ import type { Deployment } from '../../src/catalog/check/deployment.ts';
 import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
 import type { Variables } from '../../src/settings/settings.ts';
-import { readYaml } from '../../src/catalog/read/yaml-file.ts';
-import { isJsonObject } from '../../src/domain/json.ts';
 import { commandLine } from './command-line.ts';
 import { readCodeTools } from './code-tools.ts';
-import type { ProjectTool, ProjectTools } from './code-tools.ts';
+import type { ProjectTools } from './code-tools.ts';
 import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
 import { isShipped, SHIPPED_FOLDER } from './shipped-manifests.ts';
 import { withoutUnused } from './used-definitions.ts';
@@ -83,20 +81,6 @@ export function readManifestFiles(folder: string): readonly ManifestFile[] {
   return readFolder(folder).files;
 }
 
-/** A manifest for each code tool that the folders have none for: it then has no bindings and no secrets. */
-function undescribed(folders: readonly ManifestFolder[], tools: readonly ProjectTool[]): ManifestFile[] {
-  if (tools.length === 0) return [];
-  const texts = folders.flatMap(({ files }) => files).filter(({ text }) => /\btype["']?\s*:\s*["']?code\b/.test(text));
-  const documents = texts.flatMap(({ text }) => readYaml(text).documents.map(({ value }) => value));
-  const described = new Set(documents.map((value) => (isJsonObject(value) ? value['name'] : null)));
-  return tools
-    .filter(({ name }) => !described.has(name))
-    .map(({ name, file }) => ({
-      path: `${file}.yaml`,
-      text: JSON.stringify({ kind: 'Tool', name, implementation: { type: 'code' } }),
-    }));
-}
-
 /** The manifests of the package, in a folder of their own. */
 function shippedFolder(): ManifestFolder {
   const root = join(PACKAGE_ROOT, 'manifests');
@@ -120,13 +104,16 @@ function load(
   const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(PROJECT_ROOT, process.env);
-  const all = loadManifests([...folders.flatMap(({ files }) => files), ...undescribed(folders, code.tools)], {
-    codeTools: new Map(code.tools.map((tool) => [tool.name, tool])),
-    deployment: own === true ? localDeployment(worker) : own === false ? null : own,
-    intervals: parseIntervals(worker),
-    isShipped,
-    isLibrary: () => !IS_OWN_PROJECT,
-  });
+  const all = loadManifests(
+    folders.flatMap(({ files }) => files),
+    {
+      codeTools: new Map(code.tools.map((tool) => [tool.name, tool])),
+      deployment: own === true ? localDeployment(worker) : own === false ? null : own,
+      intervals: parseIntervals(worker),
+      isShipped,
+      isLibrary: () => !IS_OWN_PROJECT,
+    },
+  );
   const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);
   return {
     ...loaded,

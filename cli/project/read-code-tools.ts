@@ -16,7 +16,7 @@ import type { CodeTool } from '../../src/code-tools/define-tool.ts';
 import type { ManifestProblem } from '../../src/domain/catalog.ts';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
 import { messageOf } from '../../src/domain/errors.ts';
-import type { ProjectTool, ProjectTools } from './code-tools.ts';
+import type { ProjectTools } from './code-tools.ts';
 import { programPath, TOOLS } from './folders.ts';
 
 const [root = '', answer = '', ...files] = process.argv.slice(2);
@@ -25,23 +25,23 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 async function readTools(): Promise<ProjectTools> {
   const problems: ManifestProblem[] = [];
-  const tools: ProjectTool[] = [];
+  const tools: DescribedTool[] = [];
   const hash = createHash('sha256');
   const modules = await Promise.all(files.map((file, at) => bundled(file, join(folder, `${at}.mjs`))));
   for (const { file, module, errors } of modules) {
     problems.push(...errors.map((message) => problemOf(file, message)));
     if (errors.length > 0) continue;
     hash.update(readFileSync(module));
-    const found = await describe(module);
+    const found = await describe(file, module);
     const issue = typeof found === 'string' ? found : nameIssue(found, file, tools);
     if (issue !== null) problems.push({ file, line: 1, column: 1, field: '', message: issue });
-    else if (typeof found !== 'string') tools.push({ ...found, file });
+    else if (typeof found !== 'string') tools.push(found);
   }
   return { tools, problems, hash: hash.digest('hex') };
 }
 
 /** @returns the tool, or what is wrong with the module */
-async function describe(module: string): Promise<DescribedTool | string> {
+async function describe(file: string, module: string): Promise<DescribedTool | string> {
   try {
     const { default: tool } = (await import(pathToFileURL(module).href)) as { default?: unknown };
     if (!isTool(tool)) return 'must export a tool by default: export default defineTool({…})';
@@ -49,7 +49,7 @@ async function describe(module: string): Promise<DescribedTool | string> {
     const parameters = schemaOf(tool);
     if (parameters['type'] !== 'object') return '"parameters" must be a zod object';
     const shown = example === undefined ? {} : { example: JSON.parse(JSON.stringify(example)) };
-    return { name, description, effects, parameters, ...shown };
+    return { file, name, description, effects, parameters, ...shown };
   } catch (fault) {
     return `cannot be loaded: ${messageOf(fault)}`;
   }
@@ -59,7 +59,7 @@ function isTool(value: unknown): value is CodeTool {
   return typeof value === 'object' && value !== null && 'run' in value && 'parameters' in value && 'name' in value;
 }
 
-function nameIssue({ name }: DescribedTool, file: string, others: readonly ProjectTool[]): string | null {
+function nameIssue({ name }: DescribedTool, file: string, others: readonly DescribedTool[]): string | null {
   const stem = basename(file).replace(/\.[mc]?tsx?$/, '');
   if (stem !== name) return `defines the tool "${name}", so the file must be called ${TOOLS}/${name}.ts`;
   const other = others.find((tool) => tool.name === name);

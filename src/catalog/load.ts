@@ -27,8 +27,8 @@ import { ImportIndex } from './read/imports.ts';
 import { ImportBindings } from './read/import-bindings.ts';
 import type { Found } from './read/import-bindings.ts';
 import { PathIndex, normalPath } from './read/paths.ts';
-import { fileOfSkill, readManifestFile } from './read/read-file.ts';
-import type { ReadFile } from './read/read-file.ts';
+import { fileOfSkill, readImplied, readManifestFile } from './read/read-file.ts';
+import type { ReadDocument, ReadFile } from './read/read-file.ts';
 import { SkillFolders } from './read/skill-file.ts';
 import { secretsNamedBy } from './check/secrets.ts';
 
@@ -120,9 +120,11 @@ class Loader {
   readonly #bindings: ImportBindings;
   readonly #definitions: Definitions;
   readonly #built = new Map<Found, AnyDefinition>();
+  readonly #codeTools: ReadonlyMap<string, DescribedTool>;
 
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
-    const { bundled = null, refuseSecret = () => null, read } = options;
+    const { bundled = null, refuseSecret = () => null, read, codeTools = new Map() } = options;
+    this.#codeTools = codeTools;
     this.#refuseSecret = refuseSecret;
     this.#deployment = options.deployment ?? null;
     this.#isKept = options.isKept ?? (() => false);
@@ -151,7 +153,7 @@ class Loader {
       index: this.#index,
       bindings: this.#bindings,
       log: this.#log,
-      codeTool: (name) => options.codeTools?.get(name) ?? null,
+      codeTool: (name) => codeTools.get(name) ?? null,
       // a stored document is not checked against intervals that were raised later
       intervalsOf: (found) => (this.#isStored(found) ? null : (options.intervals ?? DEFAULT_INTERVALS)),
     });
@@ -175,7 +177,8 @@ class Loader {
       this.#log.parsed(file);
       yield file === known ? 1 : file.size;
     }
-    const documents = [...this.#read.values()].flatMap((file) => file.documents);
+    const written = [...this.#read.values()].flatMap((file) => file.documents);
+    const documents = [...written, ...this.#impliedTools(written)];
     const { found, replaced } = admitDocuments(documents, this.#index, this.#log, this.#rules);
     yield documents.length;
     for (const one of found) yield this.#take(one);
@@ -187,7 +190,7 @@ class Loader {
     yield* this.#checkAgents();
     yield* this.#warnOfRecursion();
     this.#omitMissing(given);
-    for (const { documents } of this.#read.values()) for (const { document } of documents) document.release();
+    for (const { document } of documents) document.release();
     return {
       catalog: createCatalog(this.#data()),
       ...this.#log.sorted(),
@@ -198,6 +201,17 @@ class Loader {
       })),
       read: this.#read,
     };
+  }
+
+  /** A manifest for each code tool that no document describes: it then has no bindings and no secrets (K2). */
+  #impliedTools(written: readonly ReadDocument[]): readonly ReadDocument[] {
+    const described = new Set(written.filter(isOfCode).map(({ name }) => name));
+    return [...this.#codeTools.values()]
+      .filter(({ name }) => !described.has(name))
+      .flatMap(({ name, file }) => {
+        const value = { kind: 'Tool', name, implementation: { type: 'code' } };
+        return readImplied(file, value, this.#tokens).documents;
+      });
   }
 
   /** Checks and builds one definition. @returns the number of processed characters */
@@ -337,6 +351,12 @@ function isSameFile(known: ReadFile, { text, isAlone = false }: ManifestFile): b
   return (
     known.isAlone === isAlone || (known.documents.length > 0 && known.skipped.length + known.warnings.length === 0)
   );
+}
+
+/** Whether the document describes a code tool. */
+function isOfCode({ kind, normalised: { value } }: ReadDocument): boolean {
+  const implementation = kind === 'tool' && isJsonObject(value) ? value['implementation'] : null;
+  return isJsonObject(implementation) && implementation['type'] === 'code';
 }
 
 /** Whether the document has a cron expression. */

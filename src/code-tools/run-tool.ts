@@ -11,12 +11,16 @@
  * 3. What the tool does after the end (progress, files) has no effect.
  */
 import { base64Of } from '../domain/base64.ts';
-import type { ActionError, ActionOutcome } from '../domain/action.ts';
+import type { ActionOutcome } from '../domain/action.ts';
 import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { failure } from '../domain/failure.ts';
+import { OutboundError } from '../domain/outbound-error.ts';
+import type { ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { OutboundFetch } from '../domain/ports/outbound.ts';
+import { unlessAborted } from '../domain/sleep.ts';
 import { ToolError } from './define-tool.ts';
 import type { CodeTool, ToolBindings, ToolContext, ToolProgress, ToolRequestInit } from './define-tool.ts';
 import { jsonOf, NotJson } from './json-result.ts';
@@ -30,7 +34,7 @@ export interface ToolRun {
   readonly bindings: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly fetch: OutboundFetch;
-  readonly progress: (update: { readonly text: string; readonly percent?: number }) => void;
+  readonly progress: (update: ToolUpdate) => void;
 }
 
 export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutcome> {
@@ -38,11 +42,14 @@ export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutco
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const place = ['parameters', ...(issue?.path ?? [])].map(String).join('.');
-    return failed('invalid_parameters', `${place}: ${issue?.message ?? 'refused'}`, { beforeDispatch: true });
+    return failure('invalid_parameters', `${place}: ${issue?.message ?? 'refused'}`, { beforeDispatch: true });
   }
   const attempt = new Attempt(run);
   try {
-    return attempt.outcome(await beforeAbort(() => tool.run(parsed.data, attempt.context), run.signal));
+    run.signal.throwIfAborted();
+    const work = (async () => await tool.run(parsed.data, attempt.context))();
+    // what the tool still does after an abort is ignored
+    return attempt.outcome(await unlessAborted(work, run.signal));
   } catch (fault) {
     return failureOf(tool.name, fault, run.signal);
   } finally {
@@ -85,7 +92,7 @@ class Attempt {
     const output = this.#files.length === 0 ? result : withFiles(result, this.#files);
     const chars = JSON.stringify(output).length;
     if (chars <= limits.outcomeBytes) return { ok: true, output };
-    return failed(
+    return failure(
       'result_too_large',
       `The tool returned ${chars} characters of JSON (maximum ${limits.outcomeBytes}); write large data as an artifact`,
     );
@@ -144,40 +151,20 @@ function withFiles(result: Json, files: JsonObject[]): JsonObject {
   return { ...result, files: Array.isArray(own) ? [...own, ...files] : files };
 }
 
-/** Stops waiting when the signal aborts; what the tool still does then is ignored. */
-async function beforeAbort<T>(work: () => T | Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  return await new Promise<T>((resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-    Promise.resolve()
-      .then(work)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', stop));
-  });
-}
-
 const CODE = /^[a-z][a-z0-9_]{0,63}$/;
 
 function failureOf(name: string, fault: unknown, signal: AbortSignal): ActionOutcome {
-  if (signal.aborted) return failed('aborted', `stopped: ${messageOf(signal.reason)}`);
+  if (signal.aborted) return failure('aborted', `stopped: ${messageOf(signal.reason)}`);
   if (fault instanceof NotJson) {
-    return failed('result_not_json', `The tool "${name}" returned a value that JSON cannot hold: ${fault.message}`);
+    return failure('result_not_json', `The tool "${name}" returned a value that JSON cannot hold: ${fault.message}`);
   }
   const message = messageOf(fault).slice(0, limits.codeToolErrorChars) || 'no message';
   // By name as well: a bundle can contain the class twice.
   if (fault instanceof ToolError || (fault instanceof Error && fault.name === 'ToolError')) {
     const { code = '', retryable = false } = fault as Partial<ToolError>;
-    return failed(CODE.test(code) ? code : 'tool_failed', message, { retryable });
+    return failure(CODE.test(code) ? code : 'tool_failed', message, { retryable });
   }
-  // Rejections of ctx.fetch (X2) have a code, and say whether to try again.
-  if (fault instanceof Error && fault.name === 'OutboundError') {
-    const { code = 'fetch_failed', retryable = false } = fault as Error & { code?: string; retryable?: boolean };
-    return failed(code, message, { retryable });
-  }
-  return failed('tool_failed', `The tool "${name}" failed: ${message}`);
-}
-
-function failed(code: string, message: string, more: Partial<ActionError> = {}): ActionOutcome {
-  return { ok: false, error: { code, message, retryable: false, ...more } };
+  // A rejection of ctx.fetch (X2). That nothing was sent does not mean that the tool had no other effects.
+  if (fault instanceof OutboundError) return failure(fault.code, message, { retryable: fault.retryable });
+  return failure('tool_failed', `The tool "${name}" failed: ${message}`);
 }

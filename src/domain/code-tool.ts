@@ -3,6 +3,8 @@ import type { Effects } from './action-types.ts';
 import type { Json, JsonObject } from './json.ts';
 
 export interface DescribedTool {
+  /** Relative to the project. */
+  readonly file: string;
   readonly name: string;
   readonly description: string;
   /** JSON Schema of the parameters object. */

@@ -1,4 +1,4 @@
-/** Waiting on an injected clock: the only two ways to wait in `src/`. */
+/** Waiting: on an injected clock, and for work that may be given up. */
 import type { Clock } from './ports/clock.ts';
 
 /** Resolves after `delayMs` on the clock; rejects with the signal's reason as soon as it aborts. */
@@ -23,6 +23,23 @@ export async function within<T, U>(work: Promise<T>, timeoutMs: number, clock: C
     return await Promise.race([work, late.promise]);
   } finally {
     cancelTimer();
+  }
+}
+
+/**
+ * Settles with the work, or rejects with the signal's reason as soon as it aborts. The work then continues, and nobody
+ * sees how it ends.
+ */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(signal.reason as Error);
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  try {
+    // the abort first: of two that have settled, the first one counts
+    return await Promise.race([promise, work]);
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }
 

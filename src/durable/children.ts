@@ -4,8 +4,8 @@ import { EngineError, ERROR_TABLE } from '../domain/errors.ts';
 import { RUN_END_EVENTS } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { pause } from '../domain/sleep.ts';
-import type { ChildEnd, ChildObserver, ChildRequest, ChildSessions } from '../domain/ports/children.ts';
+import { pause, unlessAborted } from '../domain/sleep.ts';
+import type { ChildEnd, ChildObserver, ChildSessions } from '../domain/ports/children.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Spent } from '../domain/spent.ts';
 import type { SessionRecord } from '../domain/session.ts';
@@ -13,6 +13,7 @@ import { NOTHING_SPENT, addSpent } from '../domain/spent.ts';
 import { mergeApprovals } from '../engine/actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
+import { childIdSource, childRecord } from '../engine/session/child-record.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformQueue } from './platform.ts';
@@ -41,7 +42,8 @@ export function childSessions(
       // because a running child must be cancelled.
       const steps = limits.childStartSteps;
       await new Pacer(new ThreadShare(platformQueue, () => parent().owner)).once(steps, (meter) => meter.charge(steps));
-      const record = await childRecord(env, parent(), request, clock.now());
+      const id = await sessionIdOf(env, childIdSource(request));
+      const record = childRecord(id, parent(), request, clock.now());
       const session = sessionOf(env, record.session_id);
       // Until its end reports the actual number, it counts with all sessions that it may start.
       const most: Spent = { ...NOTHING_SPENT, children: 1 + (request.budget?.children ?? 0) };
@@ -93,40 +95,6 @@ function sessionOf(env: Env, id: string): Remote<SessionRpc> {
   return env.SESSIONS.getByName(id);
 }
 
-/**
- * The record of the child with this key. Its id is derived from the key, so a parent that has lost everything else can
- * find it again.
- *
- * @throws EngineError `too_deep` beyond the maximum depth
- */
-async function childRecord(
-  env: Env,
-  parent: SessionRecord,
-  request: ChildRequest,
-  now: number,
-): Promise<SessionRecord> {
-  const depth = (parent.parent?.depth ?? 0) + 1;
-  if (depth > limits.childDepth) {
-    throw new EngineError(
-      'too_deep',
-      `"${request.name}" was not started: the nesting limit of ${limits.childDepth} sessions is exceeded`,
-      { beforeDispatch: true },
-    );
-  }
-  return {
-    session_id: await sessionIdOf(env, `child of ${request.key}`),
-    agent: request.name,
-    ...(request.type === 'workflow' ? { workflow: request.name } : {}),
-    ...(request.scope === undefined ? {} : { scope: request.scope }),
-    user_id: parent.user_id,
-    owner: parent.owner,
-    kind: 'child',
-    metadata: {},
-    created_at: now,
-    parent: { session_id: parent.session_id, key: request.key, depth },
-  };
-}
-
 /** One child session, from the parent's point of view. */
 class Child {
   readonly #session: Remote<SessionRpc>;
@@ -170,7 +138,7 @@ class Child {
       return !hasEnded;
     };
     const following = this.#session.follow(this.#runId, this.#lastSeq, take);
-    valueOf(await untilAborted(following, signal));
+    valueOf(await unlessAborted(following, signal));
     return hasEnded;
   }
 
@@ -203,16 +171,4 @@ class Child {
  */
 function isGone(fault: unknown): boolean {
   return fault instanceof EngineError && ERROR_TABLE[fault.code].status === 404;
-}
-
-/** Settles with the work, or rejects as soon as the signal aborts. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = (): void => reject(signal.reason as Error);
-  signal.addEventListener('abort', stop, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

@@ -5,6 +5,7 @@
  * them only. After three deaths within an hour, a tool is set aside for the rest of the hour, or until its code changes.
  */
 import { messageOf } from '../domain/errors.ts';
+import { failure } from '../domain/failure.ts';
 import { limits } from '../domain/limits.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { CodeToolCall, CodeTools } from '../domain/ports/code-tools.ts';
@@ -91,5 +92,5 @@ function setAsideFailure(name: CodeToolCall['name']): ActionOutcome {
   const message =
     `The tool "${name}" is set aside for up to an hour: ${limits.codeToolDeaths} hosts ended while it ran. ` +
     'Correct its code and deploy again; a changed version is used at once';
-  return { ok: false, error: { code: 'tool_set_aside', message, retryable: false, beforeDispatch: true } };
+  return failure('tool_set_aside', message, { beforeDispatch: true });
 }

@@ -9,7 +9,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
 import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
-import type { CodeToolCall } from '../domain/ports/code-tools.ts';
+import type { CodeToolCall, CodeToolSession, ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { EdgeRelicCall } from '../domain/ports/edge-relics.ts';
 import type { SharedFeeds } from '../domain/ports/shared-values.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
@@ -198,15 +198,11 @@ export interface CodeToolStatusRpc {
 export interface CodeToolLink {
   /** Resolves with the reason when the call is aborted. */
   aborted(): Promise<string>;
-  progress(update: { readonly text: string; readonly percent?: number }): Promise<void>;
+  progress(update: ToolUpdate): Promise<void>;
 }
 
 export interface CodeToolHostRpc {
-  run(
-    call: CodeToolCall,
-    session: Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner' | 'user_id' | 'agent'>,
-    link: CodeToolLink,
-  ): Promise<ActionOutcome>;
+  run(call: CodeToolCall, session: CodeToolSession, link: CodeToolLink): Promise<ActionOutcome>;
 }
 
 export interface IdentityRpc {

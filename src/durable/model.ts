@@ -6,7 +6,7 @@ import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import { checkUrl } from '../executors/outbound/address.ts';
 import type { Egress } from '../executors/outbound/egress.ts';
-import { OutboundError } from '../executors/outbound/outbound-error.ts';
+import { OutboundError } from '../domain/outbound-error.ts';
 import { fetchOnce } from '../executors/outbound/outbound.ts';
 import { Endpoints } from '../llm/routing/endpoints.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';

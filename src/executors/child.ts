@@ -6,7 +6,8 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
 import type { ActionCall, ActionContext, Executor } from './executor.ts';
-import { failure, failureOf, wrongParameter } from './failure.ts';
+import { failure } from '../domain/failure.ts';
+import { failureOf, wrongParameter } from './failure.ts';
 
 async function runAgent(call: ActionCall, context: ActionContext): Promise<ActionOutcome> {
   const message = askedText('agent', call.parameters);

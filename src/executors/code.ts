@@ -2,7 +2,8 @@
 import type { ActionOutcome } from '../domain/action.ts';
 import type { ToolImplementation } from '../domain/manifests/tool.ts';
 import type { ActionCall, ActionContext } from './executor.ts';
-import { failure, failureOf } from './failure.ts';
+import { failure } from '../domain/failure.ts';
+import { failureOf } from './failure.ts';
 
 type CodeImplementation = Extract<ToolImplementation, { type: 'code' }>;
 

@@ -1,25 +1,10 @@
-/** Failures as values, in the form that every executor returns for a failed attempt. */
+/** Failures of executors: wrong parameters, and exceptions during an attempt. */
 import { excerptOf } from '../bounded/json-size.ts';
-import type { ActionOutcome } from '../domain/action.ts';
 import { EngineError, ERROR_TABLE, messageOf } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
-import { OutboundError } from './outbound/outbound-error.ts';
-
-type Failure = Extract<ActionOutcome, { ok: false }>;
-
-interface FailureOptions {
-  /** The same attempt may succeed later (S7). */
-  readonly retryable?: boolean;
-  /** The attempt never reached its target. */
-  readonly beforeDispatch?: boolean;
-  readonly retryAfterMs?: number;
-  /** The target is overloaded. */
-  readonly overloaded?: boolean;
-}
-
-export function failure(code: string, message: string, options: FailureOptions = {}): Failure {
-  return { ok: false, error: { code, message, retryable: false, ...options } };
-}
+import { failure } from '../domain/failure.ts';
+import type { Failure } from '../domain/failure.ts';
+import { OutboundError } from '../domain/outbound-error.ts';
 
 /** The failure for a parameter of the wrong type, in the format of `validateParameters`. */
 export function wrongParameter(name: string, expected: string, found: unknown): Failure {

@@ -8,7 +8,8 @@ import type { InternalAction } from '../domain/action-types.ts';
 import type { AgentDefinition } from '../domain/manifests/agent.ts';
 import type { FeedStore } from '../domain/ports/session-stores.ts';
 import type { Executor } from './executor.ts';
-import { failure, failureOf, quote, wrongParameter } from './failure.ts';
+import { failure } from '../domain/failure.ts';
+import { failureOf, quote, wrongParameter } from './failure.ts';
 import { loadSkill } from './load-skill.ts';
 
 /** Names that references can use (P12). */

@@ -5,7 +5,8 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { WorkMeter } from '../domain/work.ts';
 import type { ActionContext, Executor } from './executor.ts';
-import { failure, failureOf, quote, wrongParameter } from './failure.ts';
+import { failure } from '../domain/failure.ts';
+import { failureOf, quote, wrongParameter } from './failure.ts';
 import { validateJson, UNCHECKED, schemaIssue } from './validate-parameters.ts';
 
 export const llmExecutor: Executor = {

@@ -4,7 +4,8 @@ import type { Json } from '../domain/json.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { SKILLS_FOLDER } from '../domain/workspace.ts';
 import type { ActionContext } from './executor.ts';
-import { failure, failureOf, quote, wrongParameter } from './failure.ts';
+import { failure } from '../domain/failure.ts';
+import { failureOf, quote, wrongParameter } from './failure.ts';
 
 const encoder = new TextEncoder();
 

@@ -3,13 +3,15 @@ import type { ActionDeclaration, ActionOutcome, Effects } from '../domain/action
 import { EngineError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { isJsonObject } from '../domain/json.ts';
+import { failure } from '../domain/failure.ts';
 import { limits } from '../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint } from '../domain/manifests/relic.ts';
 import { sharedSpace } from '../domain/owner.ts';
 import type { RelicAnswer } from '../domain/ports/runner.ts';
 import { RequestTemplate, encoded, textOf } from '../domain/request-template.ts';
+import { unlessAborted } from '../domain/sleep.ts';
 import type { ActionContext, Executor } from './executor.ts';
-import { failure, failureOf, isOverload, quote } from './failure.ts';
+import { failureOf, isOverload, quote } from './failure.ts';
 import { waitingFor } from './runner/job.ts';
 import { parseOutput } from './runner/job-output.ts';
 import { validateParameters } from './validate-parameters.ts';
@@ -148,30 +150,20 @@ async function callStore(
   }
   const space = spaceOf(relic, session, owner ?? null);
   try {
-    return await orAborted(
+    return await unlessAborted(
       edgeRelics.call({ space, owner: owner ?? null, relic, endpoint: endpoint.name, parameters, key }),
       signal,
     );
   } catch (fault) {
     const failed = failureOf(fault, signal, 'relic_unavailable');
     if (signal.aborted) return failed;
-    const known = await orAborted(edgeRelics.lookup({ space, relic, key }), signal).catch(() => null);
+    const known = await unlessAborted(edgeRelics.lookup({ space, relic, key }), signal).catch(() => null);
     if (known !== null) return known;
     const { message } = failed.error;
     return isRepeatable(endpoint.effects)
       ? failure('relic_unavailable', message, { retryable: true })
       : failure('outcome_unknown', `${message}; it is unknown whether ${endpoint.name} took effect`);
   }
-}
-
-/** Stops waiting on an abort; work that ignores the signal continues unobserved. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  return await new Promise<T>((resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
 }
 
 function spaceOf({ scope }: RelicDefinition, session: string, owner: string | null): string {

@@ -69,6 +69,17 @@ describe('[K1] [K2] cortex build', () => {
     expect(named('wave')).toMatchObject({ implementation: { type: 'code', bindings: [], secrets: [] } });
   });
 
+  test('a definition of another kind does not describe the tool of its name', () => {
+    put('tools/greet.ts', tool('greet'));
+    put('tools/wave.ts', tool('wave'));
+    put(
+      'manifests/all.yaml',
+      'kind: Tool\nname: greet\nimplementation: {type: code}\n---\n' +
+        'kind: Agent\nversion: "1"\nname: wave\nsummary: Waves.\npersona: You wave.\nimport: {tools: [wave]}\n',
+    );
+    expect(build()).toEqual({ status: 0, said: 'src/project.generated.ts: 2 agents, 2 tools\n' });
+  });
+
   test('has another version after a change of code, and the same one without', () => {
     const version = (): string => /version: "(\w+)"/.exec(generated())?.[1] ?? '';
     put('tools/greet.ts', tool('greet'));
@@ -115,7 +126,24 @@ describe('[K1] [K2] cortex build', () => {
         'manifests/tools/greet.yaml':
           'kind: Tool\nname: greet\nimplementation: {type: code}\nparameters: {to: string}\n',
       },
-      'parameters: come from the code of the tool; remove them',
+      'parameters: is in the code of the tool; remove it here',
+    ],
+    [
+      'effects in the manifest',
+      {
+        'tools/greet.ts': tool('greet'),
+        'manifests/tools/greet.yaml': 'kind: Tool\nname: greet\nimplementation: {type: code}\neffects: pure\n',
+      },
+      'effects: is in the code of the tool; remove it here',
+    ],
+    [
+      'a script tool of the same name',
+      {
+        'tools/greet.ts': tool('greet'),
+        'manifests/tools/greet.yaml':
+          'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
+      },
+      'tools/greet.ts',
     ],
     [
       'a binding of the runtime',

@@ -1,6 +1,6 @@
 /** Waits with a limit. */
-import { expect, test } from 'vitest';
-import { within } from '../../src/domain/sleep.ts';
+import { describe, expect, test } from 'vitest';
+import { unlessAborted, within } from '../../src/domain/sleep.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
 test('[L4] a wait ends with the work, its error, or the limit', async () => {
@@ -19,4 +19,24 @@ test('[L4] a wait ends with the work, its error, or the limit', async () => {
   expect(await limited).toBeNull();
   // It fails after the limit.
   work.reject(new Error('later'));
+});
+
+describe('[J5] work that may be given up', () => {
+  test('ends as the work does', async () => {
+    const { signal } = new AbortController();
+    expect(await unlessAborted(Promise.resolve(3), signal)).toBe(3);
+    await expect(unlessAborted(Promise.reject(new Error('no')), signal)).rejects.toThrow('no');
+  });
+
+  test.each([
+    ['before', AbortSignal.abort(new Error('too late'))],
+    ['during', null],
+  ])('an abort %s it counts, and the end of the work is ignored', async (_, aborted) => {
+    const abort = new AbortController();
+    const { promise, reject } = Promise.withResolvers<never>();
+    const waiting = unlessAborted(promise, aborted ?? abort.signal);
+    abort.abort(new Error('too late'));
+    await expect(waiting).rejects.toThrow('too late');
+    reject(new Error('nobody hears this'));
+  });
 });

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { createFileFetch } from '../../src/executors/outbound/file-fetch.ts';
-import { OutboundError } from '../../src/executors/outbound/outbound-error.ts';
+import { OutboundError } from '../../src/domain/outbound-error.ts';
 import type { OutboundOptions } from '../../src/executors/outbound/outbound.ts';
 import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';

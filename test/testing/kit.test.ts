@@ -279,6 +279,20 @@ describe('[K6] what a test replaces', () => {
     });
   });
 
+  test('a variable is no binding, as in the Worker', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'stock', 's', { item: 'pen' }), answer('done')),
+      secrets: { TOOL_STOCK: 'stock-key-1234' },
+      env: { COUNTS: 'a text' },
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.error).toMatchObject({
+      code: 'missing_binding',
+      message: expect.stringContaining('is a variable and not a binding'),
+    });
+  });
+
   test.each([
     ['python', action('python', 'python', 'p', { code: 'print(1)' }), 'actions: { python: async (parameters) => … }'],
     ['a container tool', action('tool', 'report', 'r', {}), 'tools: { report: async (parameters) => … }'],

@@ -122,7 +122,16 @@ const loaded = loadManifests(
   Object.entries(MANIFESTS).map(([path, text]) => ({ path, text })),
   {
     codeTools: new Map([
-      ['stock', { name: 'stock', description: stock.description, parameters: schemaOf(stock), effects: stock.effects }],
+      [
+        'stock',
+        {
+          file: 'tools/stock.ts',
+          name: 'stock',
+          description: stock.description,
+          parameters: schemaOf(stock),
+          effects: stock.effects,
+        },
+      ],
     ]),
   },
 );

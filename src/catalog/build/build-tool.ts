@@ -39,7 +39,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     implementation,
     parameters,
     returns: input.returns ?? null,
-    effects: input.effects ?? code?.effects ?? 'unsafe',
+    effects: code?.effects ?? input.effects ?? 'unsafe',
     approval: input.approval ?? 'never',
     dispatch: input.dispatch ?? 'eager',
     concurrency: input.concurrency ?? null,
@@ -58,14 +58,12 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
 
 /** The project's code for a tool; reports an issue and returns null if there is none. */
 function codeOf(
-  { name, parameters, parameters_schema: schema, implementation }: ToolInput,
+  { name, parameters, parameters_schema: schema, effects, implementation }: ToolInput,
   { codeTool, addIssue }: BuildContext,
 ): DescribedTool | null {
-  if (parameters !== undefined || schema !== undefined) {
-    addIssue(
-      [parameters === undefined ? 'parameters_schema' : 'parameters'],
-      'come from the code of the tool; remove them',
-    );
+  const twice = { parameters, parameters_schema: schema, effects };
+  for (const [member, value] of Object.entries(twice)) {
+    if (value !== undefined) addIssue([member], 'is in the code of the tool; remove it here');
   }
   const { bindings = [] } = implementation.type === 'code' ? implementation : {};
   for (const [at, binding] of bindings.entries()) {

@@ -13,6 +13,7 @@ import { normalise, withBody } from './aliases.ts';
 import { splitFrontMatter } from './front-matter.ts';
 import type { Normalised } from './aliases.ts';
 import { FEED_DOCUMENT } from '../original/tool/feed-document.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -96,6 +97,12 @@ export function readManifestFile({ path, text, isAlone = false }: ManifestFile, 
   }
   const parts = /\.(md|markdown)$/i.test(path) ? splitFrontMatter(text) : null;
   return parts === null || !KIND_LINE.test(parts.yaml) ? nothing : readDocuments(file, parts.yaml, parts.body, quota);
+}
+
+/** A manifest that no file contains: `path` defines its target in another form. */
+export function readImplied(path: string, value: JsonObject, quota: TokenQuota): ReadFile {
+  const text = JSON.stringify(value);
+  return readDocuments({ path, text, isAlone: false, isOfSkill: false }, text, null, quota);
 }
 
 /** The skill in a `SKILL.md`, or its issue. */

@@ -116,7 +116,7 @@ const implementation = z.discriminatedUnion('type', [
         .describe('Secrets that it may read, TOOL_…. Default: none.'),
       resources: resources.optional(),
     })
-    .describe('TypeScript in `tools/<name>.ts` of the project: description, parameters and effects come from there.'),
+    .describe('TypeScript in `tools/<name>.ts` of the project: parameters and effects are there, and the description.'),
   z
     .strictObject({ type: z.literal('client'), resources: resources.optional() })
     .describe('Executed by the client, which posts the result.'),

@@ -1,6 +1,7 @@
 /** Tools in TypeScript. */
 import type { ActionOutcome } from '../action.ts';
 import type { JsonObject } from '../json.ts';
+import type { SessionRecord } from '../session.ts';
 
 /** One attempt of a code tool (K2). */
 export interface CodeToolCall {
@@ -13,6 +14,15 @@ export interface CodeToolCall {
   readonly secrets: readonly string[];
 }
 
+/** The part of its session's record that a call needs. */
+export type CodeToolSession = Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner' | 'user_id' | 'agent'>;
+
+/** What a running tool reports: a line of text, and how much of its work is done. */
+export interface ToolUpdate {
+  readonly text: string;
+  readonly percent?: number;
+}
+
 /** Runs code tools apart from the session. */
 export interface CodeTools {
   /** Settles soon after the signal aborts. @throws Error if the tool's host ended */
@@ -20,7 +30,7 @@ export interface CodeTools {
     call: CodeToolCall,
     options: {
       readonly signal: AbortSignal;
-      readonly progress: (update: { readonly text: string; readonly percent?: number }) => void;
+      readonly progress: (update: ToolUpdate) => void;
     },
   ): Promise<ActionOutcome>;
   /** Reports that the host of the session ended while this tool ran. */

@@ -4,36 +4,23 @@
  */
 import { WorkerEntrypoint } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
-import { bindingIssue } from '../../domain/bindings.ts';
-import type { CodeToolCall } from '../../domain/ports/code-tools.ts';
-import type { SessionRecord } from '../../domain/session.ts';
-import { runTool } from '../../code-tools/run-tool.ts';
+import type { CodeToolCall, CodeToolSession } from '../../domain/ports/code-tools.ts';
+import { callTool } from '../../code-tools/call-tool.ts';
+import type { ToolHost } from '../../code-tools/call-tool.ts';
 import { secretFor } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
-import type { CodeToolLink, Env } from '../env.ts';
+import type { CodeToolHostRpc, CodeToolLink, Env } from '../env.ts';
 import { servedProject } from '../project.ts';
 import { egressOf, outboundOf } from '../runner.ts';
 
-type Whose = Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner' | 'user_id' | 'agent'>;
+const ADVICE: ToolHost['advice'] = {
+  tool: 'deploy the project again',
+  binding: () => 'add it to wrangler.toml and deploy again',
+};
 
-export class CodeToolHost extends WorkerEntrypoint<Env> {
+export class CodeToolHost extends WorkerEntrypoint<Env> implements CodeToolHostRpc {
   /** @param link to the session; it is valid during the call */
-  async run(call: CodeToolCall, session: Whose, link: CodeToolLink): Promise<ActionOutcome> {
-    const { tools } = servedProject();
-    const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined;
-    if (tool === undefined) {
-      return failed('not_available', `The code of the tool "${call.name}" is not part of this deployment`);
-    }
-    const bindings = this.#bindings(call.bindings);
-    if (typeof bindings === 'string') return failed('missing_binding', bindings);
-    const read = secretFor(this.env, session.owner, true);
-    const secrets: Record<string, string> = {};
-    for (const name of call.secrets) {
-      const secret = read(name);
-      if (!secret.ok)
-        return failed('missing_secret', `The tool needs a secret that is not available: ${secret.reason}`);
-      secrets[name] = secret.value;
-    }
+  async run(call: CodeToolCall, session: CodeToolSession, link: CodeToolLink): Promise<ActionOutcome> {
     const abort = new AbortController();
     // Rejects if the session's host ends; then the call ends as well.
     void link.aborted().then(
@@ -42,46 +29,20 @@ export class CodeToolHost extends WorkerEntrypoint<Env> {
     );
     const settings = readSettings(this.env);
     const updates: Promise<void>[] = [];
-    const outcome = await runTool(tool, {
-      parameters: call.parameters,
-      idempotencyKey: call.idempotencyKey,
-      attempt: call.attempt,
-      session: {
-        id: session.session_id,
-        agent: session.agent,
-        userId: session.user_id,
-        namespace: session.owner,
-      },
-      secrets,
-      bindings,
+    const host = {
+      tools: servedProject().tools,
+      env: this.env,
+      secret: secretFor(this.env, session.owner, true),
+      advice: ADVICE,
+    };
+    const egress = egressOf(this.env, settings, () => session);
+    const outcome = await callTool(call, host, session, {
       signal: abort.signal,
-      fetch: outboundOf(
-        settings,
-        egressOf(this.env, settings, () => session),
-      ),
+      fetch: outboundOf(settings, egress),
       progress: (update) => updates.push(link.progress(update)),
     });
     // what is not delivered when the call ends is lost
     await Promise.allSettled(updates);
     return outcome;
   }
-
-  /** Only the bindings that the tool's manifest lists. @returns a message if one is missing */
-  #bindings(names: readonly string[]): Readonly<Record<string, unknown>> | string {
-    const found: Record<string, unknown> = {};
-    for (const name of names) {
-      const issue = bindingIssue(name);
-      if (issue !== null) return issue;
-      const value: unknown = Object.hasOwn(this.env, name) ? Reflect.get(this.env, name) : undefined;
-      if (typeof value === 'string')
-        return `${name} is a variable and not a binding; list secrets (TOOL_…) under "secrets"`;
-      if (value === undefined) return `The Worker has no binding ${name}; add it to wrangler.toml and deploy again`;
-      found[name] = value;
-    }
-    return found;
-  }
-}
-
-function failed(code: string, message: string): ActionOutcome {
-  return { ok: false, error: { code, message, retryable: false, beforeDispatch: true } };
 }

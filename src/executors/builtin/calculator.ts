@@ -1,7 +1,8 @@
 /** `calculator`: evaluates an arithmetic expression; exact for integers of any size (M3). */
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
-import { failure, wrongParameter } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { wrongParameter } from '../failure.ts';
 import { ArithmeticError } from './arithmetic-values.ts';
 import { evaluate } from './arithmetic.ts';
 

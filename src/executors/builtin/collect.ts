@@ -1,6 +1,6 @@
 /** Internal actions of workflows (M6): one returns its parameters, one a single value, and one fails. */
 import type { Executor } from '../executor.ts';
-import { failure } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
 
 /** Returns its parameters, whatever their names. */
 export const collect: Executor = {

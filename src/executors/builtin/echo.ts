@@ -1,6 +1,7 @@
 /** `echo`: returns its parameters; waits and fails on request, to test plans, timing and retries (M3). */
 import type { Executor } from '../executor.ts';
-import { failure, failureOf } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf } from '../failure.ts';
 import { sleep } from '../../domain/sleep.ts';
 
 export const echo: Executor = {

@@ -5,7 +5,8 @@ import { limits } from '../../domain/limits.ts';
 import { WorkExceeded } from '../../domain/work.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import type { Executor } from '../executor.ts';
-import { failure, quote, wrongParameter } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { quote, wrongParameter } from '../failure.ts';
 import { runQuery } from './query.ts';
 
 export const jsonQuery: Executor = {

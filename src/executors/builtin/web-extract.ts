@@ -4,8 +4,9 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
-import { failure, failureOf, wrongParameter } from '../failure.ts';
-import { OutboundError } from '../outbound/outbound-error.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf, wrongParameter } from '../failure.ts';
+import { OutboundError } from '../../domain/outbound-error.ts';
 import { wasCut } from '../outbound/outbound.ts';
 import { requestPage, maxCharsOf, mediaTypeOf } from './web-page.ts';
 

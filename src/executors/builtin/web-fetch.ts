@@ -2,7 +2,8 @@
 import { parseJson, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Executor } from '../executor.ts';
-import { failure, failureOf, wrongParameter } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf, wrongParameter } from '../failure.ts';
 import { wasCut } from '../outbound/outbound.ts';
 import { requestPage, maxCharsOf, mediaTypeOf, readText } from './web-page.ts';
 

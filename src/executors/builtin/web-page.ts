@@ -4,7 +4,8 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ActionContext } from '../executor.ts';
-import { failure, failureOf, isOverload, wrongParameter } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound/outbound.ts';
 
 /** Maximum length of the returned text; `max_chars` overrides it. */

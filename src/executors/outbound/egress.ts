@@ -14,7 +14,7 @@ import { parseObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import { OutboundError } from './outbound-error.ts';
+import { OutboundError } from '../../domain/outbound-error.ts';
 import { connectionFailure, neverConnected } from '../runner/error.ts';
 import type { RunnerAddress, SigningKey } from '../runner/list.ts';
 import { tokenOf } from '../runner/signature.ts';

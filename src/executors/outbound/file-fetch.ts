@@ -11,7 +11,7 @@ import { limits } from '../../domain/limits.ts';
 import type { FileFetch } from '../../domain/ports/outbound.ts';
 import { checkUrl } from './address.ts';
 import type { AddressPolicy } from './address.ts';
-import { OutboundError } from './outbound-error.ts';
+import { OutboundError } from '../../domain/outbound-error.ts';
 import { createOutboundFetch } from './outbound.ts';
 import type { OutboundOptions } from './outbound.ts';
 

@@ -9,7 +9,8 @@ import type { ToolImplementation } from '../../domain/manifests/tool.ts';
 import { RequestTemplate, textOf } from '../../domain/request-template.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
 import type { ActionContext } from '../executor.ts';
-import { failure, failureOf } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf } from '../failure.ts';
 import { wasCut } from './outbound.ts';
 
 type HttpImplementation = Extract<ToolImplementation, { type: 'http' }>;

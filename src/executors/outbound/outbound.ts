@@ -17,7 +17,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { OutboundFetch } from '../../domain/ports/outbound.ts';
 import { isAddress, checkAddress, checkUrl, withRemedy } from './address.ts';
 import type { Egress } from './egress.ts';
-import { OutboundError } from './outbound-error.ts';
+import { OutboundError } from '../../domain/outbound-error.ts';
 
 export interface OutboundOptions {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;

@@ -4,7 +4,8 @@ import { limits } from '../../domain/limits.ts';
 import type { ActionWorkspace } from '../../domain/ports/session-stores.ts';
 import type { JobResult, JobWorkspace, RunnerJob } from '../../domain/ports/runner.ts';
 import type { ActionCall, ActionContext } from '../executor.ts';
-import { failure, failureOf } from '../failure.ts';
+import { failure } from '../../domain/failure.ts';
+import { failureOf } from '../failure.ts';
 import { reportAtExit } from './failure-report.ts';
 import { parseOutput } from './job-output.ts';
 

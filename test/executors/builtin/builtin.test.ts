@@ -5,7 +5,7 @@ import { jsonQuery } from '../../../src/executors/builtin/json-query.ts';
 import { webExtract } from '../../../src/executors/builtin/web-extract.ts';
 import { webFetch } from '../../../src/executors/builtin/web-fetch.ts';
 import type { HtmlReader, OutboundFetch } from '../../../src/domain/ports/outbound.ts';
-import { OutboundError } from '../../../src/executors/outbound/outbound-error.ts';
+import { OutboundError } from '../../../src/domain/outbound-error.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 
 test('[M3] echo returns its parameters', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { checkAddress, checkUrl } from '../../../src/executors/outbound/address.ts';
 import type { EgressRequest } from '../../../src/executors/outbound/egress.ts';
-import { OutboundError } from '../../../src/executors/outbound/outbound-error.ts';
+import { OutboundError } from '../../../src/domain/outbound-error.ts';
 import { createOutboundFetch, refuseHeader, wasCut } from '../../../src/executors/outbound/outbound.ts';
 import type { OutboundOptions } from '../../../src/executors/outbound/outbound.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
