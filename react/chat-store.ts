@@ -42,7 +42,8 @@ export interface ChatSnapshot {
 export interface ChatOptions {
   readonly client: Client;
   readonly agent: string;
-  readonly sessionId?: string | undefined;
+  /** An earlier conversation to continue; null or absent: a new one. */
+  readonly sessionId?: string | null | undefined;
   readonly clientTools?: ClientTools | undefined;
   readonly onApproval?: OnApproval | undefined;
 }
@@ -65,8 +66,8 @@ export class ChatStore {
   constructor(options: ChatOptions) {
     const { client, sessionId } = options;
     this.#options = options;
-    this.#session = sessionId === undefined ? null : Promise.resolve(client.session(sessionId));
-    this.#snapshot = sessionId === undefined ? EMPTY : { ...EMPTY, sessionId, status: 'loading' };
+    this.#session = sessionId == null ? null : Promise.resolve(client.session(sessionId));
+    this.#snapshot = sessionId == null ? EMPTY : { ...EMPTY, sessionId, status: 'loading' };
   }
 
   readonly snapshot = (): ChatSnapshot => this.#snapshot;

@@ -24,7 +24,8 @@ export interface ToolContext {
   };
   /**
    * Like the global `fetch`, with text bodies only, under the operator's rules for addresses. Follows `signal` in
-   * addition to the one in `init`. Rejects with an error that says which rule refused the request.
+   * addition to the one in `init`. Rejects with an error that says which rule refused the request; reading a response of
+   * more than 2 MiB rejects as well.
    */
   readonly fetch: (url: string | URL, init?: ToolRequestInit) => Promise<Response>;
   /** The secrets that the tool's manifest lists, by name (`TOOL_…`). */
@@ -35,8 +36,10 @@ export interface ToolContext {
   progress(update: string | ToolProgress): void;
   readonly artifacts: {
     /**
-     * Adds a file to the result. It is stored with the session, and the model sees its name instead of its bytes. At most
+     * Adds a file to the result. It is stored with the session, and the prompt shows its name instead of its bytes. At most
      * 16 files, 4 MiB in total.
+     *
+     * @throws ToolError `artifact_too_large`; TypeError for an empty name or a content of another type
      */
     write(name: string, content: string | Uint8Array, mediaType?: string): void;
   };

@@ -17,6 +17,7 @@ import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { failure } from '../domain/failure.ts';
+import type { Failure } from '../domain/failure.ts';
 import { OutboundError } from '../domain/outbound-error.ts';
 import type { ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { OutboundFetch } from '../domain/ports/outbound.ts';
@@ -38,22 +39,37 @@ export interface ToolRun {
 }
 
 export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutcome> {
-  const parsed = await tool.parameters.safeParseAsync(run.parameters);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const place = ['parameters', ...(issue?.path ?? [])].map(String).join('.');
-    return failure('invalid_parameters', `${place}: ${issue?.message ?? 'refused'}`, { beforeDispatch: true });
-  }
+  const parsed = await parse(tool, run);
+  if (!parsed.ok) return parsed;
   const attempt = new Attempt(run);
   try {
     run.signal.throwIfAborted();
-    const work = (async () => await tool.run(parsed.data, attempt.context))();
+    const work = (async () => await tool.run(parsed.input, attempt.context))();
     // what the tool still does after an abort is ignored
     return attempt.outcome(await unlessAborted(work, run.signal));
   } catch (fault) {
     return failureOf(tool.name, fault, run.signal);
   } finally {
     attempt.end();
+  }
+}
+
+/** The input of `run`, or the failure of the schema: also one that throws, in a transform or a refinement. */
+async function parse(
+  { name, parameters }: CodeTool,
+  run: Pick<ToolRun, 'parameters' | 'signal'>,
+): Promise<{ readonly ok: true; readonly input: unknown } | Failure> {
+  const refused = (message: string): Failure => failure('invalid_parameters', message, { beforeDispatch: true });
+  try {
+    run.signal.throwIfAborted();
+    const parsed = await unlessAborted(parameters.safeParseAsync(run.parameters), run.signal);
+    if (parsed.success) return { ok: true, input: parsed.data };
+    const [issue] = parsed.error.issues;
+    const place = ['parameters', ...(issue?.path ?? [])].map(String).join('.');
+    return refused(`${place}: ${issue?.message ?? 'refused'}`);
+  } catch (fault) {
+    if (run.signal.aborted) return aborted(run.signal);
+    return refused(`the schema of the tool "${name}" failed: ${readable(fault)}`);
   }
 }
 
@@ -110,6 +126,7 @@ class Attempt {
       headers,
       ...(body === undefined ? {} : { body: String(body) }),
       signal: signal === undefined ? this.#run.signal : AbortSignal.any([signal, this.#run.signal]),
+      whenTooLarge: 'fail',
     });
   }
 
@@ -126,9 +143,13 @@ class Attempt {
     });
   }
 
-  /** @throws ToolError `artifact_too_large` */
+  /** @throws ToolError `artifact_too_large`; TypeError for a name or a content of another type */
   #write(name: string, content: string | Uint8Array, mediaType?: string): void {
     if (this.#isOver) return;
+    if (typeof name !== 'string' || name === '') throw new TypeError('ctx.artifacts.write needs a name');
+    if (typeof content !== 'string' && !(content instanceof Uint8Array)) {
+      throw new TypeError(`The artifact "${name}" must be a string or a Uint8Array`);
+    }
     const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
     if (this.#files.length >= limits.codeToolFiles || this.#fileBytes + bytes.length > limits.codeToolFileBytes) {
       const most = `${limits.codeToolFiles} files and ${limits.codeToolFileBytes} bytes`;
@@ -138,7 +159,7 @@ class Attempt {
     }
     this.#fileBytes += bytes.length;
     this.#files.push({
-      name: String(name),
+      name,
       ...(mediaType === undefined ? {} : { content_type: mediaType }),
       ...(typeof content === 'string' ? { text: content } : { base64: base64Of(bytes) }),
     });
@@ -154,11 +175,20 @@ function withFiles(result: Json, files: JsonObject[]): JsonObject {
 const CODE = /^[a-z][a-z0-9_]{0,63}$/;
 
 function failureOf(name: string, fault: unknown, signal: AbortSignal): ActionOutcome {
-  if (signal.aborted) return failure('aborted', `stopped: ${messageOf(signal.reason)}`);
+  if (signal.aborted) return aborted(signal);
+  try {
+    return thrownBy(name, fault);
+  } catch {
+    // a getter or a proxy that throws
+    return failure('tool_failed', `The tool "${name}" failed: ${readable(fault)}`);
+  }
+}
+
+function thrownBy(name: string, fault: unknown): ActionOutcome {
   if (fault instanceof NotJson) {
     return failure('result_not_json', `The tool "${name}" returned a value that JSON cannot hold: ${fault.message}`);
   }
-  const message = messageOf(fault).slice(0, limits.codeToolErrorChars) || 'no message';
+  const message = readable(fault);
   // By name as well: a bundle can contain the class twice.
   if (fault instanceof ToolError || (fault instanceof Error && fault.name === 'ToolError')) {
     const { code = '', retryable = false } = fault as Partial<ToolError>;
@@ -167,4 +197,17 @@ function failureOf(name: string, fault: unknown, signal: AbortSignal): ActionOut
   // A rejection of ctx.fetch (X2). That nothing was sent does not mean that the tool had no other effects.
   if (fault instanceof OutboundError) return failure(fault.code, message, { retryable: fault.retryable });
   return failure('tool_failed', `The tool "${name}" failed: ${message}`);
+}
+
+function aborted(signal: AbortSignal): Failure {
+  return failure('aborted', `stopped: ${readable(signal.reason)}`);
+}
+
+/** The message of anything that was thrown, cut. */
+function readable(fault: unknown): string {
+  try {
+    return messageOf(fault).slice(0, limits.codeToolErrorChars) || 'no message';
+  } catch {
+    return 'a value without a message was thrown';
+  }
 }

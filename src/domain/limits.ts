@@ -505,6 +505,8 @@ export const limits = {
   tablesPromptChars: 4_000,
   /** A pattern, a format or a default of a parameter in the prompt; longer ones are not shown. */
   parameterLimitPromptChars: 80,
+  /** The alternatives of a parameter in the prompt; longer ones are shown as `any`. */
+  unionPromptChars: 400,
   /** Summary of older turns (`memory`): one question or answer (of which `summaryReadChars` are read), and in total. */
   summaryTurnChars: 300,
   summaryReadChars: 600,

@@ -5,6 +5,7 @@ export type OutboundCode =
   | 'too_many_redirects'
   | 'egress_unavailable'
   | 'fetch_timeout'
+  | 'response_too_large'
   | 'fetch_failed';
 
 /** A request that was not sent, or got no response. */

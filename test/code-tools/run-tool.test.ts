@@ -13,11 +13,11 @@ type Update = Parameters<ToolRun['progress']>[0];
 function running(
   run: (ctx: ToolContext) => unknown,
   more: Partial<ToolRun> = {},
-): { outcome: ReturnType<typeof runTool>; updates: Update[]; abort: AbortController } {
+): { run: ToolRun; outcome: ReturnType<typeof runTool>; updates: Update[]; abort: AbortController } {
   const updates: Update[] = [];
   const abort = new AbortController();
   const tool = defineTool({ name: 't', description: 't', parameters: z.object({}), run: (_input, ctx) => run(ctx) });
-  const outcome = runTool(tool, {
+  const settings: ToolRun = {
     parameters: {},
     idempotencyKey: 'ses_1/1/0/0',
     attempt: 1,
@@ -28,8 +28,8 @@ function running(
     fetch: () => Promise.reject(new Error('not used')),
     progress: (update) => updates.push(update),
     ...more,
-  });
-  return { outcome, updates, abort };
+  };
+  return { run: settings, outcome: runTool(tool, settings), updates, abort };
 }
 
 describe('[K2] a call of a code tool', () => {
@@ -117,7 +117,7 @@ describe('[K2] a call of a code tool', () => {
       error: { code: 'tool_failed', message: expect.stringContaining('text bodies') },
     });
     const headers = { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' };
-    expect(sent).toEqual([['https://a.example/', { method: 'POST', headers, body: 'q=x+y' }]]);
+    expect(sent).toEqual([['https://a.example/', { method: 'POST', headers, body: 'q=x+y', whenTooLarge: 'fail' }]]);
   });
 
   test.each([
@@ -133,6 +133,68 @@ describe('[K2] a call of a code tool', () => {
     const text = failed.ok ? '' : failed.error.message;
     expect(text).toContain(message);
     expect(text.length).toBeLessThan(limits.codeToolErrorChars + 100);
+  });
+
+  test.each([
+    ['an object without a prototype', Object.create(null) as unknown],
+    [
+      'an error whose message throws',
+      Object.defineProperty(new Error('x'), 'message', {
+        get: () => {
+          throw new Error('no');
+        },
+      }),
+    ],
+    [
+      'a hostile proxy',
+      new Proxy(
+        {},
+        {
+          getPrototypeOf: () => {
+            throw new Error('no');
+          },
+        },
+      ),
+    ],
+  ])('turns %s into a failure, too', async (_name, thrown) => {
+    const { outcome } = running(() => {
+      throw thrown;
+    });
+    expect(await outcome).toMatchObject({ ok: false, error: { code: 'tool_failed', retryable: false } });
+  });
+
+  test.each([
+    ['transforms', z.object({ u: z.string().transform((text) => new URL(text).host) }), 'Invalid URL'],
+    [
+      'refinements',
+      z.object({
+        u: z.string().refine(() => {
+          throw null;
+        }),
+      }),
+      'null',
+    ],
+  ])('parameters whose %s throw are refused before the tool runs', async (_name, parameters, message) => {
+    let calls = 0;
+    const tool = defineTool({ name: 't', description: 't', parameters, run: () => (calls += 1) });
+    const outcome = await runTool(tool, { ...running(() => null).run, parameters: { u: 'nope' } });
+    expect(outcome).toMatchObject({
+      error: { code: 'invalid_parameters', beforeDispatch: true, message: expect.stringContaining(message) },
+    });
+    expect(calls).toBe(0);
+  });
+
+  test.each([
+    ['an ArrayBuffer', 'a.bin', new ArrayBuffer(3)],
+    ['a number', 'a.bin', 5],
+    ['null', 'a.bin', null],
+    ['words', 'a.bin', new Uint16Array(3)],
+    ['no name', '', 'x'],
+  ])('an artifact of %s is refused, and not stored as an empty one', async (_name, name, content) => {
+    const { outcome } = running(({ artifacts }) => artifacts.write(name, content as never));
+    expect(await outcome).toMatchObject({
+      error: { code: 'tool_failed', message: expect.stringContaining('rtifact') },
+    });
   });
 });
 

@@ -9,6 +9,8 @@ export interface OutboundFetch {
       readonly headers?: Record<string, string>;
       readonly body?: string;
       readonly signal: AbortSignal;
+      /** What happens to a body over `limits.fetchBytes`. Default: it is cut there. `fail`: reading it rejects. */
+      readonly whenTooLarge?: 'cut' | 'fail';
     },
   ): Promise<Response>;
 }

@@ -61,7 +61,7 @@ export function wasCut(response: Response): boolean {
 
 /**
  * A `fetch` that checks addresses and headers, follows redirects itself, and limits bytes and time. A longer body is
- * cut, and `wasCut` returns true for it. Rejects with `OutboundError` only.
+ * cut, and `wasCut` returns true for it, or reading it rejects. Rejects with `OutboundError` only.
  */
 export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
   const caps = options.limits ?? limits;
@@ -110,8 +110,11 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         const hopOptions = { ...options, timeoutMs: caps.fetchTimeoutMs, maxBytes: caps.fetchBytes + 1, hop };
         const { url, response } = await fetchOnce(current, { ...request, signal: abort.signal }, hopOptions);
         const target = redirectTarget(response);
-        if (target === null)
-          return capped(response, url.href, caps.fetchBytes, settle, (fault) => asOutbound(fault, url.href));
+        if (target === null) {
+          const { whenTooLarge = 'cut' } = init;
+          const cap = { url: url.href, maxBytes: caps.fetchBytes, whenTooLarge };
+          return capped(response, cap, settle, (fault) => asOutbound(fault, url.href));
+        }
         void response.body?.cancel().catch(() => {});
         current = nextUrl(target, url);
         request = redirected(request, response.status, url, current);
@@ -226,11 +229,16 @@ function redirected(
   return becomesGet ? { method: 'GET', headers, body: null } : { ...request, headers };
 }
 
-/** The response with a body that is cut at the limit and releases timer and signal when it ends. */
+interface Cap {
+  readonly url: string;
+  readonly maxBytes: number;
+  readonly whenTooLarge: 'cut' | 'fail';
+}
+
+/** The response with a body that ends at the limit and releases timer and signal when it ends. */
 function capped(
   response: Response,
-  url: string,
-  maxBytes: number,
+  { url, maxBytes, whenTooLarge }: Cap,
   settle: () => void,
   asOutbound: (fault: unknown) => OutboundError,
 ): Response {
@@ -255,11 +263,16 @@ function capped(
           return;
         }
         if (value.byteLength > left) {
+          settle();
+          void reader.cancel().catch(() => {});
+          if (whenTooLarge === 'fail') {
+            const message = `the response of ${short(url)} has more than ${maxBytes} bytes`;
+            controller.error(new OutboundError('response_too_large', message, false));
+            return;
+          }
           cut.add(result);
           if (left > 0) controller.enqueue(value.subarray(0, left));
-          settle();
           controller.close();
-          void reader.cancel().catch(() => {});
           return;
         }
         left -= value.byteLength;

@@ -21,6 +21,7 @@ import { isInternalAllowed } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
+import { limits } from '../../domain/limits.ts';
 import { defaultOf, limitsOf } from './parameter-limits.ts';
 import { skillSection } from './skill-section.ts';
 import {
@@ -250,6 +251,7 @@ function parameterLines(schema: JsonObject, indent: string): string[] {
 function typeOf(spec: JsonObject): string {
   const options = spec['enum'];
   if (Array.isArray(options)) return options.map((option) => JSON.stringify(option)).join('|');
+  if (spec['const'] !== undefined) return JSON.stringify(spec['const']);
   return `${plainTypeOf(spec)}${limitsOf(spec)}`;
 }
 
@@ -260,7 +262,26 @@ function plainTypeOf(spec: JsonObject): string {
     return `object of ${typeOf(spec['additionalProperties'])}`;
   }
   if (Array.isArray(type)) return type.join('|');
-  return typeof type === 'string' ? type : 'any';
+  return typeof type === 'string' ? type : unionOf(spec);
+}
+
+/** The alternatives of a value: `"all"|{from: string, to?: string}`. */
+function unionOf({ anyOf, oneOf }: JsonObject): string {
+  const options = anyOf ?? oneOf;
+  if (!Array.isArray(options) || options.length === 0) return 'any';
+  const text = [...new Set(options.map(alternative))].join('|');
+  return text.length <= limits.unionPromptChars ? text : 'any';
+}
+
+function alternative(option: Json): string {
+  if (!isJsonObject(option)) return 'any';
+  const { type, properties, required } = option;
+  if (type !== 'object' || !isJsonObject(properties)) return typeOf(option);
+  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
+  const members = Object.entries(properties).map(
+    ([name, spec]) => `${name}${isRequired(name) ? '' : '?'}: ${isJsonObject(spec) ? typeOf(spec) : 'any'}`,
+  );
+  return `{${members.join(', ')}}`;
 }
 
 function code(agent: AgentDefinition): string {

@@ -3,6 +3,7 @@ import { checkAddress, checkUrl } from '../../../src/executors/outbound/address.
 import type { EgressRequest } from '../../../src/executors/outbound/egress.ts';
 import { OutboundError } from '../../../src/domain/outbound-error.ts';
 import { createOutboundFetch, refuseHeader, wasCut } from '../../../src/executors/outbound/outbound.ts';
+import type { OutboundFetch } from '../../../src/domain/ports/outbound.ts';
 import type { OutboundOptions } from '../../../src/executors/outbound/outbound.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -149,7 +150,7 @@ function network(answers: readonly Answer[], options: Partial<OutboundOptions> =
     asked,
     clock,
     abort,
-    get: (url: string, init: { method?: string; headers?: Record<string, string>; body?: string } = {}) =>
+    get: (url: string, init: Omit<Parameters<OutboundFetch>[1], 'signal'> = {}) =>
       fetch(url, { ...init, signal: abort.signal }),
   };
 }
@@ -274,11 +275,18 @@ test('[X2] an endless body is cut at the byte limit and marked, and its source i
   expect(clock.next).toBeNull();
 });
 
-test('[X2] a body of exactly the limit is complete', async () => {
+test.each(['cut', 'fail'] as const)('[X2] a body of exactly the limit is complete (%s)', async (whenTooLarge) => {
   const { get } = network([new Response('0123456789')], { limits: small });
-  const response = await get('https://example.com/');
+  const response = await get('https://example.com/', { whenTooLarge });
   expect(await response.text()).toBe('0123456789');
   expect(wasCut(response)).toBe(false);
+});
+
+test('[X2] [K2] a longer body fails for a caller that needs all of it', async () => {
+  const { get, clock } = network([new Response('0123456789a')], { limits: small });
+  const response = await get('https://example.com/', { whenTooLarge: 'fail' });
+  await expect(response.text()).rejects.toMatchObject({ code: 'response_too_large', retryable: false });
+  expect(clock.next).toBeNull();
 });
 
 test('[X2] the time limit includes the body', async () => {

@@ -42,6 +42,22 @@ describe('[L4] the parameters of a tool', () => {
     ],
     ['without a schema', { properties: { a: true } }, ['- a']],
     [
+      'with alternatives',
+      {
+        properties: {
+          when: { anyOf: [{ type: 'string', format: 'date' }, { type: 'integer', minimum: 0 }, { const: 'now' }] },
+          where: {
+            oneOf: [
+              { type: 'object', properties: { kind: { const: 'city' }, name: { type: 'string' } }, required: ['kind'] },
+              { $ref: '#' },
+            ],
+          },
+          long: { anyOf: [{ enum: Array.from({ length: 200 }, (_, n) => n) }, { type: 'null' }] },
+        },
+      },
+      ['- when (string, format date|integer >=0|"now")', '- where ({kind: "city", name?: string}|any)', '- long (any)'],
+    ],
+    [
       'of every type',
       {
         properties: {
