@@ -35,7 +35,7 @@ export function useAgent({ client, agent, sessionId, clientTools, onApproval }: 
   const store = useMemo(() => {
     const before = known.current;
     // The session of the first message became a property: the conversation is the same.
-    if (before !== null && sessionId !== undefined && before.snapshot().sessionId === sessionId) return before;
+    if (before !== null && sessionId != null && before.snapshot().sessionId === sessionId) return before;
     known.current = new ChatStore({
       client,
       agent,

@@ -11,7 +11,7 @@ function Chat({ agent }: { readonly agent: string }): ReturnType<typeof h> {
   const { messages, status, sessionId, approvals, error, send, stop, approve, deny } = useAgent({
     client,
     agent,
-    sessionId: query.get('session') ?? undefined,
+    sessionId: query.get('session'),
     clientTools: { get_place: { description: 'Where the user is', run: async () => ({ city: 'Rome' }) } },
   });
   const [text, setText] = useState('');
