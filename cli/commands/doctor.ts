@@ -4,7 +4,9 @@ import type { Command } from '../command.ts';
 import { examine } from '../doctor/doctor.ts';
 import { reportOf, summaryOf } from '../doctor/finding.ts';
 import { machine } from '../doctor/machine.ts';
-import { PROJECT_ROOT } from '../project/folders.ts';
+import { textOption } from '../option-values.ts';
+import { enterProject, PROJECT_ROOT } from '../project/folders.ts';
+import { namedConnectionOf } from '../terminal/connection.ts';
 
 export const command: Command = {
   name: 'doctor',
@@ -15,12 +17,11 @@ export const command: Command = {
   options: { env: { type: 'string' } },
   isRemote: true,
   positionals: [0, 0],
-  async run({ values, json, environment, print }) {
-    const url = textOf(values['url']) ?? textOf(environment['CORTEX_URL']);
-    const key = textOf(values['key']) ?? textOf(environment['CORTEX_API_KEY']);
-    const options = { root: PROJECT_ROOT, env: textOf(values['env']), system: url === null ? null : { url, key } };
+  async run(call) {
+    const { json, environment, print } = call;
+    const options = { root: PROJECT_ROOT, env: textOption(call, 'env') || null, system: namedConnectionOf(call) };
     // The manifests are loaded relative to the project.
-    process.chdir(PROJECT_ROOT);
+    enterProject();
     const findings = await examine(options, { ...machine, environment });
     const isWell = findings.every(({ state }) => state !== 'problem');
     if (json) print(JSON.stringify({ ok: isWell, findings }));
@@ -28,7 +29,3 @@ export const command: Command = {
     return isWell ? EXIT.ok : EXIT.failed;
   },
 };
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
-}

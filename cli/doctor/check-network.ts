@@ -11,6 +11,7 @@ import { isPresetName, PRESETS } from '../../src/llm/providers/presets.ts';
 import { shownAddress } from '../../src/llm/providers/address.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
 import { readSettings } from '../../src/settings/settings.ts';
+import type { Connection } from '../terminal/connection.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
@@ -112,8 +113,7 @@ function fixOfModel(issue: string): string {
 }
 
 /** A system that runs elsewhere, or on this machine. */
-export async function checkSystem(url: string, key: string | null, machine: Machine): Promise<Finding[]> {
-  const address = url.replace(/\/+$/, '');
+export async function checkSystem({ url: address, key }: Connection, machine: Machine): Promise<Finding[]> {
   const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
   try {
     const health = await machine.fetch(`${address}/health`, { headers });

@@ -13,6 +13,7 @@ import { checkGit, checkKeys, checkSecrets, checkSettings } from './check-settin
 import { checkWorker, checkWrangler } from './check-wrangler.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
+import type { Connection } from '../terminal/connection.ts';
 import { readProject } from './project-files.ts';
 
 export interface DoctorOptions {
@@ -21,7 +22,7 @@ export interface DoctorOptions {
   /** An environment of wrangler.toml; null means the top level. */
   readonly env: string | null;
   /** A running system; null means none. */
-  readonly system: { readonly url: string; readonly key: string | null } | null;
+  readonly system: Connection | null;
 }
 
 /** Runs every check. Never rejects because of what it finds. */
@@ -35,7 +36,7 @@ export async function examine({ root, env, system }: DoctorOptions, machine: Mac
     checkPorts(files, machine),
     checkRunners(files, machine),
     checkModel(files, machine),
-    system === null ? [] : checkSystem(system.url, system.key, machine),
+    system === null ? [] : checkSystem(system, machine),
   ]);
   const needed = report.secrets.map(({ name }) => name);
   return [

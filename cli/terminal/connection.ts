@@ -37,6 +37,18 @@ export function connectionOf({ values, environment, tell }: ConnectionSource): C
   return { url, key: key === '' ? null : key };
 }
 
+/**
+ * The system that `--url` or CORTEX_URL names; null without both. For commands that also work without a system: PORT is
+ * only where a system of this machine would be.
+ *
+ * @throws UsageError as `connectionOf`
+ */
+export function namedConnectionOf(source: ConnectionSource): Connection | null {
+  const { values, environment } = source;
+  const isNamed = values['url'] !== undefined || (environment['CORTEX_URL'] ?? '') !== '';
+  return isNamed ? connectionOf(source) : null;
+}
+
 const LOOPBACK = /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 function addressOf(values: CommandCall['values'], environment: CommandCall['environment']): string {

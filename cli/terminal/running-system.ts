@@ -2,7 +2,7 @@
 import { enterProject } from '../project/folders.ts';
 import { checkManifests, projectFolders } from '../project/manifest-files.ts';
 import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
-import { connectionOf, request } from './connection.ts';
+import { connectionOf, namedConnectionOf, request } from './connection.ts';
 import type { Connection, ConnectionSource } from './connection.ts';
 
 /** A system on this machine answers at once. */
@@ -18,10 +18,10 @@ export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
  * @throws UsageError for an address or an API key that cannot be used
  */
 export async function runningSystem(call: ConnectionSource): Promise<Ask | null> {
-  const connection = connectionOf(call);
+  const named = namedConnectionOf(call);
+  const connection = named ?? connectionOf(call);
   // A system that was named is meant: the project's manifests would be another answer.
-  const isNamed = call.values['url'] !== undefined || (call.environment['CORTEX_URL'] ?? '') !== '';
-  if (isNamed || (await isRunning(connection))) {
+  if (named !== null || (await isRunning(connection))) {
     call.tell(`from the running system at ${connection.url}`);
     return async (path, init) => await request(connection, path, init);
   }

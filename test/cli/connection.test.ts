@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CommandCall } from '../../cli/command.ts';
-import { connectionOf, request } from '../../cli/terminal/connection.ts';
+import { connectionOf, namedConnectionOf, request } from '../../cli/terminal/connection.ts';
 
 /** A system with one API key. */
 const server = createServer((asked, answer) => {
@@ -94,6 +94,15 @@ describe('[K4] the system of a command', () => {
     [{ CORTEX_URL: 'https://of.environment' }, { url: 'http://of.option:81/behind/' }, 'http://of.option:81/behind'],
   ])('of %j and %j is %s', (environment, values, url) => {
     expect(connectionOf(sourceOf(environment, values)).url).toBe(url);
+  });
+
+  test.each([
+    [{ PORT: '9000', CORTEX_API_KEY: 'a-key' }, {}, null],
+    [{ CORTEX_URL: '' }, {}, null],
+    [{ CORTEX_URL: 'http://of.environment' }, {}, 'http://of.environment'],
+    [{}, { url: 'http://of.option' }, 'http://of.option'],
+  ])('named by %j and %j is %s', (environment, values, url) => {
+    expect(namedConnectionOf(sourceOf(environment, values))?.url ?? null).toBe(url);
   });
 
   test.each(['ftp://host', 'host:80', 'https://', 'https://host?token=x', 'https://host#x', ''])(

@@ -5,7 +5,9 @@ import { COMPATIBILITY_DATE, COMPATIBILITY_FLAGS, OBJECTS } from '../../../cli/d
 import { reportOf, summaryOf } from '../../../cli/doctor/finding.ts';
 import { CHECKS, PROBLEMS } from '../../../cli/doctor/problems.ts';
 import type { ProblemId } from '../../../cli/doctor/problems.ts';
+import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
 import { VERSION } from '../../../src/domain/version.ts';
+import { cortex } from '../../support/cortex.ts';
 import { Project } from './project.ts';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
@@ -341,7 +343,7 @@ describe('[K5] the doctor', () => {
     using project = new Project();
     project.answer(`${URL}/health`, health, { ahead });
     project.answer(`${URL}/agents`, agents);
-    const findings = await project.examine({ system: { url: `${URL}/`, key: 'a-key' } });
+    const findings = await project.examine({ system: { url: URL, key: 'a-key' } });
     const finding = findings.find(({ problem }) => problem === id);
     expect(finding?.message).toContain(message);
     expect(finding?.state).toBe(PROBLEMS[id].level);
@@ -423,6 +425,22 @@ test('[K5] what the doctor requires of wrangler.toml is what the Worker of this 
   expect(Object.fromEntries(bound)).toEqual(OBJECTS);
   expect(own).toContain(`compatibility_date = "${COMPATIBILITY_DATE}"`);
   expect(own).toContain(`compatibility_flags = [${COMPATIBILITY_FLAGS.map((flag) => `"${flag}"`).join(', ')}]`);
+});
+
+describe('[K5] cortex doctor', () => {
+  const refused: readonly (readonly [args: readonly string[], env: Record<string, string>, said: string])[] = [
+    [['--url', 'http://me:s3cretpw@127.0.0.1:1/?token=t0ken'], {}, '--url must be an address'],
+    [[], { CORTEX_URL: 'http://me:s3cretpw@127.0.0.1:1' }, 'CORTEX_URL must be an address'],
+    [['--url', 'nonsense'], {}, '--url must be an address'],
+    [['--url', ''], {}, '--url must be an address'],
+    [['--url', 'http://127.0.0.1:1', '--key', 's3cretpw t0ken'], {}, '--key must be one API key'],
+  ];
+  test.each(refused)('refuses %j with %j like other commands, and prints no secret', async (args, env, said) => {
+    const { out, err, code } = await cortex(['doctor', ...args], { cwd: PACKAGE_ROOT, env });
+    expect(err).toContain(said);
+    expect(`${out}${err}`).not.toMatch(/s3cretpw|t0ken/);
+    expect(code).toBe(2);
+  });
 });
 
 describe('[K5] docs/doctor.md', () => {
