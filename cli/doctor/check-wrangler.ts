@@ -1,24 +1,10 @@
 /** wrangler.toml and the Worker's entry: what the package needs of them. */
 import { dirname, join } from 'node:path';
+import { RUNTIME_ENTRYPOINTS, RUNTIME_OBJECTS } from '../../src/domain/bindings.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
 import type { Environment, ProjectFiles } from './project-files.ts';
-
-/** The object classes of the package by binding. The project's configuration names each in a binding and a migration. */
-export const OBJECTS: Readonly<Record<string, string>> = {
-  SESSIONS: 'SessionObject',
-  EXECUTIONS: 'ExecutionIndexObject',
-  RATES: 'RateLimitObject',
-  ENDPOINTS: 'EndpointStatusObject',
-  SCHEDULES: 'ScheduleObject',
-  CATALOGS: 'CatalogObject',
-  RELICS: 'RelicObject',
-  IDENTITY: 'IdentityObject',
-  FEEDS: 'SharedFeedObject',
-  DIRECTORY: 'DirectoryObject',
-  CODE_TOOLS: 'CodeToolStatusObject',
-};
 
 /** From this date on, timers and waitUntil hold an object, and streams end with their request. */
 export const COMPATIBILITY_DATE = '2026-10-01';
@@ -33,7 +19,7 @@ export function checkWrangler({ environment, fault }: ProjectFiles): Finding[] {
 }
 
 function bindings({ objects }: Environment): Finding[] {
-  return Object.entries(OBJECTS).flatMap(([name, type]) => {
+  return Object.entries(RUNTIME_OBJECTS).flatMap(([name, type]) => {
     const bound = objects.get(name);
     if (bound === type) return [];
     const message =
@@ -58,9 +44,9 @@ function migrations({ objects, migrations: steps }: Environment): Finding[] {
     }
     for (const name of namesOf(step['deleted_classes'])) states.delete(name);
   }
-  const wanted = new Set([...Object.values(OBJECTS), ...objects.values()]);
+  const wanted = new Set([...Object.values(RUNTIME_OBJECTS), ...objects.values()]);
   const missing = [...wanted].filter((name) => !states.has(name));
-  const plain = Object.values(OBJECTS).filter((name) => states.get(name) === 'plain');
+  const plain = Object.values(RUNTIME_OBJECTS).filter((name) => states.get(name) === 'plain');
   const list = missing.map((name) => `"${name}"`).join(', ');
   const fix = `[[migrations]]\ntag = "${nextTag(steps)}"\nnew_sqlite_classes = [${list}]`;
   return [
@@ -119,7 +105,7 @@ function compatibility({ compatibilityDate, compatibilityFlags }: Environment): 
   ];
 }
 
-/** The class that a binding of this Worker names must be exported by its entry. */
+/** The Worker's entry must export the classes that its bindings name, and the entrypoints of the package. */
 export function checkWorker({ root, environment }: ProjectFiles, machine: Machine): Finding[] {
   if (environment === null) return [];
   const { main } = environment;
@@ -130,17 +116,32 @@ export function checkWorker({ root, environment }: ProjectFiles, machine: Machin
       found('main_missing', `${main} does not exist`, `main = "src/worker.ts" in wrangler.toml, or create ${main}`),
     ];
   }
-  const wanted = [...new Set([...Object.values(OBJECTS), ...environment.objects.values()])];
-  const missing = wanted.filter((name) => !exported.has(name) && !(exported.has('*') && isOfPackage(name)));
-  if (missing.length === 0) return [ok('worker', `${main} exports all ${wanted.length} object classes`)];
-  const own = missing.filter(isOfPackage);
-  const fix =
-    own.length === 0 ? `export ${missing.join(', ')} in ${main}` : `export { ${own.join(', ')} } from 'cortex-edge';`;
-  return [found('object_not_exported', `${main} does not export ${missing.join(', ')}`, fix)];
+  const isMissing = (name: string): boolean => !exported.has(name) && !(exported.has('*') && isOfPackage(name));
+  const objects = [...new Set([...Object.values(RUNTIME_OBJECTS), ...environment.objects.values()])];
+  const missing = objects.filter(isMissing);
+  const entrypoints = RUNTIME_ENTRYPOINTS.filter(isMissing);
+  if (missing.length + entrypoints.length === 0) {
+    return [ok('worker', `${main} exports all ${objects.length + RUNTIME_ENTRYPOINTS.length} classes`)];
+  }
+  const findings: Finding[] = [];
+  if (missing.length > 0) {
+    const own = missing.filter(isOfPackage);
+    const fix = own.length === 0 ? `export ${missing.join(', ')} in ${main}` : exportLine(own);
+    findings.push(found('object_not_exported', `${main} does not export ${missing.join(', ')}`, fix));
+  }
+  if (entrypoints.length > 0) {
+    const message = `${main} does not export ${entrypoints.join(', ')}`;
+    findings.push(found('entrypoint_not_exported', message, exportLine(entrypoints)));
+  }
+  return findings;
+}
+
+function exportLine(names: readonly string[]): string {
+  return `export { ${names.join(', ')} } from 'cortex-edge';`;
 }
 
 function isOfPackage(name: string): boolean {
-  return Object.values(OBJECTS).includes(name);
+  return Object.values(RUNTIME_OBJECTS).includes(name) || RUNTIME_ENTRYPOINTS.includes(name);
 }
 
 /** Files that `export *` leads through. */

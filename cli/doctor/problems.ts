@@ -134,6 +134,11 @@ export const PROBLEMS = {
     'A class that a binding names is not exported: neither npm start nor a deployment works.',
     "export { <class> } from 'cortex-edge';",
   ),
+  entrypoint_not_exported: problem(
+    'worker',
+    'Code tools run in this class, so every call of one fails.',
+    "export { <class> } from 'cortex-edge';",
+  ),
   manifest_error: problem('manifests', 'The manifest does not load, so the build fails.', 'npx cortex validate <file>'),
   manifest_warnings: warning('manifests', 'The manifests load with warnings.', 'npx cortex validate'),
   manifests_unread: warning(

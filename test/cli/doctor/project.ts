@@ -2,23 +2,24 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { COMPATIBILITY_DATE, COMPATIBILITY_FLAGS, OBJECTS } from '../../../cli/doctor/check-wrangler.ts';
+import { COMPATIBILITY_DATE, COMPATIBILITY_FLAGS } from '../../../cli/doctor/check-wrangler.ts';
 import { examine } from '../../../cli/doctor/doctor.ts';
 import type { DoctorOptions } from '../../../cli/doctor/doctor.ts';
 import type { Finding } from '../../../cli/doctor/finding.ts';
 import { machine } from '../../../cli/doctor/machine.ts';
 import type { Machine, ProgramEnd } from '../../../cli/doctor/machine.ts';
+import { RUNTIME_ENTRYPOINTS, RUNTIME_OBJECTS } from '../../../src/domain/bindings.ts';
 
 /** 2026-11-26T10:00:00Z; an HTTP date has no milliseconds. */
 const NOW = Date.UTC(2026, 10, 26, 10);
 
-const classes = Object.values(OBJECTS);
+const classes = Object.values(RUNTIME_OBJECTS);
 const WRANGLER = `name = "mine"
 main = "src/worker.ts"
 compatibility_date = "${COMPATIBILITY_DATE}"
 compatibility_flags = [${COMPATIBILITY_FLAGS.map((flag) => `"${flag}"`).join(', ')}]
 
-${Object.entries(OBJECTS)
+${Object.entries(RUNTIME_OBJECTS)
   .map(([name, type]) => `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "${type}"\n`)
   .join('\n')}
 [[migrations]]
@@ -28,7 +29,7 @@ new_sqlite_classes = [${classes.map((name) => `"${name}"`).join(', ')}]
 
 const FILES: Readonly<Record<string, string>> = {
   'wrangler.toml': WRANGLER,
-  'src/worker.ts': `import { createWorker } from 'cortex-edge';\nexport default createWorker({});\nexport {\n  ${classes.join(',\n  ')},\n} from 'cortex-edge';\n`,
+  'src/worker.ts': `import { createWorker } from 'cortex-edge';\nexport default createWorker({});\nexport {\n  ${[...classes, ...RUNTIME_ENTRYPOINTS].join(',\n  ')},\n} from 'cortex-edge';\n`,
   'package.json': JSON.stringify({ name: 'mine' }),
   'package-lock.json': JSON.stringify({
     packages: { 'node_modules/cortex-edge': { version: '1.2.3' }, 'node_modules/zod': { version: '4.6.7' } },
