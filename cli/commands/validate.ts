@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { EXIT } from '../command.ts';
 import type { Command } from '../command.ts';
-import { enterProject, MANIFESTS } from '../project/folders.ts';
-import { checkOwnManifests, summarise } from '../project/manifest-files.ts';
+import { enterProject } from '../project/folders.ts';
+import { checkOwnManifests, projectFolders, summarise } from '../project/manifest-files.ts';
 
 /** Folders and files of one call. */
 const MOST_TARGETS = 1_000;
@@ -11,12 +11,12 @@ export const command: Command = {
   name: 'validate',
   summary: 'Checks manifests and reports each issue with file, line and column.',
   usage: '[<folder or file>]…',
-  help: '  <folder or file>  default: the manifests of the project',
+  help: '  <folder or file>  default: manifests/ and the folders of CORTEX_MANIFESTS',
   example: 'cortex validate manifests/agents',
   positionals: [0, MOST_TARGETS],
   run: async ({ positionals, json, print, tell }) => {
     const given = enterProject(positionals);
-    const targets = given.length === 0 ? [MANIFESTS] : given;
+    const targets = given.length === 0 ? projectFolders() : given;
     const checked = targets.map((target) => {
       if (!existsSync(target)) {
         tell(`error    ${target}: no such file or folder`);

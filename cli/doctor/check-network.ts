@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { limits as runnerLimits } from '../../container-runner/limits.ts';
 import { messageOf } from '../../src/domain/errors.ts';
-import { isJsonObject } from '../../src/domain/json.ts';
+import { isJsonObject, parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/list.ts';
@@ -10,7 +10,7 @@ import { tokenOf } from '../../src/executors/runner/signature.ts';
 import { isPresetName, PRESETS } from '../../src/llm/providers/presets.ts';
 import { shownAddress } from '../../src/llm/providers/address.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
-import { readSettings } from '../../src/settings/settings.ts';
+import { accessHeaders, readSettings } from '../../src/settings/settings.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
@@ -61,15 +61,6 @@ async function checkRunner(url: string, worker: ProjectFiles['worker'], machine:
   } catch (fault) {
     return found('runner_unreachable', `${shown} does not answer: ${reasonOf(fault)}`);
   }
-}
-
-/** A runner behind Cloudflare Access. */
-function accessHeaders({
-  RUNNER_ACCESS_ID: id,
-  RUNNER_ACCESS_SECRET: secret,
-}: ProjectFiles['worker']): Record<string, string> {
-  if (id === undefined || secret === undefined) return {};
-  return { 'cf-access-client-id': id, 'cf-access-client-secret': secret };
 }
 
 export async function checkModel({ worker }: ProjectFiles, machine: Machine): Promise<Finding[]> {
@@ -178,12 +169,7 @@ function apart(skew: number): string {
 }
 
 async function jsonOf(response: Response): Promise<JsonObject | null> {
-  try {
-    const value: unknown = JSON.parse((await response.text()).slice(0, BODY_CHARS));
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  return parseObject((await response.text()).slice(0, BODY_CHARS));
 }
 
 /** Node's `fetch failed` hides the reason in the cause. */

@@ -1,14 +1,13 @@
 /** What is installed, and what the manifests need. */
 import { join } from 'node:path';
-import { readYaml } from '../../src/catalog/read/yaml-file.ts';
-import { isJsonObject } from '../../src/domain/json.ts';
+import { bindingIssue } from '../../src/domain/bindings.ts';
+import { isJsonObject, parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
 import { namespacesOf } from '../../src/http/api-keys.ts';
 import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf } from '../../src/settings/deployment.ts';
 import { MANIFESTS } from '../project/folders.ts';
-import { readManifestFiles } from '../project/manifest-files.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine, ManifestReport } from './machine.ts';
@@ -26,7 +25,7 @@ export function checkNode({ nodeVersion }: Machine): Finding[] {
 }
 
 export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding[] {
-  const read = (path: string): JsonObject | null => jsonIn(machine.read(join(root, path)));
+  const read = (path: string): JsonObject | null => parseObject(machine.read(join(root, path)) ?? '');
   const own = read('package.json');
   if (own === null) return [found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>')];
   // In the repository of Cortex Edge, the package is the project.
@@ -56,47 +55,32 @@ export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding
 
 const NAME = 'cortex-edge';
 
-function jsonIn(text: string | null): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text ?? 'null');
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-export function checkManifests({ fault, errors, warnings, definitions }: ManifestReport): Finding[] {
+export function checkManifests({ fault, missing, errors, warnings, definitions }: ManifestReport): Finding[] {
   if (fault !== null) return [found('manifests_unread', fault)];
-  if (errors.length > 0) {
-    const shown = errors.slice(0, SHOWN_ERRORS);
-    const rest = errors.length - shown.length;
-    return shown.map(({ file, text }, at) =>
+  const findings = missing.map((folder) => {
+    const fix = folder === MANIFESTS ? `mkdir ${folder}` : `mkdir ${folder}, or correct CORTEX_MANIFESTS`;
+    return found('manifest_error', `${folder}: no such folder`, fix);
+  });
+  const shown = errors.slice(0, SHOWN_ERRORS);
+  const rest = errors.length - shown.length;
+  findings.push(
+    ...shown.map(({ file, text }, at) =>
       found(
         'manifest_error',
         at === shown.length - 1 && rest > 0 ? `${text} (and ${rest} more)` : text,
         `correct the line, then: npx cortex validate ${file}`,
       ),
-    );
-  }
+    ),
+  );
+  if (findings.length > 0) return findings;
   return [
     ok('manifests', `${definitions} manifests load`),
     ...(warnings > 0 ? [found('manifest_warnings', `${warnings} warnings`)] : []),
   ];
 }
 
-interface CodeNeeds {
-  readonly tool: string;
-  readonly file: string;
-  readonly bindings: readonly string[];
-  readonly secrets: readonly string[];
-}
-
-/** @param report has the secrets of manifests that load; those of code tools are read also from others */
-export function checkTools(files: ProjectFiles, report: ManifestReport): Finding[] {
-  const code = codeNeeds(join(files.root, MANIFESTS));
-  const secrets = new Map<string, string>();
-  for (const { name, file } of report.secrets) secrets.set(name, file);
-  for (const { secrets: names, file } of code) for (const name of names) secrets.set(name, file);
+export function checkTools(files: ProjectFiles, { secrets: named, bindings }: ManifestReport): Finding[] {
+  const secrets = new Map(named.map(({ name, file }) => [name, file]));
   const missing = missingSecret(files.worker);
   const findings = [...secrets].flatMap(([name, file]) => {
     const reason = missing(name);
@@ -110,25 +94,22 @@ export function checkTools(files: ProjectFiles, report: ManifestReport): Finding
     ];
   });
   const known = files.environment?.bindings ?? new Set<string>();
-  for (const { tool, file, bindings } of code) {
-    for (const name of bindings) {
-      if (known.has(name)) continue;
-      const [nearest] = nearestNames(name, [...known]);
-      findings.push(
-        found(
-          'tool_binding_missing',
-          `${file}: the tool ${tool} uses the binding ${name}, which wrangler.toml does not have`,
-          nearest === undefined
-            ? bindingExample(name)
-            : `"${nearest}" instead of "${name}" in ${file}, or ${bindingExample(name)}`,
-        ),
-      );
-    }
+  const usable = [...known].filter((name) => bindingIssue(name) === null);
+  for (const { name, tool, file } of bindings) {
+    if (known.has(name)) continue;
+    const [nearest] = nearestNames(name, usable);
+    findings.push(
+      found(
+        'tool_binding_missing',
+        `${file}: the tool ${tool} uses the binding ${name}, which wrangler.toml does not have`,
+        nearest === undefined
+          ? bindingExample(name)
+          : `"${nearest}" instead of "${name}" in ${file}, or ${bindingExample(name)}`,
+      ),
+    );
   }
   if (findings.length > 0) return findings;
-  return [
-    ok('tools', `${secrets.size} secrets and ${code.flatMap(({ bindings }) => bindings).length} bindings are there`),
-  ];
+  return [ok('tools', `${secrets.size} secrets and ${bindings.length} bindings are there`)];
 }
 
 function bindingExample(name: string): string {
@@ -145,28 +126,4 @@ function missingSecret(worker: ProjectFiles['worker']): (name: string) => string
     // The check of the keys reports it.
     return (name) => (worker[name] === undefined ? 'it is not set' : null);
   }
-}
-
-/** Code tools as their manifests describe them. */
-function codeNeeds(folder: string): CodeNeeds[] {
-  let files: ReturnType<typeof readManifestFiles>;
-  try {
-    files = readManifestFiles(folder);
-  } catch {
-    return [];
-  }
-  return files
-    .filter(({ path, text }) => /\.ya?ml$/.test(path) && /\bcode\b/.test(text))
-    .flatMap(({ path, text }) =>
-      readYaml(text).documents.flatMap(({ value: { name, implementation } }) => {
-        if (!isJsonObject(implementation) || implementation['type'] !== 'code') return [];
-        const { bindings, secrets } = implementation;
-        const file = path.slice(path.lastIndexOf(`${MANIFESTS}/`));
-        return [{ tool: String(name), file, bindings: namesIn(bindings), secrets: namesIn(secrets) }];
-      }),
-    );
-}
-
-function namesIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }

@@ -13,6 +13,7 @@ import { checkGit, checkKeys, checkSecrets, checkSettings } from './check-settin
 import { checkWorker, checkWrangler } from './check-wrangler.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
+import { projectFolders } from '../project/manifest-files.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { readProject } from './project-files.ts';
 
@@ -28,7 +29,7 @@ export interface DoctorOptions {
 /** Runs every check. Never rejects because of what it finds. */
 export async function examine({ root, env, system }: DoctorOptions, machine: Machine): Promise<Finding[]> {
   const files = await readProject(root, env, machine);
-  const report = machine.manifests(root);
+  const report = machine.manifests(root, projectFolders(files.settings.start.CORTEX_MANIFESTS));
   const [sandboxes, login, ...asked] = await Promise.all([
     sandboxesOf(files, machine),
     checkLogin(files, machine),

@@ -1,13 +1,12 @@
 /** What the checks ask outside of their own process: files, programs, addresses and the clock. Tests replace parts of it. */
 import { spawn } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { join, relative } from 'node:path';
+import { isAbsolute, join, relative } from 'node:path';
 import { secretsNamedBy } from '../../src/catalog/check/secrets.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { messageOf } from '../../src/domain/errors.ts';
-import { MANIFESTS } from '../project/folders.ts';
-import { loadOwn } from '../project/manifest-files.ts';
+import { loadProject } from '../project/manifest-files.ts';
+import { portIsFree } from '../system/services.ts';
 
 /** A file that a check reads: settings, configurations, lock files. */
 const FILE_BYTES = 16_777_216;
@@ -30,12 +29,16 @@ export interface ProgramEnd {
 export interface ManifestReport {
   /** Why nothing could be loaded, such as a setting that is not valid; null if the manifests were read. */
   readonly fault: string | null;
+  /** Folders of manifests that do not exist. */
+  readonly missing: readonly string[];
   /** `file:line:column: message` of each error. */
   readonly errors: readonly { readonly file: string; readonly text: string }[];
   readonly warnings: number;
   readonly definitions: number;
   /** Secrets that manifests name (`TOOL_…`), with the file. */
   readonly secrets: readonly { readonly name: string; readonly file: string }[];
+  /** Bindings that the manifests of code tools name, with tool and file. */
+  readonly bindings: readonly { readonly name: string; readonly tool: string; readonly file: string }[];
 }
 
 /** A configuration of wrangler as it is written in its file. */
@@ -56,7 +59,8 @@ export interface Machine {
   isPortFree(port: number): Promise<boolean>;
   /** @throws Error with wrangler's message for a file that is not valid */
   readWrangler(path: string): Promise<WranglerFile>;
-  manifests(root: string): ManifestReport;
+  /** @param folders the folders of manifests, relative to the project */
+  manifests(root: string, folders: readonly string[]): ManifestReport;
 }
 
 export const machine: Machine = {
@@ -70,7 +74,7 @@ export const machine: Machine = {
   },
   run: runProgram,
   fetch: async (url, init = {}) => await fetch(url, { ...init, signal: AbortSignal.timeout(FETCH_MS) }),
-  isPortFree,
+  isPortFree: portIsFree,
   async readWrangler(path) {
     // Wrangler is large: only when its file is read.
     const { experimental_readRawConfig: readRawConfig } = await import('wrangler');
@@ -102,28 +106,29 @@ function runProgram(folder: string, program: string, args: readonly string[]): P
   });
 }
 
-function isPortFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
-}
-
-function manifestsOf(root: string): ManifestReport {
-  const nothing = { fault: null, errors: [], warnings: 0, definitions: 0, secrets: [] };
-  const folder = join(root, MANIFESTS);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return nothing;
+function manifestsOf(root: string, folders: readonly string[]): ManifestReport {
+  // Paths of issues are relative to the current folder.
+  const targets = folders.map((folder) => (isAbsolute(folder) ? folder : relative(process.cwd(), join(root, folder))));
+  const missing = targets.filter((target) => statSync(target, { throwIfNoEntry: false })?.isDirectory() !== true);
+  const nothing = { fault: null, missing, errors: [], warnings: 0, definitions: 0, secrets: [], bindings: [] };
+  const there = targets.filter((target) => !missing.includes(target));
+  if (there.length === 0) return nothing;
   try {
-    const { problems, warnings, entries } = loadOwn(relative(process.cwd(), folder));
+    const { problems, warnings, entries } = loadProject(root, there);
     return {
       fault: null,
+      missing,
       errors: problems.map((one) => ({ file: one.file, text: formatProblem(one) })),
       warnings: warnings.length,
       definitions: entries.length,
       secrets: entries.flatMap(({ definition, file }) =>
         secretsNamedBy(definition).map(({ name }) => ({ name, file })),
       ),
+      bindings: entries.flatMap(({ definition, file }) => {
+        if (definition.kind !== 'Tool' || definition.implementation.type !== 'code') return [];
+        const { name: tool, implementation } = definition;
+        return implementation.bindings.map((name) => ({ name, tool, file }));
+      }),
     };
   } catch (fault) {
     return { ...nothing, fault: messageOf(fault) };

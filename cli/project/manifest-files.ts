@@ -2,7 +2,7 @@
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import type { ManifestProblem, ManifestFile } from '../../src/domain/catalog.ts';
 import { isUtf8 } from 'node:buffer';
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
@@ -161,16 +161,34 @@ export function checkOwnManifests(target: string): LoadedManifests {
   return told(loadOwn(target));
 }
 
+/** Everything that a build of the project loads; the issues are not printed. @param root the project's folder */
+export function loadProject(root: string, folders: readonly string[]): LoadedManifests {
+  return load(folders, true, readCodeTools(root));
+}
+
 /** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
 export function loadOwn(target: string): LoadedManifests {
-  const inside = relative(MANIFESTS, target).split(sep).join('/');
-  if (inside === '') return load([target], true);
-  const isOutside = inside.startsWith('..') || isAbsolute(inside);
-  const all = load(isOutside ? [MANIFESTS, target] : [MANIFESTS], true);
-  const isOurs = ({ file }: { readonly file: string }): boolean => {
-    const path = relative(target, file);
-    return path === '' || !(path.startsWith('..') || isAbsolute(path));
-  };
+  const folders = projectFolders().filter((folder) => existsSync(folder));
+  const isKnown = folders.some((folder) => isWithin(folder, target));
+  const all = load(isKnown ? folders : [...folders, target], true);
+  const others = folders.filter((folder) => folder !== MANIFESTS);
+  if (relative(MANIFESTS, target) === '') {
+    // What belongs to no folder, such as an issue of a code tool, counts for the first one.
+    return others.length === 0 ? all : partOf(all, target, ({ file }) => !others.some((one) => isWithin(one, file)));
+  }
+  return partOf(all, target, ({ file }) => isWithin(target, file));
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const inside = relative(folder, path);
+  return !(inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside));
+}
+
+function partOf(
+  all: LoadedManifests,
+  target: string,
+  isOurs: (one: { readonly file: string }) => boolean,
+): LoadedManifests {
   const entries = all.entries.filter(isOurs);
   const definitions = entries.map(({ definition }) => definition);
   const problems = all.problems.filter(isOurs);

@@ -105,7 +105,8 @@ function hasContainers({ RUNNERS: containers, RUNNER_URLS: urls = '' }: Variable
   return urls === '' && containers !== undefined;
 }
 
-function accessHeaders({
+/** For runners behind Cloudflare Access; none without both settings. */
+export function accessHeaders({
   RUNNER_ACCESS_ID: id = '',
   RUNNER_ACCESS_SECRET: secret = '',
 }: Variables): Record<string, string> {

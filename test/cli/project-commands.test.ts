@@ -6,8 +6,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cortex } from '../support/cortex.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cortex-project-'));
-const agent = (name: string): string =>
-  `kind: Agent\nversion: "1"\nname: ${name}\nsummary: Helps.\npersona: You help.\nimport: {tools: [calculator]}\n`;
+const agent = (name: string, tools = 'calculator'): string =>
+  `kind: Agent\nversion: "1"\nname: ${name}\nsummary: Helps.\npersona: You help.\nimport: {tools: [${tools}]}\n`;
+const tool = (name: string): string =>
+  `kind: Tool\nversion: "1"\nname: ${name}\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\n`;
 
 function put(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -34,6 +36,32 @@ test.each([
 ])('[K1] cortex %j', async (args, out) => {
   expect(await cortex(args, inNotes)).toEqual({ out, err: '', code: 0 });
   expect(existsSync(join(root, 'notes/src'))).toBe(false);
+});
+
+test('[K1] validate without arguments checks the folders of CORTEX_MANIFESTS with manifests/', async () => {
+  put('more/tools/ping.yaml', tool('ping'));
+  put('manifests/agents/caller.yaml', agent('caller', 'ping'));
+  put('further/agents/third.yaml', agent('third', 'ping'));
+  const env = { ...inNotes.env, CORTEX_MANIFESTS: 'more, further' };
+  const all = [
+    'manifests: 2 agents, 1 tool loaded, 0 errors, 0 warnings',
+    'more: 1 agent, 1 tool loaded, 0 errors, 0 warnings',
+    'further: 1 agent loaded, 0 errors, 0 warnings',
+  ];
+  expect(await cortex(['validate'], { ...inNotes, env })).toEqual({ out: `${all.join('\n')}\n`, err: '', code: 0 });
+  // A folder alone is loaded with those that its agents refer to.
+  const alone = await cortex(['validate', '../manifests', '../further'], { ...inNotes, env });
+  expect(alone).toEqual({ out: `${all[0]}\n${all[2]}\n`, err: '', code: 0 });
+  put('further/agents/bad.yaml', 'kind: Agent\n');
+  const { err, code } = await cortex(['validate'], { ...inNotes, env });
+  expect(err).toContain('error    further/agents/bad.yaml:1:1: name');
+  expect(code).toBe(1);
+  const missing = await cortex(['validate'], { ...inNotes, env: { ...env, CORTEX_MANIFESTS: 'nowhere' } });
+  expect(missing.err).toContain('error    nowhere: no such file or folder');
+  expect(missing.code).toBe(1);
+  for (const path of ['more/tools', 'manifests/agents/caller.yaml', 'further']) {
+    rmSync(join(root, path), { recursive: true });
+  }
 });
 
 test.each([[['prompt', 'helper']], [['grammar', 'helper']], [['plan', 'program.xml', 'helper']]])(

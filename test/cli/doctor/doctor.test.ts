@@ -14,8 +14,16 @@ import { Project } from './project.ts';
 const SECRET = '0123456789abcdef0123456789abcdef';
 const RUNNER = 'http://127.0.0.1:8790';
 const HEALTH = { status: 'healthy', service: 'cortex-runner', version: VERSION };
-const CODE = (more: string): string =>
-  `kind: Tool\nname: lookup\nsummary: Finds.\nimplementation: {type: code, ${more}}\nparameters: {text: string}\n`;
+/** A code tool with this implementation; it needs no package, because none is installed. */
+function withTool(project: Project, implementation: string, manifest = 'manifests/tools/lookup.yaml'): void {
+  const schema = "{ '~standard': { jsonSchema: { input: () => ({ type: 'object', properties: {} }) } } }";
+  project.write(
+    'tools/lookup.ts',
+    `export default { name: 'lookup', description: 'd', effects: 'pure', parameters: ${schema}, run() {} };`,
+  );
+  const text = `kind: Tool\nname: lookup\nimplementation: {type: code, ${implementation}}\n`;
+  project.write(manifest, manifest.endsWith('.md') ? `---\n${text}---\n` : text);
+}
 
 /** With a runner that answers like this. */
 function withRunner(project: Project, health: object, job: number, ahead = 0): void {
@@ -165,15 +173,48 @@ const CASES: readonly Case[] = [
   ],
   [
     'tool_secret_missing',
-    (one) => one.write('manifests/tools/lookup.yaml', CODE('secrets: [TOOL_WEATHER]')),
+    (one) => withTool(one, 'secrets: [TOOL_WEATHER]'),
     'TOOL_WEATHER',
     'npx wrangler secret put TOOL_WEATHER',
   ],
   [
     'tool_binding_missing',
-    (one) => one.write('manifests/tools/lookup.yaml', CODE('bindings: [FEED]')),
-    'binding FEED',
-    '"FEEDS" instead of "FEED"',
+    (one) => withTool(one, 'bindings: [MY_STORE]'),
+    'the tool lookup uses the binding MY_STORE',
+    'binding = "MY_STORE"',
+  ],
+  [
+    'tool_binding_missing',
+    (one) => {
+      one.change('wrangler.toml', '\n[[migrations]]', '\n[[kv_namespaces]]\nbinding = "MY_STORE"\n[[migrations]]');
+      withTool(one, 'bindings: [MY_STOR]', 'manifests/lookup.md');
+    },
+    'lookup.md: the tool lookup uses the binding MY_STOR',
+    '"MY_STORE" instead of "MY_STOR"',
+  ],
+  [
+    'tool_secret_missing',
+    (one) => {
+      one.settings('CORTEX_MANIFESTS=more');
+      withTool(one, 'secrets: [TOOL_WEATHER]', 'more/lookup.yaml');
+    },
+    'more/lookup.yaml',
+    'npx wrangler secret put TOOL_WEATHER',
+  ],
+  [
+    'manifest_error',
+    (one) => {
+      one.settings('CORTEX_MANIFESTS=more');
+      one.write('more/bad.yaml', 'kind: Agent\n');
+    },
+    'more/bad.yaml:1:1: ',
+    'npx cortex validate',
+  ],
+  [
+    'manifest_error',
+    (one) => one.settings('CORTEX_MANIFESTS=absent'),
+    'absent: no such folder',
+    'correct CORTEX_MANIFESTS',
   ],
   [
     'model_incomplete',
@@ -381,11 +422,18 @@ describe('[K5] the doctor', () => {
 
   test('reports warnings of manifests, and that they could not be read', async () => {
     using project = new Project();
-    const report = { fault: null, errors: [], warnings: 2, definitions: 1, secrets: [] };
+    const report = { fault: null, missing: [], errors: [], warnings: 2, definitions: 1, secrets: [], bindings: [] };
     const warned = await project.examine({}, { manifests: () => report });
     expect(warned.find(({ problem }) => problem === 'manifest_warnings')?.message).toBe('2 warnings');
     const unread = await project.examine({}, { manifests: () => ({ ...report, fault: 'API_KEYS entry 1' }) });
     expect(unread.find(({ problem }) => problem === 'manifests_unread')?.message).toBe('API_KEYS entry 1');
+  });
+
+  test('suggests no binding of the runtime for a code tool', async () => {
+    using project = new Project();
+    withTool(project, 'bindings: [FEED]');
+    const finding = (await project.examine()).find(({ problem }) => problem === 'tool_binding_missing');
+    expect(finding?.fix).toMatch(/^a binding in wrangler.toml/);
   });
 
   test('prints no secret', async () => {
