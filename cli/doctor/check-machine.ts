@@ -1,5 +1,4 @@
 /** This machine: sandboxes, ports and Docker; and the account at Cloudflare. */
-import { join } from 'node:path';
 import { parseRunnerUrls } from '../../src/executors/runner/list.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
@@ -138,14 +137,13 @@ export interface Login {
 }
 
 export async function checkLogin({ root }: ProjectFiles, machine: Machine): Promise<Login> {
-  const { status, output } = await wrangler(root, ['whoami'], machine);
+  const end = await machine.wrangler(root, ['whoami']);
+  if (end === null) return { isLoggedIn: null, findings: [found('wrangler_missing', 'wrangler is not installed')] };
+  const { status, output } = end;
   if (/not authenticated/i.test(output)) {
     return { isLoggedIn: false, findings: [found('not_logged_in', 'wrangler is not logged in')] };
   }
   if (status === 0) return { isLoggedIn: true, findings: [ok('login', 'wrangler is logged in')] };
-  if (/ENOENT|could not determine executable|not found/i.test(output) && status !== 1) {
-    return { isLoggedIn: null, findings: [found('wrangler_missing', 'wrangler does not start')] };
-  }
   return { isLoggedIn: null, findings: [found('login_unknown', 'wrangler whoami has no answer')] };
 }
 
@@ -156,8 +154,8 @@ export async function checkDeployment(
   machine: Machine,
 ): Promise<Finding[]> {
   const args = ['secret', 'list', '--format', 'json', ...(env === null ? [] : ['--env', env])];
-  const { status, stdout } = await wrangler(root, args, machine);
-  const names = status === 0 ? secretNames(stdout) : null;
+  const end = await machine.wrangler(root, args);
+  const names = end?.status === 0 ? secretNames(end.stdout) : null;
   if (names === null)
     return [found('not_deployed', 'wrangler secret list has no answer: the Worker is not deployed yet')];
   const vars = new Set(Object.keys(environment?.vars ?? {}));
@@ -183,9 +181,4 @@ function secretNames(output: string): Set<string> | null {
   } catch {
     return null;
   }
-}
-
-/** The project's own wrangler; npx would download another one. */
-async function wrangler(root: string, args: readonly string[], machine: Machine): ReturnType<Machine['run']> {
-  return await machine.run(root, join(root, 'node_modules/.bin/wrangler'), args);
 }

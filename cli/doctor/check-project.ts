@@ -1,5 +1,5 @@
 /** What is installed, and what the manifests need. */
-import { join } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { bindingIssue } from '../../src/domain/bindings.ts';
 import { isJsonObject, parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -24,36 +24,84 @@ export function checkNode({ nodeVersion }: Machine): Finding[] {
   return [found('node_too_old', `Node ${nodeVersion}; at least ${LEAST_NODE} is needed`)];
 }
 
+/** In a workspace, packages and the lock file may be in a folder above the project. */
 export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding[] {
-  const read = (path: string): JsonObject | null => parseObject(machine.read(join(root, path)) ?? '');
-  const own = read('package.json');
+  const read = (folder: string, file: string): JsonObject | null => parseObject(machine.read(join(folder, file)) ?? '');
+  const own = read(root, 'package.json');
   if (own === null) return [found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>')];
+  const installed = (name: string, from = root): Package | null =>
+    firstOf(foldersFrom(from), (above) => {
+      const folder = join(above, 'node_modules', name);
+      const version = read(folder, 'package.json')?.['version'];
+      return version === undefined ? null : { folder, version: String(version) };
+    });
+  const locked = lockedVersions(root, read);
   // In the repository of Cortex Edge, the package is the project.
   const isPackage = own['name'] === NAME;
-  const lock = read('package-lock.json');
-  const locked = isJsonObject(lock?.['packages']) ? lock['packages'] : {};
   const findings: Finding[] = [];
   for (const name of isPackage ? ['zod', 'wrangler'] : [NAME, 'zod', 'wrangler']) {
-    const entry = locked[`node_modules/${name}`];
-    const wanted = isJsonObject(entry) ? entry['version'] : undefined;
-    const installed = read(`node_modules/${name}/package.json`)?.['version'];
-    if (installed === undefined) {
-      if (name === NAME || wanted !== undefined) findings.push(found('not_installed', `${name} is not installed`));
-    } else if (wanted !== undefined && wanted !== installed) {
-      const message = `${name} ${String(installed)} is installed, package-lock.json has ${String(wanted)}`;
+    const wanted = locked(name);
+    const version = installed(name)?.version;
+    if (version === undefined) {
+      if (name === NAME || wanted !== null) findings.push(found('not_installed', `${name} is not installed`));
+    } else if (wanted !== null && wanted !== version) {
+      const message = `${name} ${version} is installed, package-lock.json has ${wanted}`;
       findings.push(found('package_differs_from_lock', message));
     }
   }
-  const ours = read(`node_modules/${NAME}/node_modules/zod/package.json`)?.['version'];
-  if (ours !== undefined) {
-    const other = String(read('node_modules/zod/package.json')?.['version'] ?? 'none');
-    const message = `zod ${other} of the project, and zod ${String(ours)} of ${NAME}`;
-    findings.push(found('two_zods', message, `npm install zod@${String(ours)}`));
+  const edge = installed(NAME);
+  const ours = edge === null ? null : installed('zod', edge.folder);
+  const other = installed('zod');
+  if (ours !== null && ours.folder !== other?.folder) {
+    const message = `zod ${other?.version ?? 'none'} of the project, and zod ${ours.version} of ${NAME}`;
+    findings.push(found('two_zods', message, `npm install zod@${ours.version}`));
   }
   return findings.length > 0 ? findings : [ok('packages', 'as in package-lock.json')];
 }
 
 const NAME = 'cortex-edge';
+
+interface Package {
+  readonly folder: string;
+  readonly version: string;
+}
+
+/** What the nearest package-lock.json has for a package that is resolved from the project; null if it has none. */
+function lockedVersions(
+  root: string,
+  read: (folder: string, file: string) => JsonObject | null,
+): (name: string) => string | null {
+  const above = foldersFrom(root);
+  const at = above.findIndex((folder) => read(folder, 'package-lock.json') !== null);
+  const place = above[at];
+  if (place === undefined) return () => null;
+  const packages = read(place, 'package-lock.json')?.['packages'];
+  if (!isJsonObject(packages)) return () => null;
+  return (name) =>
+    firstOf(above.slice(0, at + 1), (folder) => {
+      const entry =
+        packages[
+          relative(place, join(folder, 'node_modules', name))
+            .split(sep)
+            .join('/')
+        ];
+      return isJsonObject(entry) && typeof entry['version'] === 'string' ? entry['version'] : null;
+    });
+}
+
+/** A folder and those above it, the nearest first: Node looks for packages in this order. */
+function foldersFrom(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [folder] : [folder, ...foldersFrom(above)];
+}
+
+function firstOf<T, R>(list: readonly T[], find: (one: T) => R | null): R | null {
+  for (const one of list) {
+    const result = find(one);
+    if (result !== null) return result;
+  }
+  return null;
+}
 
 export function checkManifests({ fault, missing, errors, warnings, definitions }: ManifestReport): Finding[] {
   if (fault !== null) return [found('manifests_unread', fault)];

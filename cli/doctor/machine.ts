@@ -7,6 +7,7 @@ import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { messageOf } from '../../src/domain/errors.ts';
 import { loadProject } from '../project/manifest-files.ts';
 import { portIsFree } from '../system/services.ts';
+import { QUIET, wranglerProgram } from '../system/wrangler.ts';
 
 /** A file that a check reads: settings, configurations, lock files. */
 const FILE_BYTES = 16_777_216;
@@ -54,6 +55,8 @@ export interface Machine {
   read(path: string): string | null;
   /** Runs a program in a folder. Never rejects. */
   run(folder: string, program: string, args: readonly string[]): Promise<ProgramEnd>;
+  /** Runs the wrangler of the package, as the other commands do. @returns null if it is not installed */
+  wrangler(folder: string, args: readonly string[]): Promise<ProgramEnd | null>;
   /** @throws if there is no answer within 8 seconds */
   fetch(url: string, init?: RequestInit): Promise<Response>;
   isPortFree(port: number): Promise<boolean>;
@@ -73,6 +76,15 @@ export const machine: Machine = {
     return readFileSync(path, 'utf8');
   },
   run: runProgram,
+  async wrangler(folder, args) {
+    let program: string;
+    try {
+      program = wranglerProgram();
+    } catch {
+      return null;
+    }
+    return await runProgram(folder, process.execPath, [program, ...args]);
+  },
   fetch: async (url, init = {}) => await fetch(url, { ...init, signal: AbortSignal.timeout(FETCH_MS) }),
   isPortFree: portIsFree,
   async readWrangler(path) {
@@ -90,7 +102,7 @@ function runProgram(folder: string, program: string, args: readonly string[]): P
     const child = spawn(program, args, {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', NO_COLOR: '1', CI: 'true' },
+      env: { ...process.env, ...QUIET },
       timeout: PROGRAM_MS,
       killSignal: 'SIGKILL',
     });

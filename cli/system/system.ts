@@ -13,7 +13,7 @@ import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
-import { wranglerProgram } from './wrangler.ts';
+import { QUIET, wranglerProgram } from './wrangler.ts';
 
 export interface SystemOptions {
   readonly port: number;
@@ -153,8 +153,8 @@ export function planSystem(options: SystemOptions): SystemPlan {
         cwd: PROJECT_ROOT,
         env: {
           ...workerEnvironment(process.env),
+          ...QUIET,
           CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-          WRANGLER_SEND_METRICS: 'false',
           // Logs every request, statement and fetch to a file: it costs a third of the Worker's time, and the log would
           // contain URLs.
           X_LOCAL_OBSERVABILITY: 'false',
@@ -163,8 +163,6 @@ export function planSystem(options: SystemOptions): SystemPlan {
           CORTEX_KEEP_BUNDLE: '1',
           // For the build, which loads the manifests.
           ...clockSettings(vars),
-          CI: 'true',
-          FORCE_COLOR: '0',
         },
         // the manifest watcher already reports errors of manifests
         echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),

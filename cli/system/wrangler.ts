@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../src/domain/errors.ts';
 import { PROJECT_ROOT } from '../project/folders.ts';
 
-/** The file of the program. It is found as the package finds it, wherever it is installed. */
+/** Environment in which wrangler asks no questions, sends no statistics, and prints plain text. */
+export const QUIET = { WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', CI: 'true' } as const;
+
+/** The file of the program. It is found as the package finds it, wherever it is installed. @throws Error if it is not installed */
 export function wranglerProgram(): string {
   let manifest: string;
   try {
@@ -23,7 +26,7 @@ export function wranglerOutput(args: readonly string[], env: Readonly<Record<str
   const { status, stdout, stderr, error } = spawnSync(process.execPath, [wranglerProgram(), ...args], {
     cwd: PROJECT_ROOT,
     encoding: 'utf8',
-    env: { ...process.env, ...env, WRANGLER_SEND_METRICS: 'false', FORCE_COLOR: '0', CI: 'true' },
+    env: { ...process.env, ...env, ...QUIET },
   });
   if (status === 0) return `${stdout}${stderr}`;
   const reason = error === undefined ? withoutStack(`${stdout}${stderr}`) : error.message;

@@ -1,8 +1,10 @@
 /** `cortex doctor` finds each prepared mistake, and says how to correct it (K5). */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMPATIBILITY_DATE, COMPATIBILITY_FLAGS } from '../../../cli/doctor/check-wrangler.ts';
 import { reportOf, summaryOf } from '../../../cli/doctor/finding.ts';
+import { machine } from '../../../cli/doctor/machine.ts';
 import { CHECKS, PROBLEMS } from '../../../cli/doctor/problems.ts';
 import type { ProblemId } from '../../../cli/doctor/problems.ts';
 import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
@@ -312,12 +314,7 @@ const CASES: readonly Case[] = [
     'RUNNER_INSTANCES is 3, max_instances of RunnerContainer 2',
     'max_instances = 3',
   ],
-  [
-    'wrangler_missing',
-    (one) => void (one.programs['wrangler whoami'] = { status: null, output: 'spawn wrangler ENOENT' }),
-    'does not start',
-    'npm install --save-dev wrangler',
-  ],
+  ['wrangler_missing', (one) => void (one.hasWrangler = false), 'not installed', 'npm install --save-dev wrangler'],
   [
     'not_logged_in',
     (one) => void (one.programs['wrangler whoami'] = { status: 0, stdout: 'You are not authenticated. Please run' }),
@@ -367,6 +364,42 @@ describe('[K5] the doctor', () => {
     expect(finding?.message).toContain(message);
     expect(finding?.fix).toContain(fix);
     expect(finding?.meaning).toBe(PROBLEMS[id].meaning);
+  });
+
+  describe('in a folder of a workspace', () => {
+    /** Packages and lock file are two folders above the project. */
+    async function examined(prepare: (workspace: Project) => void = () => undefined): Promise<string[]> {
+      using workspace = new Project();
+      workspace.write('apps/mine/package.json', '{"name": "mine"}');
+      prepare(workspace);
+      const findings = await workspace.examine({ root: join(workspace.root, 'apps/mine') });
+      return findings.filter(({ check }) => check === 'packages').map(({ message }) => message);
+    }
+
+    test('finds the packages and the lock file of the workspace', async () => {
+      expect(await examined()).toEqual(['as in package-lock.json']);
+      expect(await examined((one) => one.remove('node_modules/cortex-edge'))).toEqual(['cortex-edge is not installed']);
+      expect(
+        await examined((one) => one.write('node_modules/cortex-edge/package.json', '{"version": "1.2.2"}')),
+      ).toEqual(['cortex-edge 1.2.2 is installed, package-lock.json has 1.2.3']);
+    });
+
+    test('the own packages of the project take precedence', async () => {
+      const own = await examined((one) => {
+        one.change(
+          'package-lock.json',
+          '{"packages":{',
+          '{"packages":{"apps/mine/node_modules/zod":{"version":"4.0.0"},',
+        );
+        one.write('apps/mine/node_modules/zod/package.json', '{"version": "4.0.0"}');
+      });
+      expect(own).toEqual(['zod 4.0.0 of the project, and zod 4.6.7 of cortex-edge']);
+    });
+
+    test('runs the wrangler that the package finds', async () => {
+      using workspace = new Project();
+      expect(await machine.wrangler(workspace.root, ['--version'])).toMatchObject({ status: 0 });
+    });
   });
 
   const URL = 'https://mine.example';

@@ -59,6 +59,7 @@ export class Project implements Disposable {
   readonly environment: Record<string, string> = {};
   readonly takenPorts = new Set<number>();
   nodeVersion = '24.1.0';
+  hasWrangler = true;
 
   constructor() {
     for (const [path, text] of Object.entries(FILES)) this.write(path, text);
@@ -93,16 +94,18 @@ export class Project implements Disposable {
   }
 
   async examine(options: Partial<DoctorOptions> = {}, parts: Partial<Machine> = {}): Promise<Finding[]> {
-    const { nodeVersion, environment, programs, answers, takenPorts } = this;
+    const { nodeVersion, environment, programs, hasWrangler, answers, takenPorts } = this;
+    const endOf = (call: string): ProgramEnd => {
+      const end = programs[call] ?? {};
+      return { status: 0, stdout: '', output: end.stdout ?? '', ...end };
+    };
     const own: Machine = {
       ...machine,
       nodeVersion,
       environment,
       now: () => NOW,
-      run: async (_folder, program, [first = '']) => {
-        const end = programs[`${program.split('/').at(-1) ?? ''} ${first}`] ?? {};
-        return await Promise.resolve({ status: 0, stdout: '', output: end.stdout ?? '', ...end });
-      },
+      run: async (_folder, program, [first = '']) => await Promise.resolve(endOf(`${program} ${first}`)),
+      wrangler: async (_folder, [first = '']) => await Promise.resolve(hasWrangler ? endOf(`wrangler ${first}`) : null),
       fetch: async (url, init = {}) => {
         const known = Object.keys(answers).find((address) => url.startsWith(address));
         const answer = known === undefined ? undefined : answers[known];
