@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
+import { LEAST_NODE } from '../cli/project/least-node.ts';
 
 interface Manifest {
   readonly version: string;
@@ -122,7 +123,7 @@ function packageManifest(): Record<string, unknown> {
     license: root.license,
     keywords: ['agents', 'cloudflare', 'workers', 'durable-objects', 'llm'],
     type: 'module',
-    engines: { node: '>=22.13' },
+    engines: { node: `>=${LEAST_NODE}` },
     bin: { cortex: './dist/cli/main.js' },
     exports: entryPoints(root.exports),
     files: ['dist', 'CHANGELOG.md'],

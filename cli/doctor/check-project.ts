@@ -8,19 +8,17 @@ import { namespacesOf } from '../../src/http/api-keys.ts';
 import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf } from '../../src/settings/deployment.ts';
 import { MANIFESTS } from '../project/folders.ts';
+import { isNodeSupported, LEAST_NODE } from '../project/least-node.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine, ManifestReport } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
 
-/** Wrangler's least version. */
-const LEAST_NODE = 22;
 /** Errors of a folder from elsewhere; the command in the fix prints all. */
 const SHOWN_ERRORS = 10;
 
 export function checkNode({ nodeVersion }: Machine): Finding[] {
-  const major = Number(nodeVersion.split('.')[0]);
-  if (major >= LEAST_NODE) return [ok('node', nodeVersion)];
+  if (isNodeSupported(nodeVersion)) return [ok('node', nodeVersion)];
   return [found('node_too_old', `Node ${nodeVersion}; at least ${LEAST_NODE} is needed`)];
 }
 

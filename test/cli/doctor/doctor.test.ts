@@ -48,6 +48,12 @@ type Case = readonly [id: ProblemId, prepare: (project: Project) => void, messag
 const CASES: readonly Case[] = [
   ['node_too_old', (one) => void (one.nodeVersion = '20.11.0'), 'Node 20.11.0', 'npm install --save-dev node@24'],
   [
+    'node_too_old',
+    (one) => void (one.nodeVersion = '22.5.0'),
+    'Node 22.5.0; at least 22.13',
+    'npm install --save-dev node@24',
+  ],
+  [
     'package_differs_from_lock',
     (one) => one.write('node_modules/cortex-edge/package.json', '{"version": "1.2.2"}'),
     'cortex-edge 1.2.2 is installed, package-lock.json has 1.2.3',
