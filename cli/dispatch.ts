@@ -16,6 +16,7 @@ import type { Command, CommandCall, ExitCode } from './command.ts';
 import { COMMANDS, GROUPS } from './command-table.ts';
 import { failureOf } from './failure.ts';
 import { versionOf } from './project/version.ts';
+import { DEFAULT_PORTS } from './system/ports.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -26,7 +27,7 @@ export interface Output {
 
 const COMMON: Options = { help: { type: 'boolean', short: 'h' }, json: { type: 'boolean' } };
 const REMOTE: Options = { url: { type: 'string' }, key: { type: 'string' } };
-const REMOTE_HELP = `  --url <address>  the system; default: CORTEX_URL, else http://127.0.0.1:8787 (the port: PORT)
+const REMOTE_HELP = `  --url <address>  the system; default: CORTEX_URL, else http://127.0.0.1:${DEFAULT_PORTS.PORT} (the port: PORT)
   --key <key>      its API key; default: CORTEX_API_KEY, which other users of this machine cannot see`;
 const COMMON_HELP = `  --json           prints JSON only
   -h, --help       prints this text`;

@@ -6,6 +6,8 @@ import type { Command } from '../command.ts';
 import { textOption } from '../option-values.ts';
 import { readScript } from '../scripted-llm/script.ts';
 import { startScriptedLlm } from '../scripted-llm/server.ts';
+import { parsePort } from '../system/ports.ts';
+import { visible } from '../terminal/visible.ts';
 
 export const command: Command = {
   name: 'scripted-llm',
@@ -17,9 +19,11 @@ export const command: Command = {
   positionals: [1, 1],
   run: async (call) => {
     const [file = ''] = call.positionals;
-    const port = textOption(call, 'port') ?? '0';
-    if (!/^\d{1,5}$/.test(port) || Number(port) >= 65_536) {
-      throw new UsageError(`--port "${port}" is not a valid port (0-65535; 0 selects a free one)`);
+    const written = textOption(call, 'port') ?? '0';
+    const port = parsePort(written, 0);
+    if (port === null) {
+      const shown = visible(written.slice(0, 100));
+      throw new UsageError(`--port "${shown}" is not a valid port (0-65535; 0 selects a free one)`);
     }
     const answer = read(file);
     const server = await startScriptedLlm((request) => {
@@ -27,7 +31,7 @@ export const command: Command = {
       const what = 'status' in reply ? reply.status : 'stream';
       call.tell(`${request.path} ${String(request.body['model'] ?? '')} -> ${what}`);
       return reply;
-    }, Number(port));
+    }, port);
     call.print(call.json ? JSON.stringify({ base_url: server.baseUrl }) : `LLM_BASE_URL=${server.baseUrl}`);
     await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
     await server[Symbol.asyncDispose]();

@@ -1,12 +1,11 @@
 /** This machine: sandboxes, ports and Docker; and the account at Cloudflare. */
 import { parseRunnerUrls } from '../../src/executors/runner/list.ts';
+import { portIn } from '../system/ports.ts';
+import type { PortName } from '../system/ports.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
-
-const DEFAULT_PORT = 8787;
-const DEFAULT_RUNNER_PORT = 8790;
 
 /** Which programs this machine can run in a sandbox. */
 export interface Sandboxes {
@@ -56,16 +55,16 @@ export function checkSandbox({ settings }: ProjectFiles, { hasDocker, hasBubblew
 }
 
 export async function checkPorts({ settings, worker }: ProjectFiles, machine: Machine): Promise<Finding[]> {
-  const port = numberOf(settings.start.PORT, DEFAULT_PORT);
-  const runnerPort = numberOf(settings.start.RUNNER_PORT, DEFAULT_RUNNER_PORT);
-  const hasOwnRunner = runnersOf(worker) === 0;
-  const wanted: readonly (readonly [name: string, port: number])[] = [
-    ['PORT', port],
-    ...(hasOwnRunner ? [['RUNNER_PORT', runnerPort] as const] : []),
-  ];
+  const names: readonly PortName[] = runnersOf(worker) === 0 ? ['PORT', 'RUNNER_PORT'] : ['PORT'];
+  // The check of the settings reports what is not a port.
+  const wanted = names.flatMap((name) => {
+    const port = portIn(settings.start, name);
+    return port === null ? [] : [[name, port] as const];
+  });
   const findings = await Promise.all(wanted.map(async ([name, one]) => await checkPort(name, one, machine)));
   const taken = findings.filter((one) => one !== null);
-  return taken.length > 0 ? taken : [ok('ports', `${wanted.map(([, one]) => one).join(' and ')} are free`)];
+  if (taken.length > 0 || wanted.length === 0) return taken;
+  return [ok('ports', `${wanted.map(([, one]) => one).join(' and ')} ${wanted.length === 1 ? 'is' : 'are'} free`)];
 }
 
 async function checkPort(name: string, port: number, machine: Machine): Promise<Finding | null> {
@@ -88,11 +87,6 @@ async function freeNear(port: number, machine: Machine): Promise<number> {
     if (await machine.isPortFree(other)) return other;
   }
   return port + 10;
-}
-
-function numberOf(text: string | undefined, fallback: number): number {
-  const number = Number(text ?? '');
-  return Number.isInteger(number) && number > 0 && number < 65_536 ? number : fallback;
 }
 
 function runnersOf(worker: ProjectFiles['worker']): number {

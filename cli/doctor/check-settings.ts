@@ -9,7 +9,9 @@ import { nearestNames } from '../../src/domain/nearest.ts';
 import { parseSigningKeys } from '../../src/executors/runner/list.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
-import { checkWorkerSettings, START_SETTINGS } from '../system/settings.ts';
+import { portOf } from '../system/ports.ts';
+import { checkWorkerSettings } from '../system/settings.ts';
+import { START_SETTINGS } from '../system/start-settings.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
@@ -34,16 +36,25 @@ export function checkSettings({ settings, devVars, worker }: ProjectFiles): Find
         : `${nearest}=… instead of ${name}=… in .dev.vars`,
     );
   });
-  const invalid = invalidSettings(worker);
+  const { start } = settings;
+  const invalid = [
+    ...invalidIn(() => void portOf(start, 'PORT')),
+    ...invalidIn(() => void portOf(start, 'RUNNER_PORT')),
+    ...invalidIn(() => void checkWorkerSettings(withoutOthers(worker))),
+  ];
   if (unknown.length + invalid.length > 0) return [...unknown, ...invalid];
   return [ok('settings', devVars === '' ? 'no .dev.vars: the defaults apply' : 'all settings of .dev.vars are known')];
 }
 
-/** What no check of its own finds; API_KEYS, the secrets and the model have one. */
-function invalidSettings(worker: ProjectFiles['worker']): Finding[] {
-  const own = Object.entries(worker).filter(([name]) => !OTHER_CHECKS.test(name));
+/** The settings that have no check of their own; API_KEYS, the secrets and the model have one. */
+function withoutOthers(worker: ProjectFiles['worker']): Record<string, string> {
+  return Object.fromEntries(Object.entries(worker).filter(([name]) => !OTHER_CHECKS.test(name)));
+}
+
+/** @param check throws an Error that names a setting that is not valid */
+function invalidIn(check: () => void): Finding[] {
   try {
-    checkWorkerSettings(Object.fromEntries(own));
+    check();
     return [];
   } catch (fault) {
     const message = messageOf(fault);

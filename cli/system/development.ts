@@ -14,6 +14,8 @@ import { failureOf, supervise, RestartBudget, restart } from './supervisor.ts';
 import { openBrowser } from './open-browser.ts';
 import { endOrphans } from './orphans.ts';
 import { LogLines } from './log-lines.ts';
+import { portOf } from './ports.ts';
+import type { PortName } from './ports.ts';
 import { portIsFree, statusOf } from './services.ts';
 import { startLimits } from './start-limits.ts';
 import { startScreen } from './start-screen.ts';
@@ -33,7 +35,7 @@ import { messageOf } from '../../src/domain/errors.ts';
 import { planSystem } from './system.ts';
 import type { WorkerHealth } from './system.ts';
 
-/** @throws CannotStart */
+/** @throws CannotStart, or UsageError for a setting that is not a port */
 export async function runDevelopment(call: CommandCall): Promise<ExitCode> {
   return await serve(await prepare(call), call);
 }
@@ -50,19 +52,11 @@ interface Prepared {
   readonly settings: SystemSettings;
   readonly vars: Readonly<Record<string, string>>;
   readonly keys: readonly ApiKey[];
-  readonly ports: Readonly<Record<'PORT' | 'RUNNER_PORT', number>>;
+  readonly ports: Readonly<Record<PortName, number>>;
   readonly stateDir: string;
   readonly ownRunner: boolean;
   /** Releases the state folder. */
   readonly unlock: () => void;
-}
-
-function portOf({ start }: SystemSettings, name: 'PORT' | 'RUNNER_PORT', fallback: number): number {
-  const text = start[name];
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (Number.isInteger(value) && value > 0 && value < 65_536) return value;
-  throw new CannotStart(`${name}=${text} is not a valid port (1-65535).`);
 }
 
 async function requireFree(name: string, number: number): Promise<void> {
@@ -107,10 +101,10 @@ async function settingsWithModel(settings: SystemSettings, tell: CommandCall['te
   return { ...vars, ...found.vars };
 }
 
-/** @throws CannotStart */
+/** @throws CannotStart, or UsageError for a setting that is not a port */
 async function prepare({ tell }: CommandCall): Promise<Prepared> {
   const settings = settingsOf(PROJECT_ROOT, process.env);
-  const ports = { PORT: portOf(settings, 'PORT', 8787), RUNNER_PORT: portOf(settings, 'RUNNER_PORT', 8790) };
+  const ports = { PORT: portOf(settings.start, 'PORT'), RUNNER_PORT: portOf(settings.start, 'RUNNER_PORT') };
   const stateDir = settings.start.CORTEX_STATE_DIR ?? '.cortex';
   if (settings.unknown.length > 0) {
     tell(pc.red(`.dev.vars: unknown settings ${settings.unknown.join(', ')} (see docs/operations.md, Settings)`));

@@ -13,15 +13,8 @@ import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/li
 import type { ApiKey } from '../../src/http/api-keys.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { parseTokenSecret } from '../../src/http/tokens.ts';
-
-/** Settings of `npm start` itself. */
-export const START_SETTINGS = [
-  'PORT',
-  'RUNNER_PORT',
-  'CORTEX_STATE_DIR',
-  'CORTEX_BUILT_WORKER',
-  'CORTEX_MANIFESTS',
-] as const;
+import { devVarsOf, givenSettings, START_SETTINGS, startSettings } from './start-settings.ts';
+import type { StartSettings, Variables } from './start-settings.ts';
 
 /** Settings of the runner that `npm start` always overrides. */
 const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);
@@ -38,10 +31,8 @@ const WRANGLER = (
   'CORTEX_MANIFESTS'
 ).split(' ');
 
-type Variables = Readonly<Record<string, string | undefined>>;
-
 export interface SystemSettings {
-  readonly start: Readonly<Partial<Record<(typeof START_SETTINGS)[number], string>>>;
+  readonly start: StartSettings;
   /** For the Worker: its settings and the `TOOL_…` secrets. */
   readonly worker: Readonly<Record<string, string>>;
   /** For the runner. */
@@ -52,14 +43,11 @@ export interface SystemSettings {
 
 /** @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset */
 export function readSettings(environment: Variables, file = ''): SystemSettings {
-  const given = new Map<string, string>();
-  for (const [name, value] of [...Object.entries(parseEnv(file)), ...Object.entries(environment)]) {
-    if (value !== undefined && value !== '') given.set(name, value);
-  }
+  const given = givenSettings(environment, file);
   const only = (wanted: (name: string) => boolean): Record<string, string> =>
     Object.fromEntries([...given].filter(([name]) => wanted(name)));
   return {
-    start: only((name) => isOneOf(START_SETTINGS, name)),
+    start: startSettings(given),
     worker: only((name) => isToolSecret(name) || isOneOf(WORKER_SETTINGS, name)),
     runner: only((name) => isOneOf(RUNNER_SETTINGS, name) && !SET_BY_START.has(name)),
     unknown: Object.keys(parseEnv(file)).filter((name) => !isSetting(name)),
@@ -68,8 +56,7 @@ export function readSettings(environment: Variables, file = ''): SystemSettings 
 
 /** Reads the settings of the project in `root`. */
 export function settingsOf(root: string, environment: Variables): SystemSettings {
-  const file = join(root, '.dev.vars');
-  return readSettings(environment, existsSync(file) ? readFileSync(file, 'utf8') : '');
+  return readSettings(environment, devVarsOf(root));
 }
 
 /** @returns the API keys. @throws Error that names an invalid setting of the Worker */

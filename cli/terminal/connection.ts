@@ -1,10 +1,13 @@
 /**
- * The system that a command talks to: the address of `--url`, CORTEX_URL or PORT, and the API key of `--key` or
- * CORTEX_API_KEY. The key is never printed.
+ * The system that a command talks to: the address of `--url`, CORTEX_URL or PORT (also of `.dev.vars`), and the API key of
+ * `--key` or CORTEX_API_KEY. The key is never printed.
  */
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
 import { commandLine } from '../project/command-line.ts';
+import { PROJECT_ROOT } from '../project/folders.ts';
+import { portOf } from '../system/ports.ts';
+import { devVarsOf, givenSettings, startSettings } from '../system/start-settings.ts';
 import { visible } from './visible.ts';
 
 export interface Connection {
@@ -20,16 +23,18 @@ export type ConnectionSource = Pick<CommandCall, 'values' | 'environment' | 'tel
 /**
  * Warns about a key that would be sent in plain text to another machine.
  *
- * @throws UsageError for an address that is not one, or a key that no header can hold
+ * @param root the project's folder, whose `.dev.vars` may have PORT
+ * @throws UsageError for an address or a port that is not one, or a key that no header can hold
  */
-export function connectionOf({ values, environment, tell }: ConnectionSource): Connection {
+export function connectionOf(source: ConnectionSource, root: string = PROJECT_ROOT): Connection {
+  const { values, environment, tell } = source;
   const givenKey = values['key'];
   const key = typeof givenKey === 'string' ? givenKey : (environment['CORTEX_API_KEY'] ?? '');
   if (!/^[!-~]*$/.test(key)) {
     const name = typeof givenKey === 'string' ? '--key' : 'CORTEX_API_KEY';
     throw new UsageError(`${name} must be one API key: visible ASCII characters without spaces`);
   }
-  const url = addressOf(values, environment);
+  const url = addressOf(source, root);
   const { protocol, hostname } = new URL(url);
   if (key !== '' && protocol === 'http:' && !LOOPBACK.test(hostname)) {
     tell(`warning: the API key is sent to ${hostname} without encryption; use https`);
@@ -51,14 +56,14 @@ export function namedConnectionOf(source: ConnectionSource): Connection | null {
 
 const LOOPBACK = /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-function addressOf(values: CommandCall['values'], environment: CommandCall['environment']): string {
+function addressOf({ values, environment }: ConnectionSource, root: string): string {
   const option = values['url'];
   const [name, given] =
     typeof option === 'string' ? ['--url', option] : ['CORTEX_URL', environment['CORTEX_URL'] ?? ''];
   if (name === 'CORTEX_URL' && given === '') {
-    const port = environment['PORT'] || '8787';
-    if (/^\d{1,5}$/.test(port)) return `http://127.0.0.1:${port}`;
-    throw new UsageError(`PORT "${visible(port.slice(0, 100))}" is not a port; CORTEX_URL can be a whole address`);
+    // `cortex dev` takes the port from the same settings.
+    const start = startSettings(givenSettings(environment, devVarsOf(root)));
+    return `http://127.0.0.1:${portOf(start, 'PORT')}`;
   }
   const url = URL.parse(given);
   const isAddress = url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '';

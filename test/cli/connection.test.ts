@@ -1,9 +1,17 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CommandCall } from '../../cli/command.ts';
 import { connectionOf, namedConnectionOf, request } from '../../cli/terminal/connection.ts';
+import { cortex } from '../support/cortex.ts';
+
+/** A project without settings. */
+const project = mkdtempSync(join(tmpdir(), 'cortex-connection-'));
+afterAll(() => rmSync(project, { recursive: true }));
 
 /** A system with one API key. */
 const server = createServer((asked, answer) => {
@@ -40,7 +48,7 @@ describe('[H5] the key of commands', () => {
     [{ CORTEX_API_KEY: 'of:the@environment' }, undefined, 'of:the@environment'],
     [{ CORTEX_API_KEY: 'environment' }, 'argument', 'argument'],
   ])('of %j and --key %s is %s', (environment, given, key) => {
-    expect(connectionOf(sourceOf(environment, { key: given }))).toEqual({ url: 'http://127.0.0.1:8787', key });
+    expect(connectionOf(sourceOf(environment, { key: given }), project)).toEqual({ url: 'http://127.0.0.1:8787', key });
   });
 
   test.each(['two keys', 'line\nbreak', 'schlüssel'])('%j is rejected without being printed', (key) => {
@@ -93,8 +101,30 @@ describe('[K4] the system of a command', () => {
     [{ PORT: '9000', CORTEX_URL: 'https://cortex.example.com/' }, {}, 'https://cortex.example.com'],
     [{ CORTEX_URL: 'https://of.environment' }, { url: 'http://of.option:81/behind/' }, 'http://of.option:81/behind'],
   ])('of %j and %j is %s', (environment, values, url) => {
-    expect(connectionOf(sourceOf(environment, values)).url).toBe(url);
+    expect(connectionOf(sourceOf(environment, values), project).url).toBe(url);
   });
+
+  test('[H8] has the port of .dev.vars, as the system that cortex dev starts', () => {
+    writeFileSync(join(project, '.dev.vars'), 'PORT=9001\n');
+    const urlOf = (environment: CommandCall['environment']): string => connectionOf(sourceOf(environment), project).url;
+    expect(urlOf({})).toBe('http://127.0.0.1:9001');
+    expect(urlOf({ PORT: '' })).toBe('http://127.0.0.1:9001');
+    expect(urlOf({ PORT: '9000' })).toBe('http://127.0.0.1:9000');
+    rmSync(join(project, '.dev.vars'));
+  });
+
+  test.each(['0', '65536', '99999', '123456', '-1', '8e3', '80.5', 'localhost:80'])('PORT "%s" is refused', (text) => {
+    expect(() => connectionOf(sourceOf({ PORT: text }), project)).toThrow(`PORT "${text}" is not a port (1-65535)`);
+  });
+
+  test.each([[['sessions', 'list']], [['dev']]])(
+    'cortex %j with a PORT that is not one is a wrong usage',
+    async (args) => {
+      const { err, code } = await cortex(args, { cwd: project, env: { PORT: '99999' } });
+      expect(err).toContain('PORT "99999" is not a port (1-65535)');
+      expect(code).toBe(2);
+    },
+  );
 
   test.each([
     [{ PORT: '9000', CORTEX_API_KEY: 'a-key' }, {}, null],

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
 import {
-  START_SETTINGS,
   checkWorkerSettings,
   readSettings,
   runnerEnvironment,
   tokenSecretIn,
   workerEnvironment,
 } from '../../cli/system/settings.ts';
+import { START_SETTINGS } from '../../cli/system/start-settings.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 

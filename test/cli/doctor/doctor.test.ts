@@ -69,6 +69,12 @@ const CASES: readonly Case[] = [
   ['unknown_setting', (one) => one.settings('LLM_MODLE=x'), 'LLM_MODLE', 'LLM_MODEL=… instead of LLM_MODLE=…'],
   ['unknown_setting', (one) => one.settings('WEATHER=x'), 'WEATHER', 'begin its name with TOOL_'],
   ['invalid_setting', (one) => one.settings('RATE_LIMIT=many'), 'RATE_LIMIT', 'RATE_LIMIT=…'],
+  [
+    'invalid_setting',
+    (one) => one.settings('RUNNER_PORT=99999'),
+    'RUNNER_PORT "99999" is not a port (1-65535)',
+    'RUNNER_PORT=…',
+  ],
   ['keys_missing', (one) => one.write('.dev.vars', ''), 'API_KEYS is not set', 'npx wrangler secret put API_KEYS'],
   [
     'keys_malformed',
@@ -276,6 +282,15 @@ const CASES: readonly Case[] = [
     },
     'no engine answers',
     'start Docker',
+  ],
+  [
+    'port_in_use',
+    (one) => {
+      one.settings('PORT=9100');
+      one.takenPorts.add(9100);
+    },
+    'PORT 9100',
+    'PORT=9110 npx cortex dev',
   ],
   ['port_in_use', (one) => void one.takenPorts.add(8787), 'PORT 8787', 'PORT=8797 npx cortex dev'],
   [
