@@ -1,4 +1,7 @@
-/** What a command of `cortex` is. Each file in `commands/` exports one as `command`; `main.ts` finds it by its name. */
+/**
+ * What a command of `cortex` is. Each file in `commands/` exports one as `command`; `dispatch.ts` finds it by its name in
+ * `command-table.ts`, and runs it.
+ */
 import type { ParseArgsConfig } from 'node:util';
 
 /** Exit codes of all commands: stable, so that scripts can branch on them (K4). */

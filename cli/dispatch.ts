@@ -11,11 +11,11 @@ import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
 import { nearestNames } from '../src/domain/nearest.ts';
 import { messageOf } from '../src/domain/errors.ts';
+import { VERSION } from '../src/domain/version.ts';
 import { EXIT, UsageError } from './command.ts';
 import type { Command, CommandCall, ExitCode } from './command.ts';
 import { COMMANDS, GROUPS } from './command-table.ts';
 import { failureOf } from './failure.ts';
-import { versionOf } from './project/version.ts';
 import { DEFAULT_PORTS } from './system/ports.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -50,7 +50,7 @@ export async function dispatch(
       return EXIT.ok;
     }
     if (name === '--version' || name === '-v') {
-      output.out(`${versionOf()}\n`);
+      output.out(`${VERSION}\n`);
       return EXIT.ok;
     }
     command = await load(name);
@@ -142,7 +142,7 @@ async function listing(): Promise<string> {
       return `${title}\n${lines.join('\n')}\n`;
     }),
   );
-  return `cortex ${versionOf()}: agents on Cloudflare Workers
+  return `cortex ${VERSION}: agents on Cloudflare Workers
 
 usage: cortex <command> [arguments] [options]
 

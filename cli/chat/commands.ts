@@ -5,6 +5,7 @@
  */
 import { nearestNames } from '../../src/domain/nearest.ts';
 import { Refusal } from '../terminal/connection.ts';
+import { isSessionId } from '../terminal/session-id.ts';
 import { visible } from '../terminal/visible.ts';
 import { branchesOf } from './branches.ts';
 import type { Branch, RunEntry } from './branches.ts';
@@ -203,7 +204,7 @@ export class Commands {
   }
 
   async #open(given: string): Promise<Done> {
-    const isId = /^ses_[0-9a-f]{32}$/.test(given);
+    const isId = isSessionId(given);
     if (!isId && !/^\d+$/.test(given)) return { text: `usage: ${USAGES.get('open')}` };
     if (!isId && this.#sessions.length === 0) await this.#listSessions();
     if (!isId && this.#sessions.length === 0) return { text: 'No sessions were found.' };

@@ -11,6 +11,7 @@ import { Api } from '../chat/question.ts';
 import { Terminal } from '../chat/terminal.ts';
 import { Attachments } from '../chat/attachments.ts';
 import { Refusal } from '../terminal/connection.ts';
+import { isSessionId } from '../terminal/session-id.ts';
 import { visible } from '../terminal/visible.ts';
 
 export const command: Command = {
@@ -41,7 +42,7 @@ async function chat({ agent, connection, tools }: ChatOptions): Promise<ExitCode
     return tellRefusal(fault, what);
   };
   const api = new Api(connection);
-  const joined = /^ses_[0-9a-f]{32}$/.test(agent) ? agent : null;
+  const joined = isSessionId(agent) ? agent : null;
   const session = joined ?? (await create(api, agent));
   const terminal = new Terminal();
   const commands = new Commands(api, session, terminal.ask);

@@ -23,6 +23,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Connection } from '../terminal/connection.ts';
+import { isSessionId } from '../terminal/session-id.ts';
 
 /** Requests for the same thing, if the system is busy or the connection breaks. */
 const ATTEMPTS = 5;
@@ -127,7 +128,7 @@ async function* listedRuns(client: Client): AsyncGenerator<ListedRun> {
       readonly next: string | null;
     };
     for (const run of page.executions) {
-      if (!/^ses_[0-9a-f]{32}$/.test(run.session_id)) throw new Error(`"${run.session_id}" is not a session id`);
+      if (!isSessionId(run.session_id)) throw new Error(`"${run.session_id}" is not a session id`);
       yield run;
     }
     before = page.next;

@@ -2,6 +2,7 @@
 import pc from 'picocolors';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { innermost } from '../chat/screen.ts';
+import { actionLabel } from './action-label.ts';
 import { harmless, visible } from './visible.ts';
 
 /** Characters of a text in one line. */
@@ -12,14 +13,10 @@ export function eventLine(event: SessionEvent): string | null {
   if (event.seq === null) return null;
   const time = new Date(event.timestamp).toISOString().slice(11, 23);
   const shown = innermost(event);
-  const action = shown.action_id === undefined ? '' : ` ${visible(labelOf(shown))}`;
+  const action = shown.action_id === undefined ? '' : ` ${visible(actionLabel(shown.action_id, shown.action_name))}`;
   const detail = detailOf(shown);
   const from = shown === event ? '' : ` ${pc.dim('in a sub-agent')}`;
   return `${pc.dim(`${String(event.seq).padStart(5)} ${time}`)} ${colored(shown.type)}${action}${from}${detail === '' ? '' : `  ${detail}`}`;
-}
-
-function labelOf({ action_id: id = '', action_name: name }: SessionEvent): string {
-  return name === undefined || name === id ? id : `${id} (${name})`;
 }
 
 function colored(type: SessionEvent['type']): string {

@@ -1,6 +1,7 @@
 /** A Gantt chart of a run: redrawn in place on a terminal, printed once otherwise. */
 import pc from 'picocolors';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import { actionLabel } from './action-label.ts';
 import { visible } from './visible.ts';
 
 interface Row {
@@ -43,7 +44,7 @@ export class Timeline {
     if (event.type === 'action_rejected' && this.#rows.has(key)) return;
     const row = this.#rows.get(key) ?? {
       id,
-      label: this.#labels.get(id) ?? visible(labelOf(id, event.action_name)),
+      label: this.#labels.get(id) ?? visible(actionLabel(id, event.action_name)),
       queuedAt: event.timestamp,
       startedAt: null,
       endedAt: null,
@@ -94,8 +95,4 @@ export class Timeline {
     const axis = `  ${' '.repeat(labelWidth)} └${'─'.repeat(this.#width)}┘ ${end - start} ms`;
     return [...lines, axis].join('\n');
   }
-}
-
-function labelOf(id: string, name: string | undefined): string {
-  return name === undefined || name === id ? id : `${id} (${name})`;
 }
