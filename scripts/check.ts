@@ -1,33 +1,38 @@
 /** `npm run check`: all static checks of the code, one line per check. */
 import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import pc from 'picocolors';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
-/** A project is where its build runs. */
-const EXAMPLE =
-  "process.chdir('examples/code-tools'); const { buildProject } = await import('./cli/project/build.ts'); process.exitCode = await buildProject()";
+interface Check {
+  readonly name: string;
+  readonly command: readonly [program: string, ...args: string[]];
+  /** Relative to the repository; default: its root. */
+  readonly cwd?: string;
+}
 
-const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
-  ['manifests', 'node', 'cli/main.ts', 'build'],
-  ['manifest schemas and fields', 'node', 'scripts/manifest-schemas.ts', '--check'],
-  ['format', 'oxfmt', '--check', '.'],
-  ['lint and import rules', 'oxlint', '--deny-warnings'],
-  ['example', 'node', '--eval', EXAMPLE],
-  ['types: example', 'tsc', '-p', 'examples/code-tools'],
-  ['types: core', 'tsc', '-p', 'tsconfig.core.json'],
-  ['types: worker', 'tsc', '-p', 'tsconfig.worker.json'],
-  ['types: console', 'tsc', '-p', 'tsconfig.console.json'],
-  ['types: react', 'tsc', '-p', 'tsconfig.react.json'],
-  ['types: node', 'tsc', '-p', 'tsconfig.node.json'],
-  ['types: page tests', 'tsc', '-p', 'tsconfig.page-tests.json'],
-  ['types: workerd tests', 'tsc', '-p', 'tsconfig.runtime-tests.json'],
-  ['dead code', 'knip'],
+const CHECKS: readonly Check[] = [
+  { name: 'manifests', command: ['node', 'cli/main.ts', 'build'] },
+  { name: 'manifest schemas and fields', command: ['node', 'scripts/manifest-schemas.ts', '--check'] },
+  { name: 'format', command: ['oxfmt', '--check', '.'] },
+  { name: 'lint and import rules', command: ['oxlint', '--deny-warnings'] },
+  { name: 'example', command: ['node', '../../cli/main.ts', 'build'], cwd: 'examples/code-tools' },
+  { name: 'types: example', command: ['tsc', '-p', 'examples/code-tools'] },
+  { name: 'types: core', command: ['tsc', '-p', 'tsconfig.core.json'] },
+  { name: 'types: worker', command: ['tsc', '-p', 'tsconfig.worker.json'] },
+  { name: 'types: console', command: ['tsc', '-p', 'tsconfig.console.json'] },
+  { name: 'types: react', command: ['tsc', '-p', 'tsconfig.react.json'] },
+  { name: 'types: node', command: ['tsc', '-p', 'tsconfig.node.json'] },
+  { name: 'types: page tests', command: ['tsc', '-p', 'tsconfig.page-tests.json'] },
+  { name: 'types: workerd tests', command: ['tsc', '-p', 'tsconfig.runtime-tests.json'] },
+  { name: 'dead code', command: ['knip'] },
 ];
 
 let failed = 0;
-for (const [name, command, ...args] of CHECKS) {
-  const result = spawnSync(command, args, {
-    cwd: PACKAGE_ROOT,
+for (const { name, command, cwd = '.' } of CHECKS) {
+  const [program, ...args] = command;
+  const result = spawnSync(program, args, {
+    cwd: join(PACKAGE_ROOT, cwd),
     encoding: 'utf8',
     env: { ...process.env, FORCE_COLOR: '0' },
   });
@@ -35,7 +40,7 @@ for (const [name, command, ...args] of CHECKS) {
     console.log(`${pc.green('✓')} ${name}`);
   } else {
     failed += 1;
-    console.log(`${pc.red('✗')} ${name}   ${pc.dim([command, ...args].join(' '))}`);
+    console.log(`${pc.red('✗')} ${name}   ${pc.dim(command.join(' '))}`);
     console.log(`${result.stdout}${result.stderr}`.trim().split('\n').slice(0, 60).join('\n'));
   }
 }
