@@ -1,4 +1,5 @@
 /** This machine: sandboxes, ports and Docker; and the account at Cloudflare. */
+import { SERVICE as RUNNER } from '../../container-runner/version.ts';
 import { parseRunnerUrls } from '../../src/executors/runner/list.ts';
 import { portIn } from '../system/ports.ts';
 import type { PortName } from '../system/ports.ts';
@@ -61,6 +62,16 @@ export async function checkPorts({ settings, worker }: ProjectFiles, machine: Ma
     const port = portIn(settings.start, name);
     return port === null ? [] : [[name, port] as const];
   });
+  const [first, second] = wanted.map(([, port]) => port);
+  if (first !== undefined && first === second) {
+    return [
+      found(
+        'ports_equal',
+        `PORT and RUNNER_PORT are ${first}`,
+        `RUNNER_PORT=${await freeNear(first, machine)} npx cortex dev`,
+      ),
+    ];
+  }
   const findings = await Promise.all(wanted.map(async ([name, one]) => await checkPort(name, one, machine)));
   const taken = findings.filter((one) => one !== null);
   if (taken.length > 0 || wanted.length === 0) return taken;
@@ -74,7 +85,7 @@ async function checkPort(name: string, port: number, machine: Machine): Promise<
     .fetch(`http://127.0.0.1:${port}/health`)
     .then(async (answer) => (await answer.text()).slice(0, HEALTH_CHARS))
     .catch(() => '');
-  const isOurs = /"service":"cortex-(?:edge|runner)"/.test(service);
+  const isOurs = ['cortex-edge', RUNNER].some((name) => service.includes(`"service":"${name}"`));
   return found(isOurs ? 'port_of_system' : 'port_in_use', `${name} ${port} is in use`, fix);
 }
 

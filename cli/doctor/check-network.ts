@@ -1,6 +1,7 @@
 /** What answers over the network: runners, the model's endpoint, and a deployed system. */
 import { randomUUID } from 'node:crypto';
 import { limits as runnerLimits } from '../../container-runner/limits.ts';
+import { SERVICE as RUNNER } from '../../container-runner/version.ts';
 import { messageOf } from '../../src/domain/errors.ts';
 import { isJsonObject, parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -42,7 +43,7 @@ async function checkRunner(url: string, worker: ProjectFiles['worker'], machine:
   try {
     const health = await machine.fetch(`${url}/health`, { headers });
     const document = await jsonOf(health);
-    if (document?.['service'] !== 'cortex-runner') {
+    if (document?.['service'] !== RUNNER) {
       return found('runner_unreachable', `${shown} answers ${health.status}, and is not a runner`);
     }
     const skew = skewOf(health, machine);

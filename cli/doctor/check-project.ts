@@ -25,7 +25,9 @@ export function checkNode({ nodeVersion }: Machine): Finding[] {
 /** In a workspace, packages and the lock file may be in a folder above the project. */
 export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding[] {
   const read = (folder: string, file: string): JsonObject | null => parseObject(machine.read(join(folder, file)) ?? '');
-  const own = read(root, 'package.json');
+  const text = machine.read(join(root, 'package.json'));
+  const own = parseObject(text ?? '');
+  if (own === null && text !== null) return [found('package_file_invalid', 'package.json is not a JSON object')];
   if (own === null) return [found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>')];
   const installed = (name: string, from = root): Package | null =>
     firstOf(foldersFrom(from), (above) => {

@@ -36,15 +36,33 @@ export function checkSettings({ settings, devVars, worker }: ProjectFiles): Find
         : `${nearest}=… instead of ${name}=… in .dev.vars`,
     );
   });
+  const malformed = withoutQuoted(devVars)
+    .split('\n')
+    .flatMap((line, at) => {
+      if (LINE.test(line)) return [];
+      // the line may contain a secret
+      return [
+        found('malformed_line', `.dev.vars:${at + 1} is not NAME=value`, `NAME=value in line ${at + 1} of .dev.vars`),
+      ];
+    });
   const { start } = settings;
   const invalid = [
     ...invalidIn(() => void portOf(start, 'PORT')),
     ...invalidIn(() => void portOf(start, 'RUNNER_PORT')),
     ...invalidIn(() => void checkWorkerSettings(withoutOthers(worker))),
   ];
-  if (unknown.length + invalid.length > 0) return [...unknown, ...invalid];
+  const findings = [...malformed, ...unknown, ...invalid];
+  if (findings.length > 0) return findings;
   return [ok('settings', devVars === '' ? 'no .dev.vars: the defaults apply' : 'all settings of .dev.vars are known')];
 }
+
+/** Without values in quotation marks, which may have several lines. */
+function withoutQuoted(text: string): string {
+  return text.replaceAll(/(?<==[ \t]*)("[^"]*"|'[^']*'|`[^`]*`)/g, (value) => value.replaceAll(/[^\n]/g, ''));
+}
+
+/** Nothing, a comment, or a setting; quotation marks that nothing closes are left. */
+const LINE = /^\s*(?:#.*|(?:export\s+)?[\w.-]+\s*=\s*(?!["'`]).*)?$/;
 
 /** The settings that have no check of their own; API_KEYS, the secrets and the model have one. */
 function withoutOthers(worker: ProjectFiles['worker']): Record<string, string> {

@@ -10,10 +10,15 @@ import type { Environment, ProjectFiles } from './project-files.ts';
 export const COMPATIBILITY_DATE = '2026-10-01';
 export const COMPATIBILITY_FLAGS = ['enable_request_signal', 'request_signal_passthrough'];
 
-export function checkWrangler({ environment, fault }: ProjectFiles): Finding[] {
+export function checkWrangler({ environment, fault }: ProjectFiles, machine: Machine): Finding[] {
   if (fault !== null) return [found('wrangler_file_invalid', fault)];
   if (environment === null) return [found('wrangler_file_missing', 'the folder has no wrangler.toml')];
-  const findings = [...bindings(environment), ...migrations(environment), ...compatibility(environment)];
+  const findings = [
+    ...bindings(environment),
+    ...migrations(environment),
+    ...build(environment),
+    ...compatibility(environment, machine),
+  ];
   if (findings.length > 0) return findings;
   return [ok('wrangler', `${environment.objects.size} objects, compatibility date ${environment.compatibilityDate}`)];
 }
@@ -79,11 +84,30 @@ function nextTag(steps: Environment['migrations']): string {
   return `v${Math.max(steps.length, ...numbers) + 1}`;
 }
 
-function compatibility({ compatibilityDate, compatibilityFlags }: Environment): Finding[] {
+function build({ hasBuild }: Environment): Finding[] {
+  if (hasBuild) return [];
+  const fix = `[build]\ncommand = "${BUILD}"\nwatch_dir = ["manifests", "tools"]`;
+  return [found('build_missing', 'no [build] command', fix)];
+}
+
+/** The command of the template. */
+const BUILD = 'node node_modules/cortex-edge/dist/cli/main.js build';
+
+function compatibility({ compatibilityDate, compatibilityFlags }: Environment, machine: Machine): Finding[] {
   const missing = COMPATIBILITY_FLAGS.filter((flag) => !compatibilityFlags.includes(flag));
   const all = [...new Set([...compatibilityFlags, ...missing])].map((flag) => `"${flag}"`).join(', ');
   const isOld = compatibilityDate === null || compatibilityDate < COMPATIBILITY_DATE;
+  const today = new Date(machine.now()).toISOString().slice(0, 10);
   return [
+    ...(compatibilityDate !== null && compatibilityDate > today
+      ? [
+          found(
+            'compatibility_date_future',
+            `the compatibility date ${compatibilityDate} is in the future`,
+            `compatibility_date = "${COMPATIBILITY_DATE}"`,
+          ),
+        ]
+      : []),
     ...(isOld
       ? [
           found(

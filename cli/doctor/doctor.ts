@@ -46,7 +46,7 @@ export async function examine({ root, env, system }: DoctorOptions, machine: Mac
     ...checkSettings(files),
     ...checkKeys(files),
     ...checkSecrets(files, machine),
-    ...checkWrangler(files),
+    ...checkWrangler(files, machine),
     ...checkWorker(files, machine),
     ...checkManifests(report),
     ...checkTools(files, report),

@@ -48,6 +48,7 @@ export const PROBLEMS = {
     'The installed version is not the one of package-lock.json, so this machine and a deployment run different code.',
     'npm ci',
   ),
+  package_file_invalid: problem('packages', 'npm cannot read the file.', 'correct package.json'),
   not_installed: problem('packages', 'The package is not installed.', 'npm install'),
   two_zods: warning(
     'packages',
@@ -59,6 +60,7 @@ export const PROBLEMS = {
     'The setting has no effect: no part of the system reads this name.',
     '<nearest name>=… instead of <name>=… in .dev.vars',
   ),
+  malformed_line: problem('settings', 'The line has no effect: it is not NAME=value.', '<name>=<value> in .dev.vars'),
   invalid_setting: problem('settings', 'The system does not start with this value.', '<name>=… in .dev.vars'),
   keys_malformed: problem(
     'keys',
@@ -122,6 +124,16 @@ export const PROBLEMS = {
     'wrangler',
     'The platform behaves as at that date, before features that the Worker relies on.',
     'compatibility_date = "<date>"',
+  ),
+  compatibility_date_future: problem(
+    'wrangler',
+    'The platform does not know this date yet, so the Worker does not start.',
+    'compatibility_date = "<date>"',
+  ),
+  build_missing: problem(
+    'wrangler',
+    'A start of wrangler does not collect manifests and tools, so the Worker runs old ones.',
+    '[build]\ncommand = "<command>"\nwatch_dir = ["manifests", "tools"]',
   ),
   compatibility_flag_missing: problem(
     'wrangler',
@@ -192,6 +204,11 @@ export const PROBLEMS = {
     'sandbox',
     'RUNNER_SANDBOX asks for a level that this machine does not have, so the runner runs no programs.',
     'remove RUNNER_SANDBOX from .dev.vars, or install the level',
+  ),
+  ports_equal: problem(
+    'ports',
+    'The Worker and the runner cannot both listen there.',
+    'RUNNER_PORT=<port> npx cortex dev',
   ),
   port_in_use: problem('ports', 'Another program listens on the port.', 'PORT=<port> npx cortex dev'),
   port_of_system: warning('ports', 'A Cortex Edge runs on the port already.', 'PORT=<port> npx cortex dev'),

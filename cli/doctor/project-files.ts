@@ -11,6 +11,8 @@ export interface Environment {
   readonly main: string | null;
   readonly compatibilityDate: string | null;
   readonly compatibilityFlags: readonly string[];
+  /** Whether wrangler runs a command before it bundles the Worker. */
+  readonly hasBuild: boolean;
   readonly vars: Readonly<Record<string, string>>;
   /** Bindings of Durable Objects of this Worker: class by name. */
   readonly objects: ReadonlyMap<string, string>;
@@ -75,8 +77,8 @@ const EMPTY = { environment: null, containersElsewhere: [], fault: null } as con
 
 /** An environment has these from the top level, unless it has its own. */
 function inherited(file: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const { main, compatibility_date: date, compatibility_flags: flags, migrations } = file;
-  return { main, compatibility_date: date, compatibility_flags: flags, migrations };
+  const { main, compatibility_date: date, compatibility_flags: flags, migrations, build } = file;
+  return { main, compatibility_date: date, compatibility_flags: flags, migrations, build };
 }
 
 function environmentOf(file: Readonly<Record<string, unknown>>): Environment {
@@ -85,7 +87,8 @@ function environmentOf(file: Readonly<Record<string, unknown>>): Environment {
   const vars = isJsonObject(file['vars']) ? file['vars'] : {};
   return {
     main: textOf(file['main']),
-    compatibilityDate: textOf(file['compatibility_date']),
+    compatibilityDate: dateOf(file['compatibility_date']),
+    hasBuild: isJsonObject(file['build']) && textOf(file['build']['command']) !== null,
     compatibilityFlags: (Array.isArray(file['compatibility_flags']) ? file['compatibility_flags'] : []).map(String),
     vars: Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, varOf(value)])),
     objects: new Map(own.map((one) => [String(one['name']), String(one['class_name'])])),
@@ -110,6 +113,12 @@ const BINDING_DEPTH = 4;
 
 function varOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A date without quotation marks is another type of TOML; what else is written is shown as it is. */
+function dateOf(value: unknown): string | null {
+  if (value instanceof Date) return value.toISOString().slice(0, 10);
+  return typeof value === 'number' ? String(value) : textOf(value);
 }
 
 function textOf(value: unknown): string | null {

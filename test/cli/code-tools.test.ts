@@ -69,6 +69,17 @@ describe('[K1] [K2] cortex build', () => {
     expect(named('wave')).toMatchObject({ implementation: { type: 'code', bindings: [], secrets: [] } });
   });
 
+  test('another tool of the same name is reported with both files', () => {
+    put('tools/greet.ts', tool('greet'));
+    put(
+      'manifests/tools/greet.yaml',
+      'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
+    );
+    expect(build().said).toContain(
+      'manifests/tools/greet.yaml:3:7: name: another tool is already called "greet", in tools/greet.ts:1',
+    );
+  });
+
   test('a definition of another kind does not describe the tool of its name', () => {
     put('tools/greet.ts', tool('greet'));
     put('tools/wave.ts', tool('wave'));
@@ -135,15 +146,6 @@ describe('[K1] [K2] cortex build', () => {
         'manifests/tools/greet.yaml': 'kind: Tool\nname: greet\nimplementation: {type: code}\neffects: pure\n',
       },
       'effects: is in the code of the tool; remove it here',
-    ],
-    [
-      'a script tool of the same name',
-      {
-        'tools/greet.ts': tool('greet'),
-        'manifests/tools/greet.yaml':
-          'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
-      },
-      'tools/greet.ts',
     ],
     [
       'a binding of the runtime',

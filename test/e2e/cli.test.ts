@@ -16,13 +16,16 @@ const KEY = 'the-key-of-ann-in-this-test';
 const folder = mkdtempSync(join(tmpdir(), 'cortex-cli-'));
 const work = join(folder, 'work');
 let system: System;
+let ports = { PORT: '', RUNNER_PORT: '' };
 
 beforeAll(async () => {
   const stateDir = join(folder, 'state');
   for (const each of [stateDir, work]) mkdirSync(each);
+  const [port, runnerPort] = [await freePort(), await freePort()];
+  ports = { PORT: String(port), RUNNER_PORT: String(runnerPort) };
   system = await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
+    port,
+    runnerPort,
     stateDir: withSnapshot(stateDir),
     vars: { LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` },
     ownRunner: true,
@@ -186,4 +189,13 @@ test('[K4] eval runs the dataset of docs/evaluation.md, and exits with 1 if a ca
   writeFileSync(join(work, 'waits.yaml'), careful);
   const waits = await cortex('eval', 'waits.yaml', '--agent', 'careful_assistant');
   expect(waits.out).toContain('the run is cancelled');
+});
+
+test('[K5] doctor recognises the system that runs on the ports of a project, and its runner', async () => {
+  const { out } = await runProgram(['doctor', '--json'], { cwd: work, env: ports });
+  const { findings } = JSON.parse(out) as { findings: { check: string; problem?: string; message: string }[] };
+  expect(findings.filter(({ check }) => check === 'ports')).toEqual([
+    expect.objectContaining({ problem: 'port_of_system', message: `PORT ${ports.PORT} is in use` }),
+    expect.objectContaining({ problem: 'port_of_system', message: `RUNNER_PORT ${ports.RUNNER_PORT} is in use` }),
+  ]);
 });

@@ -9,13 +9,14 @@ import { CHECKS, PROBLEMS } from '../../../cli/doctor/problems.ts';
 import type { ProblemId } from '../../../cli/doctor/problems.ts';
 import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
 import { RUNTIME_OBJECTS } from '../../../src/domain/bindings.ts';
+import { SERVICE } from '../../../container-runner/version.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { cortex } from '../../support/cortex.ts';
 import { Project } from './project.ts';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
 const RUNNER = 'http://127.0.0.1:8790';
-const HEALTH = { status: 'healthy', service: 'cortex-runner', version: VERSION };
+const HEALTH = { status: 'healthy', service: SERVICE, version: VERSION };
 /** A code tool with this implementation; it needs no package, because none is installed. */
 function withTool(project: Project, implementation: string, manifest = 'manifests/tools/lookup.yaml'): void {
   const schema = "{ '~standard': { jsonSchema: { input: () => ({ type: 'object', properties: {} }) } } }";
@@ -59,6 +60,7 @@ const CASES: readonly Case[] = [
     'cortex-edge 1.2.2 is installed, package-lock.json has 1.2.3',
     'npm ci',
   ],
+  ['package_file_invalid', (one) => one.write('package.json', '{'), 'package.json is not', 'correct package.json'],
   ['not_installed', (one) => one.remove('node_modules/cortex-edge'), 'cortex-edge is not installed', 'npm install'],
   [
     'two_zods',
@@ -68,6 +70,8 @@ const CASES: readonly Case[] = [
   ],
   ['unknown_setting', (one) => one.settings('LLM_MODLE=x'), 'LLM_MODLE', 'LLM_MODEL=… instead of LLM_MODLE=…'],
   ['unknown_setting', (one) => one.settings('WEATHER=x'), 'WEATHER', 'begin its name with TOOL_'],
+  ['malformed_line', (one) => one.settings('the-secret-value'), '.dev.vars:2 is not NAME=value', 'line 2'],
+  ['malformed_line', (one) => one.settings('TOOL_A="a\nb"\n# c\n\nexport TOOL_B=\'x'), '.dev.vars:6', 'line 6'],
   ['invalid_setting', (one) => one.settings('RATE_LIMIT=many'), 'RATE_LIMIT', 'RATE_LIMIT=…'],
   [
     'invalid_setting',
@@ -160,6 +164,19 @@ const CASES: readonly Case[] = [
     '2024-01-01',
     `compatibility_date = "${COMPATIBILITY_DATE}"`,
   ],
+  [
+    'compatibility_date_future',
+    (one) => one.change('wrangler.toml', COMPATIBILITY_DATE, '2099-01-01'),
+    '2099-01-01 is in the future',
+    `compatibility_date = "${COMPATIBILITY_DATE}"`,
+  ],
+  [
+    'compatibility_date_old',
+    (one) => one.change('wrangler.toml', `"${COMPATIBILITY_DATE}"`, '20240101'),
+    '20240101',
+    `compatibility_date = "${COMPATIBILITY_DATE}"`,
+  ],
+  ['build_missing', (one) => one.change('wrangler.toml', '[build]\ncommand = "true"', ''), 'no [build]', 'cortex-edge'],
   [
     'compatibility_flag_missing',
     (one) => one.change('wrangler.toml', `"${COMPATIBILITY_FLAGS[0]}"`, '"nodejs_compat"'),
@@ -291,6 +308,12 @@ const CASES: readonly Case[] = [
     },
     'PORT 9100',
     'PORT=9110 npx cortex dev',
+  ],
+  [
+    'ports_equal',
+    (one) => one.settings('PORT=9100\nRUNNER_PORT=9100'),
+    'PORT and RUNNER_PORT are 9100',
+    'RUNNER_PORT=9110 npx cortex dev',
   ],
   ['port_in_use', (one) => void one.takenPorts.add(8787), 'PORT 8787', 'PORT=8797 npx cortex dev'],
   [

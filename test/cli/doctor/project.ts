@@ -19,6 +19,9 @@ main = "src/worker.ts"
 compatibility_date = "${COMPATIBILITY_DATE}"
 compatibility_flags = [${COMPATIBILITY_FLAGS.map((flag) => `"${flag}"`).join(', ')}]
 
+[build]
+command = "true"
+
 ${Object.entries(RUNTIME_OBJECTS)
   .map(([name, type]) => `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "${type}"\n`)
   .join('\n')}
