@@ -153,6 +153,16 @@ describe('[K1] [K2] cortex build', () => {
       },
       'SESSIONS is a binding of the runtime, which tools may not use',
     ],
+    [
+      'code that ends the process, and the other tools are known',
+      {
+        'tools/greet.ts': tool('greet'),
+        'tools/gone.ts': 'process.exit(0);',
+        'manifests/agents/helper.yaml':
+          'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: P.\nimport: {tools: [greet]}\n',
+      },
+      'error    tools/gone.ts:1:1: cannot be loaded: it ended the process\nmanifests: 1 error, nothing written',
+    ],
   ])('reports %s, and writes nothing', (_name, files, message) => {
     for (const [path, text] of Object.entries(files)) put(path, text);
     const { status, said } = build();
