@@ -1,7 +1,7 @@
 /** Reports changes in the manifest folder while the system runs. wrangler rebuilds the Worker itself. */
 import { statSync, watch } from 'node:fs';
-import { summarise } from '../project/manifest-files.ts';
-import type { LoadedManifests } from '../../src/catalog/load.ts';
+import { ruleOfErrors, summarise } from '../project/manifest-files.ts';
+import type { ProjectManifests } from '../project/manifest-files.ts';
 
 /** Debounce interval: an editor writes a file in several steps. */
 const QUIET_MS = 150;
@@ -19,7 +19,7 @@ function isNamed(path: string): boolean {
  */
 export function watchManifests(
   folder: string,
-  check: () => LoadedManifests,
+  check: () => Pick<ProjectManifests, 'catalog' | 'problems' | 'codeProblems' | 'faultyTools'>,
   report: (line: string, good: boolean) => void,
 ): () => void {
   let timer: NodeJS.Timeout | null = null;
@@ -37,7 +37,7 @@ export function watchManifests(
         report(`${what} changed: ${summarise(loaded)}; they count from the next message on`, true);
       else {
         const errors = problems.length === 1 ? '1 error' : `${problems.length} errors`;
-        report(`${what} changed: ${errors}, so what has errors keeps its previous version`, false);
+        report(`${what} changed: ${errors}; ${ruleOfErrors(loaded)}`, false);
       }
     } catch (fault) {
       report(`${what} changed and cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`, false);

@@ -120,6 +120,16 @@ describe('[K1] [K2] cortex build', () => {
       'no code tool is called "gone"; tools/gone.ts of the project must export it',
     ],
     [
+      'a manifest without code, version and summary, with the nearest name',
+      {
+        'tools/roll_dice.ts': tool('roll_dice'),
+        'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code, binding: [DB]}\n',
+      },
+      'error    manifests/tools/rol_dice.yaml:3:24: implementation.type: no code tool is called "rol_dice" (nearest: roll_dice); tools/rol_dice.ts of the project must export it, and uploaded manifests cannot bring code\n' +
+        'warning  manifests/tools/rol_dice.yaml:3:30: implementation.binding: unknown field, kept under metadata without effect. Did you mean bindings?\n' +
+        'manifests: 1 error, nothing written',
+    ],
+    [
       'parameters in the manifest',
       {
         'tools/greet.ts': tool('greet'),
@@ -143,7 +153,7 @@ describe('[K1] [K2] cortex build', () => {
         'manifests/tools/greet.yaml':
           'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
       },
-      'tools/greet.ts',
+      'manifests/tools/greet.yaml:3:7: name: the code tool in tools/greet.ts has this name too; rename one of them',
     ],
     [
       'a binding of the runtime',
@@ -169,6 +179,35 @@ describe('[K1] [K2] cortex build', () => {
     expect(said).toContain(message);
     expect(status).toBe(1);
     expect(existsSync(join(root, 'src/project.generated.ts'))).toBe(false);
+  });
+
+  test('omits a code tool with errors, and reports nothing but these', () => {
+    put('tools/greet.ts', tool('greet'));
+    put('tools/wave.ts', tool('wave'));
+    put('manifests/tools/wave.yaml', 'kind: Tool\nname: wave\nimplementation: {type: code}\n');
+    put(
+      'manifests/agents/helper.yaml',
+      'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: P.\nimport: {tools: [greet, wave]}\n',
+    );
+    expect(build().status).toBe(0);
+    put('tools/greet.ts', 'throw new Error("greet fails");\n');
+    put('tools/wave.ts', 'throw new Error("wave fails");\n');
+    const { status, said } = build({ CORTEX_KEEP_BUNDLE: '1' });
+    expect(said.split('\n')).toEqual(
+      expect.arrayContaining([
+        'error    tools/greet.ts:1:1: cannot be loaded: greet fails',
+        'error    tools/wave.ts:1:1: cannot be loaded: wave fails',
+        'warning  manifests/agents/helper.yaml:6:18: import.tools[0]: tools/greet.ts has errors, so the tool in it is omitted',
+        'warning  manifests/agents/helper.yaml:6:25: import.tools[1]: the tool "wave" has errors and is omitted',
+        'warning  manifests/tools/wave.yaml:3:24: implementation.type: tools/wave.ts has errors, so the tool is omitted',
+        'src/project.generated.ts: 1 agents, 0 tools',
+      ]),
+    );
+    expect(said.match(/^error/gm)).toHaveLength(2);
+    expect(status).toBe(0);
+    // no earlier version of a code tool is kept, because its code is not in the bundle
+    expect(generated()).toContain(String.raw`\"tools\":[],\"relics\":[]`);
+    expect(generated()).toContain('tools: {}');
   });
 
   test('of another project has only the shipped definitions that it uses', () => {
