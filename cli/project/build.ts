@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { EXIT } from '../command.ts';
 import type { ExitCode } from '../command.ts';
-import { readCodeTools } from './code-tools.ts';
+import { nameOfFile, readCodeTools } from './code-tools.ts';
 import { bundleOf, withEarlier, writtenNames } from './bundle.ts';
 import { enterProject, GENERATED, PROJECT_ROOT } from './folders.ts';
 import { earlierBundle, generatedModule } from './generated-module.ts';
@@ -14,7 +14,7 @@ import { checkManifests, projectFolders } from './manifest-files.ts';
  * `further`, relative to the current one.
  *
  * If a manifest has errors, nothing is written and the exit code is 1. With CORTEX_KEEP_BUNDLE=1, as `cortex dev` sets
- * it, the others are written, and a manifest that no longer loads keeps its earlier version.
+ * it, the others are written, and a manifest that no longer loads keeps its earlier version; a code tool has none.
  */
 export async function buildProject(
   further: readonly string[] = [],
@@ -40,8 +40,11 @@ export async function buildProject(
   const before = existsSync(target) ? readFileSync(target, 'utf8') : null;
   const earlier = errors > 0 && before !== null ? earlierBundle(before) : null;
   const bundle = bundleOf(loaded);
+  // there is no earlier version of code
+  const lost = new Set(code.faulty.map((file) => `tool/${nameOfFile(file)}`));
+  const isWritten = writtenNames(loaded);
   const text = generatedModule(
-    earlier === null ? bundle : withEarlier(bundle, earlier, writtenNames(loaded)),
+    earlier === null ? bundle : withEarlier(bundle, earlier, (id) => isWritten(id) && !lost.has(id)),
     code,
     folders,
   );

@@ -16,7 +16,7 @@ import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
 import type { Variables } from '../../src/settings/settings.ts';
 import { commandLine } from './command-line.ts';
-import { readCodeTools } from './code-tools.ts';
+import { nameOfFile, readCodeTools } from './code-tools.ts';
 import type { ProjectTools } from './code-tools.ts';
 import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
 import { isShipped, SHIPPED_FOLDER } from './shipped-manifests.ts';
@@ -30,6 +30,14 @@ interface ManifestFolder {
   /** Files of skills that are left out, because they are not text. */
   readonly warnings: readonly ManifestProblem[];
   readonly skipped: readonly ManifestProblem[];
+}
+
+/** The manifests of a project, with what its code tools add to the problems. */
+export interface ProjectManifests extends LoadedManifests {
+  /** How many of the problems are those of code tools. */
+  readonly codeProblems: number;
+  /** Files of code tools that define no tool because of a problem. */
+  readonly faultyTools: readonly string[];
 }
 
 function readFolder(target: string): ManifestFolder {
@@ -100,14 +108,17 @@ function load(
   targets: readonly string[],
   own: Deployment | boolean = false,
   code: ProjectTools = readCodeTools(PROJECT_ROOT),
-): LoadedManifests {
+): ProjectManifests {
   const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(PROJECT_ROOT, process.env);
+  const codeTools = new Map(code.tools.map((tool) => [tool.name, tool]));
+  const faulty = code.faulty.map((file) => [nameOfFile(file), file] as const);
   const all = loadManifests(
     folders.flatMap(({ files }) => files),
     {
-      codeTools: new Map(code.tools.map((tool) => [tool.name, tool])),
+      codeTools,
+      faultyTools: new Map(faulty.filter(([name]) => !codeTools.has(name))),
       deployment: own === true ? localDeployment(worker) : own === false ? null : own,
       intervals: parseIntervals(worker),
       isShipped,
@@ -120,6 +131,8 @@ function load(
     problems: [...code.problems, ...folders.flatMap(({ problems }) => problems), ...loaded.problems],
     warnings: [...folders.flatMap(({ warnings }) => warnings), ...loaded.warnings],
     skipped: [...folders.flatMap(({ skipped }) => skipped), ...loaded.skipped],
+    codeProblems: code.problems.length,
+    faultyTools: code.faulty,
   };
 }
 
@@ -127,6 +140,19 @@ function load(
 function localDeployment(worker: Variables): Deployment {
   const owners = new Set(apiKeysOf(worker).map(({ owner }) => owner));
   return deploymentOf(worker, owners.size === 0 ? [null] : [...owners], { runner: false });
+}
+
+/** What happens to what has errors while the system runs. */
+export function ruleOfErrors({
+  problems,
+  codeProblems,
+  faultyTools,
+}: Pick<ProjectManifests, 'problems' | 'codeProblems' | 'faultyTools'>): string {
+  const manifests = 'a manifest with errors keeps its previous version, if it has one';
+  const are = faultyTools.length === 1 ? 'is not available until it is' : 'are not available until they are';
+  const tools = `${faultyTools.join(', ')} ${are} corrected`;
+  const rules = [...(problems.length > codeProblems ? [manifests] : []), ...(faultyTools.length > 0 ? [tools] : [])];
+  return rules.join('; ');
 }
 
 /** A summary of the number of manifests of each kind. */
@@ -152,7 +178,7 @@ export function checkManifests(
   folders: readonly string[],
   settings: Variables | null = null,
   code?: ProjectTools,
-): LoadedManifests {
+): ProjectManifests {
   return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings)), code), folders);
 }
 
@@ -213,7 +239,7 @@ function partOf(
 const STARTING_WARNINGS = 12;
 
 /** @param starting the folders of a start: prints the first warnings, and the command for the others */
-function told(loaded: LoadedManifests, starting: readonly string[] | null = null): LoadedManifests {
+function told<T extends LoadedManifests>(loaded: T, starting: readonly string[] | null = null): T {
   const { problems, warnings, skipped } = loaded;
   const shown = starting === null ? warnings : warnings.slice(0, STARTING_WARNINGS);
   for (const problem of problems) console.error(`error    ${formatProblem(problem)}`);

@@ -1,23 +1,21 @@
 /**
- * A program: bundles the code tools of a project, loads them, and writes what they define to a file. It is a process of
- * its own because the code of the tools runs in it.
+ * A program: bundles the code tools of a project, loads them in a thread, and writes what they define to a file. It is a
+ * process of its own because the code of the tools runs in it.
  *
  * usage: read-code-tools <project> <file for the answer> <tool> …
  */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 import type { Message, Plugin } from 'esbuild';
-import { schemaOf } from '../../src/code-tools/define-tool.ts';
-import type { CodeTool } from '../../src/code-tools/define-tool.ts';
 import type { ManifestProblem } from '../../src/domain/catalog.ts';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
-import { messageOf } from '../../src/domain/errors.ts';
+import { nameOfFile } from './code-tools.ts';
 import type { ProjectTools } from './code-tools.ts';
 import { programPath, TOOLS } from './folders.ts';
+import { loadTools } from './tool-loader.ts';
 
 const [root = '', answer = '', ...files] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), 'cortex-tools-'));
@@ -28,40 +26,22 @@ async function readTools(): Promise<ProjectTools> {
   const tools: DescribedTool[] = [];
   const hash = createHash('sha256');
   const modules = await Promise.all(files.map((file, at) => bundled(file, join(folder, `${at}.mjs`))));
+  const results = await loadTools(modules.filter(({ errors }) => errors.length === 0));
   for (const { file, module, errors } of modules) {
     problems.push(...errors.map((message) => problemOf(file, message)));
-    if (errors.length > 0) continue;
+    const found = results.get(file);
+    if (found === undefined) continue;
     hash.update(readFileSync(module));
-    const found = await describe(file, module);
     const issue = typeof found === 'string' ? found : nameIssue(found, file, tools);
     if (issue !== null) problems.push({ file, line: 1, column: 1, field: '', message: issue });
     else if (typeof found !== 'string') tools.push(found);
   }
-  return { tools, problems, hash: hash.digest('hex') };
-}
-
-/** @returns the tool, or what is wrong with the module */
-async function describe(file: string, module: string): Promise<DescribedTool | string> {
-  try {
-    const { default: tool } = (await import(pathToFileURL(module).href)) as { default?: unknown };
-    if (!isTool(tool)) return 'must export a tool by default: export default defineTool({…})';
-    const { name, description, effects, example } = tool;
-    const parameters = schemaOf(tool);
-    if (parameters['type'] !== 'object') return '"parameters" must be a zod object';
-    const shown = example === undefined ? {} : { example: JSON.parse(JSON.stringify(example)) };
-    return { file, name, description, effects, parameters, ...shown };
-  } catch (fault) {
-    return `cannot be loaded: ${messageOf(fault)}`;
-  }
-}
-
-function isTool(value: unknown): value is CodeTool {
-  return typeof value === 'object' && value !== null && 'run' in value && 'parameters' in value && 'name' in value;
+  const named = new Set(tools.map(({ file }) => file));
+  return { tools, problems, faulty: files.filter((file) => !named.has(file)), hash: hash.digest('hex') };
 }
 
 function nameIssue({ name }: DescribedTool, file: string, others: readonly DescribedTool[]): string | null {
-  const stem = basename(file).replace(/\.[mc]?tsx?$/, '');
-  if (stem !== name) return `defines the tool "${name}", so the file must be called ${TOOLS}/${name}.ts`;
+  if (nameOfFile(file) !== name) return `defines the tool "${name}", so the file must be called ${TOOLS}/${name}.ts`;
   const other = others.find((tool) => tool.name === name);
   return other === undefined ? null : `defines the tool "${name}", as ${other.file} does`;
 }

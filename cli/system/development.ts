@@ -7,7 +7,7 @@ import pc from 'picocolors';
 import { setAsideDamaged } from './damaged-databases.ts';
 import { hiddenThings } from './hidden-things.ts';
 import { findLocalModel } from './local-model.ts';
-import { checkManifests, projectFolders } from '../project/manifest-files.ts';
+import { checkManifests, projectFolders, ruleOfErrors } from '../project/manifest-files.ts';
 import { watchManifests } from './manifest-watch.ts';
 import type { Failure } from './supervisor.ts';
 import { failureOf, supervise, RestartBudget, restart } from './supervisor.ts';
@@ -212,11 +212,15 @@ async function serve(prepared: Prepared, { tell, print, json, values }: CommandC
   }
 
   const folders = projectFolders(settings.start.CORTEX_MANIFESTS).filter((folder) => existsSync(folder));
-  const { problems } = checkManifests(folders, vars);
+  const loaded = checkManifests(folders, vars);
+  const { problems } = loaded;
   if (problems.length > 0) {
-    const what = `${folders.map((folder) => `${folder.replace(/\/$/, '')}/`).join(', ')} has errors`;
-    const rule = 'what has errors keeps its previous version, if it has one; everything else is active';
-    tell(pc.red(`${what}: ${rule}.`));
+    const faulty = [
+      ...(problems.length > loaded.codeProblems ? folders : []),
+      ...(loaded.codeProblems > 0 ? [TOOLS] : []),
+    ];
+    const what = `${faulty.map((folder) => `${folder.replace(/\/$/, '')}/`).join(', ')} ${faulty.length > 1 ? 'have' : 'has'} errors`;
+    tell(pc.red(`${what}: ${ruleOfErrors(loaded)}. Everything else is active.`));
   }
   const external = ownRunner
     ? null

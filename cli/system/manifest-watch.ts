@@ -1,16 +1,10 @@
 /** Reports changes in the manifest folder while the system runs. wrangler rebuilds the Worker itself. */
-import { statSync, watch } from 'node:fs';
-import { summarise } from '../project/manifest-files.ts';
-import type { LoadedManifests } from '../../src/catalog/load.ts';
+import { ruleOfErrors, summarise } from '../project/manifest-files.ts';
+import type { ProjectManifests } from '../project/manifest-files.ts';
+import { FolderWatch } from './folder-watch.ts';
 
 /** Debounce interval: an editor writes a file in several steps. */
 const QUIET_MS = 150;
-
-/** An existing file, or a deleted one with an extension. Excludes folders and temporary files of editors. */
-function isNamed(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat === undefined ? /\.\w+$/.test(path) : stat.isFile();
-}
 
 /**
  * Calls `report` after each change below `folder` with the result of `check`.
@@ -19,16 +13,11 @@ function isNamed(path: string): boolean {
  */
 export function watchManifests(
   folder: string,
-  check: () => LoadedManifests,
+  check: () => Pick<ProjectManifests, 'catalog' | 'problems' | 'codeProblems' | 'faultyTools'>,
   report: (line: string, good: boolean) => void,
 ): () => void {
-  let timer: NodeJS.Timeout | null = null;
-  const changed = new Set<string>();
-  const look = (): void => {
-    const all = [...changed].sort().map((name) => `${folder}/${name.replaceAll('\\', '/')}`);
-    const named = all.filter(isNamed);
-    const names = named.length === 0 ? all : named;
-    changed.clear();
+  const look = (paths: readonly string[]): void => {
+    const names = paths.map((path) => `${folder}/${path}`);
     const what = names.length > 3 ? `${names.length} files` : names.join(', ');
     try {
       const loaded = check();
@@ -37,22 +26,18 @@ export function watchManifests(
         report(`${what} changed: ${summarise(loaded)}; they count from the next message on`, true);
       else {
         const errors = problems.length === 1 ? '1 error' : `${problems.length} errors`;
-        report(`${what} changed: ${errors}, so what has errors keeps its previous version`, false);
+        report(`${what} changed: ${errors}; ${ruleOfErrors(loaded)}`, false);
       }
     } catch (fault) {
       report(`${what} changed and cannot be read: ${fault instanceof Error ? fault.message : String(fault)}`, false);
     }
   };
-  const watcher = watch(folder, { recursive: true }, (_event, name) => {
+  const watched = new FolderWatch(folder, {
+    quietMs: QUIET_MS,
     // a script generates the editors' schemas; they are not manifests
-    if (name === null || /(^|[/\\])(schemas[/\\]|\.)|~$|\.sw.$/.test(name)) return;
-    changed.add(name);
-    if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(look, QUIET_MS);
+    isIgnored: (path) => /(^|\/)(schemas\/|node_modules\/|__pycache__\/|\.)|~$|\.sw.$/.test(path),
+    changed: look,
+    failed: (message) => report(`${folder} cannot be watched: ${message}`, false),
   });
-  watcher.on('error', (fault) => report(`${folder} cannot be watched: ${fault.message}`, false));
-  return () => {
-    if (timer !== null) clearTimeout(timer);
-    watcher.close();
-  };
+  return () => watched.close();
 }

@@ -21,6 +21,8 @@ export const startLimits = {
   freezeMisses: 4,
   /** The same if the port is closed or a process of the service is gone. */
   deadMisses: 2,
+  /** Maximum time of a rebuild of the Worker, during which it need not answer: modules of code tools can use their limit. */
+  rebuildMs: 90_000,
   /** A starting service that is silent for this time is recorded as possibly frozen, in case this process is killed. */
   lateMs: 10_000,
   /** Number of frozen lives of the Worker that are remembered. */

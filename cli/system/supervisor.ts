@@ -6,6 +6,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { listProcesses } from './processes.ts';
+import type { Rebuilds } from './rebuilds.ts';
 import { ask, ServiceError } from './services.ts';
 import type { Answer, Service } from './services.ts';
 import { startLimits } from './start-limits.ts';
@@ -61,21 +62,35 @@ const MACHINE: WatchPorts = {
   pause: (ms) => delay(ms, undefined, { ref: false }),
 };
 
-/** Resolves when the service stops serving. */
+export interface WatchOptions {
+  /** Called for each answer, and when the service has been silent for several checks. */
+  readonly seen?: (phase: 'answers' | 'silent') => void;
+  /** The rebuilds of the service after changes; null if there are none. */
+  readonly rebuilds?: Pick<Rebuilds, 'phase' | 'reloads'> | null;
+}
+
+/** Resolves when the service stops serving. A rebuild is no reason: then, only what it does not explain counts. */
 export async function watchService(
   service: Pick<Service, 'process' | 'exited'>,
   healthUrl: string,
-  seen: (phase: 'answers' | 'silent') => void = () => undefined,
+  { seen = () => undefined, rebuilds = null }: WatchOptions = {},
   { ask: question, serving, pause }: WatchPorts = MACHINE,
 ): Promise<Failure> {
   const leader = service.process.pid ?? 0;
   const ended = service.exited.then((code): Failure => ({ type: 'died', what: `has ended (${code})` }));
   let known = serving(leader);
   let misses = 0;
+  let reloads = rebuilds?.reloads ?? 0;
   for (let answers = 0; ;) {
     const turn = pause(startLimits.checkMs).then(() => question(healthUrl, startLimits.answerMs));
     const heard = await Promise.race([turn, ended]);
     if ('what' in heard) return heard;
+    const phase = rebuilds?.phase ?? null;
+    if (rebuilds !== null && rebuilds.reloads !== reloads) {
+      reloads = rebuilds.reloads;
+      known = serving(leader);
+      misses = 0;
+    }
     if (heard.type === 'answer') {
       misses = 0;
       answers += 1;
@@ -83,13 +98,21 @@ export async function watchService(
       if (answers % startLimits.noteEvery === 0) known = serving(leader);
       continue;
     }
+    if (phase === 'reloading') {
+      misses = 0;
+      continue;
+    }
     misses += 1;
     if (misses < startLimits.deadMisses) continue;
     const now = serving(leader);
     const isWhole = known.every((pid) => now.includes(pid));
-    if (isWhole && heard.type === 'silent') seen('silent');
     if (!isWhole) return { type: 'died', what: 'has lost one of its processes' };
     if (heard.type === 'refused') return { type: 'died', what: 'no longer accepts connections' };
+    if (phase === 'building') {
+      misses = 0;
+      continue;
+    }
+    seen('silent');
     if (misses < startLimits.freezeMisses) continue;
     const seconds = (misses * startLimits.answerMs) / 1_000;
     return { type: 'frozen', what: `has not answered for ${seconds} s` };
@@ -122,7 +145,7 @@ export async function supervise(part: Part, options: SuperviseOptions): Promise<
   for (;;) {
     const { service } = part;
     if (service === null || isStopping()) return null;
-    const failure = await watchService(service, part.healthUrl, seen);
+    const failure = await watchService(service, part.healthUrl, { seen, rebuilds: part.rebuilds ?? null });
     if (isStopping()) return null;
     failed(failure);
     const last = await restart(part, failure, { budget, say, failed, isStopping });

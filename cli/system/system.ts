@@ -8,6 +8,7 @@ import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { LogLines } from './log-lines.ts';
 import { recordServices } from './orphans.ts';
+import { Rebuilds } from './rebuilds.ts';
 import { ask, startService, stopService, waitUntilHealthy } from './services.ts';
 import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
@@ -41,6 +42,8 @@ export interface Part {
   readonly healthUrl: string;
   /** The running instance, or null. */
   readonly service: Service | null;
+  /** Its rebuilds after changes, if it has any. */
+  readonly rebuilds?: Rebuilds;
   /** Records its current processes, so that a later start can end them if this process is killed. */
   note(): void;
   /** Starts the service and resolves when it serves. @throws ServiceError; then call `stop` to clean up */
@@ -148,8 +151,11 @@ export function planSystem(options: SystemOptions): SystemPlan {
   };
 
   const worker = (): Part => {
-    const launch = (): Service =>
-      startService('worker', process.execPath, workerArguments(options, writeVars(stateDir, varsOfLife()), stateDir), {
+    const rebuilds = new Rebuilds(Date.now);
+    const launch = (): Service => {
+      rebuilds.reset();
+      const args = workerArguments(options, writeVars(stateDir, varsOfLife()), stateDir);
+      return startService('worker', process.execPath, args, {
         cwd: PROJECT_ROOT,
         env: {
           ...workerEnvironment(process.env),
@@ -166,13 +172,18 @@ export function planSystem(options: SystemOptions): SystemPlan {
         },
         // the manifest watcher already reports errors of manifests
         echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
-        entry: (line) => logLines.read(line),
+        entry: (line) => {
+          rebuilds.read(line);
+          return logLines.read(line);
+        },
         // health checks of the supervisor
         noise: (line) => line.includes('GET /health 200'),
       });
+    };
     return partOf({
       name: 'Worker',
       healthUrl: `${url}/health`,
+      rebuilds,
       launch,
       record,
       // any answer is sufficient: what the Worker waits for is another service
@@ -218,7 +229,8 @@ function partOf({
   timeouts,
   starting,
   serves = () => undefined,
-}: Pick<Part, 'name' | 'healthUrl'> & {
+  ...watched
+}: Pick<Part, 'name' | 'healthUrl' | 'rebuilds'> & {
   readonly launch: () => Service;
   /** Records the running processes for a later start. */
   readonly record: () => void;
@@ -230,6 +242,7 @@ function partOf({
   return {
     name,
     healthUrl,
+    ...watched,
     get service() {
       return service;
     },

@@ -27,7 +27,7 @@ import type { Found, ImportBindings } from './read/import-bindings.ts';
 import type { ImportIndex } from './read/imports.ts';
 import { relativeTo } from './read/paths.ts';
 import type { PathIndex } from './read/paths.ts';
-import type { BuiltDefinition } from './read/read-file.ts';
+import type { BuiltDefinition, ReadDocument } from './read/read-file.ts';
 import { agentSchema, monumentSchema, toolSchema } from './schema/schema.ts';
 import { skillSchema } from './schema/schema-skill.ts';
 import { relicSchema } from './schema/schema-relic.ts';
@@ -41,7 +41,9 @@ interface DefinitionPorts {
   readonly index: ImportIndex<Found>;
   readonly bindings: ImportBindings;
   readonly log: ProblemLog;
-  readonly codeTool: (name: string) => DescribedTool | null;
+  readonly codeTools: ReadonlyMap<string, DescribedTool>;
+  /** The files of code tools that have errors, by name. */
+  readonly faultyTools: ReadonlyMap<string, string>;
   /** Minimum intervals for a document; null = none. */
   readonly intervalsOf: (found: Found) => IntervalLimits | null;
 }
@@ -70,7 +72,7 @@ export class Definitions {
     found.read.built = null;
     switch (found.kind) {
       case 'tool':
-        return this.#build(withCodeDefaults(found, this.#ports.codeTool), toolSchema, toTool);
+        return this.#tool(found);
       case 'relic':
         return this.#build(found, relicSchema, toRelic);
       case 'agent':
@@ -86,6 +88,18 @@ export class Definitions {
       case 'monument':
         return this.#build(found, monumentSchema, toMonument);
     }
+  }
+
+  /** A code tool whose code has errors is omitted: the errors of its file are the only ones. */
+  #tool(found: Found): AnyDefinition | null {
+    const isCode = isOfCode(found);
+    const file = isCode ? this.#ports.faultyTools.get(found.name) : undefined;
+    if (file === undefined) {
+      return this.#build(isCode ? withCodeDefaults(found, this.#ports.codeTools) : found, toolSchema, toTool);
+    }
+    const message = `${file} has errors, so the tool is omitted`;
+    this.#ports.log.warn(found, { path: ['implementation', 'type'], part: 'value', message });
+    return null;
   }
 
   /** Whether everything that a definition depends on is unchanged. */
@@ -134,7 +148,7 @@ export class Definitions {
       unknown: checked.unknown,
       intervals: this.#ports.intervalsOf(found),
       work: new WorkMeter(limits.manifestSchemaSteps),
-      codeTool: (name) => this.#ports.codeTool(name),
+      codeTools: this.#ports.codeTools,
       tolerance: (field) => found.normalised.tolerance(field),
       readFile: (path, field) => {
         const tolerance = found.normalised.tolerance(field);
@@ -187,13 +201,15 @@ export class Definitions {
   }
 }
 
-/** The manifest of a code tool need not repeat what the code says. */
-function withCodeDefaults(found: Found, codeTool: (name: string) => DescribedTool | null): Found {
+/** Whether the document describes a code tool. */
+export function isOfCode({ kind, normalised: { value } }: Pick<ReadDocument, 'kind' | 'normalised'>): boolean {
+  const implementation = kind === 'tool' && isJsonObject(value) ? value['implementation'] : null;
+  return isJsonObject(implementation) && implementation['type'] === 'code';
+}
+
+/** The manifest of a code tool need not repeat what the code says. Without code, that is the only issue. */
+function withCodeDefaults(found: Found, codeTools: ReadonlyMap<string, DescribedTool>): Found {
   const { value } = found.normalised;
-  const implementation = isJsonObject(value) ? value['implementation'] : null;
-  if (!isJsonObject(value) || !isJsonObject(implementation) || implementation['type'] !== 'code') return found;
-  const code = codeTool(found.name);
-  if (code === null) return found;
-  const defaults = { version: '1.0', summary: code.description };
+  const defaults = { version: '1.0', summary: codeTools.get(found.name)?.description ?? found.name };
   return { ...found, normalised: { ...found.normalised, value: { ...defaults, ...value } } };
 }

@@ -14,7 +14,7 @@ import { withSuggestions } from '../domain/nearest.ts';
 import { WorkMeter } from '../domain/work.ts';
 import { createCatalog, importerId } from './catalog.ts';
 import type { AnyDefinition, Catalog, CatalogData } from './catalog.ts';
-import { Definitions } from './definitions.ts';
+import { Definitions, isOfCode } from './definitions.ts';
 import { checkFeeds } from './check/check-feeds.ts';
 import { deploymentWarnings } from './check/deployment.ts';
 import type { Deployment } from './check/deployment.ts';
@@ -69,6 +69,8 @@ export interface LoadOptions {
   readonly isLibrary?: AdmissionRules['isLibrary'];
   /** The code tools of the project (K2). Default: none. */
   readonly codeTools?: ReadonlyMap<string, DescribedTool>;
+  /** The files of code tools that have errors, by the names of the tools: these are omitted (K2). Default: none. */
+  readonly faultyTools?: ReadonlyMap<string, string>;
   /** Parsed files of an earlier load; files with the same text are not parsed again. */
   readonly read?: ReadonlyMap<string, ReadFile>;
 }
@@ -123,7 +125,7 @@ class Loader {
   readonly #codeTools: ReadonlyMap<string, DescribedTool>;
 
   constructor(files: readonly ManifestFile[], options: LoadOptions) {
-    const { bundled = null, refuseSecret = () => null, read, codeTools = new Map() } = options;
+    const { bundled = null, refuseSecret = () => null, read, codeTools = new Map(), faultyTools = new Map() } = options;
     this.#codeTools = codeTools;
     this.#refuseSecret = refuseSecret;
     this.#deployment = options.deployment ?? null;
@@ -144,6 +146,7 @@ class Loader {
         const { problems = [], documents = [] } = this.#read.get(path) ?? {};
         return problems.length > 0 || documents.some((document) => document.kind === kind);
       },
+      faultyCode: (name: string): string | null => faultyTools.get(name) ?? null,
     };
     this.#index = new ImportIndex(this.#paths, folder, bundled);
     this.#bindings = new ImportBindings(this.#index, this.#log);
@@ -153,7 +156,8 @@ class Loader {
       index: this.#index,
       bindings: this.#bindings,
       log: this.#log,
-      codeTool: (name) => codeTools.get(name) ?? null,
+      codeTools,
+      faultyTools,
       // a stored document is not checked against intervals that were raised later
       intervalsOf: (found) => (this.#isStored(found) ? null : (options.intervals ?? DEFAULT_INTERVALS)),
     });
@@ -203,9 +207,20 @@ class Loader {
     };
   }
 
-  /** A manifest for each code tool that no document describes: it then has no bindings and no secrets (K2). */
+  /**
+   * A manifest for each code tool that no document describes: it then has no bindings and no secrets (K2). A tool of
+   * another type with the name of a code tool is an issue, because it would depend on the importer which one is used.
+   */
   #impliedTools(written: readonly ReadDocument[]): readonly ReadDocument[] {
+    const own = written.filter(({ kind, file }) => kind === 'tool' && !this.#rules.isShipped(file));
     const described = new Set(written.filter(isOfCode).map(({ name }) => name));
+    for (const read of own) {
+      const code = isOfCode(read) ? undefined : this.#codeTools.get(read.name);
+      if (code === undefined) continue;
+      described.add(read.name);
+      const message = `the code tool in ${code.file} has this name too; rename one of them`;
+      this.#log.guarded(() => this.#log.report(read, { path: ['name'], part: 'value', message }));
+    }
     return [...this.#codeTools.values()]
       .filter(({ name }) => !described.has(name))
       .flatMap(({ name, file }) => {
@@ -351,12 +366,6 @@ function isSameFile(known: ReadFile, { text, isAlone = false }: ManifestFile): b
   return (
     known.isAlone === isAlone || (known.documents.length > 0 && known.skipped.length + known.warnings.length === 0)
   );
-}
-
-/** Whether the document describes a code tool. */
-function isOfCode({ kind, normalised: { value } }: ReadDocument): boolean {
-  const implementation = kind === 'tool' && isJsonObject(value) ? value['implementation'] : null;
-  return isJsonObject(implementation) && implementation['type'] === 'code';
 }
 
 /** Whether the document has a cron expression. */

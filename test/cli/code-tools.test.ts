@@ -69,17 +69,6 @@ describe('[K1] [K2] cortex build', () => {
     expect(named('wave')).toMatchObject({ implementation: { type: 'code', bindings: [], secrets: [] } });
   });
 
-  test('another tool of the same name is reported with both files', () => {
-    put('tools/greet.ts', tool('greet'));
-    put(
-      'manifests/tools/greet.yaml',
-      'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
-    );
-    expect(build().said).toContain(
-      'manifests/tools/greet.yaml:3:7: name: another tool is already called "greet", in tools/greet.ts:1',
-    );
-  });
-
   test('a definition of another kind does not describe the tool of its name', () => {
     put('tools/greet.ts', tool('greet'));
     put('tools/wave.ts', tool('wave'));
@@ -131,6 +120,16 @@ describe('[K1] [K2] cortex build', () => {
       'no code tool is called "gone"; tools/gone.ts of the project must export it',
     ],
     [
+      'a manifest without code, version and summary, with the nearest name',
+      {
+        'tools/roll_dice.ts': tool('roll_dice'),
+        'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code, binding: [DB]}\n',
+      },
+      'error    manifests/tools/rol_dice.yaml:3:24: implementation.type: no code tool is called "rol_dice" (nearest: roll_dice); tools/rol_dice.ts of the project must export it, and uploaded manifests cannot bring code\n' +
+        'warning  manifests/tools/rol_dice.yaml:3:30: implementation.binding: unknown field, kept under metadata without effect. Did you mean bindings?\n' +
+        'manifests: 1 error, nothing written',
+    ],
+    [
       'parameters in the manifest',
       {
         'tools/greet.ts': tool('greet'),
@@ -148,6 +147,15 @@ describe('[K1] [K2] cortex build', () => {
       'effects: is in the code of the tool; remove it here',
     ],
     [
+      'a script tool of the same name',
+      {
+        'tools/greet.ts': tool('greet'),
+        'manifests/tools/greet.yaml':
+          'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
+      },
+      'manifests/tools/greet.yaml:3:7: name: the code tool in tools/greet.ts has this name too; rename one of them',
+    ],
+    [
       'a binding of the runtime',
       {
         'tools/greet.ts': tool('greet'),
@@ -155,12 +163,51 @@ describe('[K1] [K2] cortex build', () => {
       },
       'SESSIONS is a binding of the runtime, which tools may not use',
     ],
+    [
+      'code that ends the process, and the other tools are known',
+      {
+        'tools/greet.ts': tool('greet'),
+        'tools/gone.ts': 'process.exit(0);',
+        'manifests/agents/helper.yaml':
+          'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: P.\nimport: {tools: [greet]}\n',
+      },
+      'error    tools/gone.ts:1:1: cannot be loaded: it ended the process\nmanifests: 1 error, nothing written',
+    ],
   ])('reports %s, and writes nothing', (_name, files, message) => {
     for (const [path, text] of Object.entries(files)) put(path, text);
     const { status, said } = build();
     expect(said).toContain(message);
     expect(status).toBe(1);
     expect(existsSync(join(root, 'src/project.generated.ts'))).toBe(false);
+  });
+
+  test('omits a code tool with errors, and reports nothing but these', () => {
+    put('tools/greet.ts', tool('greet'));
+    put('tools/wave.ts', tool('wave'));
+    put('manifests/tools/wave.yaml', 'kind: Tool\nname: wave\nimplementation: {type: code}\n');
+    put(
+      'manifests/agents/helper.yaml',
+      'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: P.\nimport: {tools: [greet, wave]}\n',
+    );
+    expect(build().status).toBe(0);
+    put('tools/greet.ts', 'throw new Error("greet fails");\n');
+    put('tools/wave.ts', 'throw new Error("wave fails");\n');
+    const { status, said } = build({ CORTEX_KEEP_BUNDLE: '1' });
+    expect(said.split('\n')).toEqual(
+      expect.arrayContaining([
+        'error    tools/greet.ts:1:1: cannot be loaded: greet fails',
+        'error    tools/wave.ts:1:1: cannot be loaded: wave fails',
+        'warning  manifests/agents/helper.yaml:6:18: import.tools[0]: tools/greet.ts has errors, so the tool in it is omitted',
+        'warning  manifests/agents/helper.yaml:6:25: import.tools[1]: the tool "wave" has errors and is omitted',
+        'warning  manifests/tools/wave.yaml:3:24: implementation.type: tools/wave.ts has errors, so the tool is omitted',
+        'src/project.generated.ts: 1 agents, 0 tools',
+      ]),
+    );
+    expect(said.match(/^error/gm)).toHaveLength(2);
+    expect(status).toBe(0);
+    // no earlier version of a code tool is kept, because its code is not in the bundle
+    expect(generated()).toContain(String.raw`\"tools\":[],\"relics\":[]`);
+    expect(generated()).toContain('tools: {}');
   });
 
   test('of another project has only the shipped definitions that it uses', () => {

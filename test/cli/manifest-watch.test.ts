@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { readManifestFiles } from '../../cli/project/manifest-files.ts';
+import { readManifestFiles, ruleOfErrors } from '../../cli/project/manifest-files.ts';
 import { watchManifests } from '../../cli/system/manifest-watch.ts';
 
 const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
@@ -14,7 +14,7 @@ test('a change is reported with the names of the manifests, without temporary fi
   const told: string[] = [];
   const stop = watchManifests(
     folder,
-    () => loadManifests(readManifestFiles(folder)),
+    () => ({ ...loadManifests(readManifestFiles(folder)), codeProblems: 0, faultyTools: [] }),
     (line) => told.push(line),
   );
   onTestFinished(() => {
@@ -27,7 +27,31 @@ test('a change is reported with the names of the manifests, without temporary fi
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: 1 tool loaded; they count from the next message on`);
   writeFileSync(join(folder, 'tools', 't.yaml'), `${TOOL}effects: sometimes\n`);
-  await says(`${folder}/tools/t.yaml changed: 1 error, so what has errors keeps its previous version`);
+  await says(
+    `${folder}/tools/t.yaml changed: 1 error; a manifest with errors keeps its previous version, if it has one`,
+  );
   rmSync(join(folder, 'tools', 't.yaml'));
   await says(`${folder}/tools/t.yaml changed: nothing loaded; they count from the next message on`);
 });
+
+test.each([
+  [['m'], [], 'a manifest with errors keeps its previous version, if it has one'],
+  [[], ['tools/a.ts'], 'tools/a.ts is not available until it is corrected'],
+  [
+    ['m'],
+    ['tools/a.ts', 'tools/b.ts'],
+    'a manifest with errors keeps its previous version, if it has one; tools/a.ts, tools/b.ts are not available until they are corrected',
+  ],
+])(
+  '[K2] errors in the manifests %j and the code tools %j have their own consequences',
+  (manifests, faultyTools, rule) => {
+    const problems = [...manifests, ...faultyTools].map((file) => ({
+      file,
+      line: 1,
+      column: 1,
+      field: '',
+      message: 'm',
+    }));
+    expect(ruleOfErrors({ problems, codeProblems: faultyTools.length, faultyTools })).toBe(rule);
+  },
+);

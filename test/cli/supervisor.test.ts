@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { failureOf, RestartBudget, restart, watchService } from '../../cli/system/supervisor.ts';
-import type { Failure, WatchPorts } from '../../cli/system/supervisor.ts';
+import type { Failure, WatchOptions, WatchPorts } from '../../cli/system/supervisor.ts';
 import { ServiceError } from '../../cli/system/services.ts';
 import type { Answer } from '../../cli/system/services.ts';
 import { startLimits } from '../../cli/system/start-limits.ts';
@@ -17,9 +17,11 @@ const REFUSED: Answer = { type: 'refused' };
 async function watched(
   answers: readonly Answer[],
   processes: readonly (readonly number[])[] = [[1, 2]],
+  rebuilds: (asked: number) => NonNullable<WatchOptions['rebuilds']> = () => ({ phase: null, reloads: 0 }),
 ): Promise<{
   readonly failure: Failure | null;
   readonly asked: number;
+  readonly seen: readonly string[];
 }> {
   let asked = 0;
   let looks = 0;
@@ -40,8 +42,20 @@ async function watched(
     pause: () => Promise.resolve(),
   };
   const service = { process: { pid: 1 } as never, exited: new Promise<never>(() => undefined) };
-  const failure = await Promise.race([watchService(service, 'http://x', undefined, ports), end.promise]);
-  return { failure, asked };
+  const seen: string[] = [];
+  const options: WatchOptions = {
+    seen: (phase) => seen.push(phase),
+    rebuilds: {
+      get phase() {
+        return rebuilds(asked).phase;
+      },
+      get reloads() {
+        return rebuilds(asked).reloads;
+      },
+    },
+  };
+  const failure = await Promise.race([watchService(service, 'http://x', options, ports), end.promise]);
+  return { failure, asked, seen };
 }
 
 const times = (count: number, answer: Answer): Answer[] => Array.from({ length: count }, () => answer);
@@ -71,6 +85,52 @@ describe('[S10] a service that no longer serves', () => {
       failure: { type: 'died', what: 'has lost one of its processes' },
       asked: 1 + startLimits.deadMisses,
     });
+  });
+
+  test('a service that is being rebuilt may be silent for any time, and is not seen as silent', async () => {
+    const answers = [OK, ...times(40, SILENT), OK];
+    const { failure, asked, seen } = await watched(answers, [[1, 2]], () => ({ phase: 'building', reloads: 0 }));
+    expect([failure, asked]).toEqual([null, answers.length + 1]);
+    expect(new Set(seen)).toEqual(new Set(['answers']));
+  });
+
+  test('a service whose process is being replaced may be silent, and then has another process', async () => {
+    // five checks during the reload, which takes the place of process 2
+    const answers = [OK, ...times(5, SILENT), ...times(startLimits.freezeMisses - 1, SILENT), OK, ...times(3, SILENT)];
+    const processes = [
+      [1, 2],
+      [1, 3],
+    ];
+    const { failure } = await watched(answers, processes, (asked) =>
+      asked <= 6 ? { phase: 'reloading', reloads: 0 } : { phase: null, reloads: 1 },
+    );
+    expect(failure).toBeNull();
+  });
+
+  test.each([
+    ['building', 0],
+    [null, 1],
+  ] as const)(
+    'a service that dies in the phase %s, after %i reloads, is detected as fast as ever',
+    async (phase, reloads) => {
+      const processes = [[1, 2], ...(reloads === 0 ? [] : [[1, 3]]), [1]];
+      const { failure, asked } = await watched([OK, ...times(startLimits.freezeMisses, SILENT)], processes, (checks) =>
+        checks === 0 ? { phase: null, reloads: 0 } : { phase, reloads },
+      );
+      expect(failure?.what).toBe('has lost one of its processes');
+      expect(asked).toBe(1 + startLimits.deadMisses);
+    },
+  );
+
+  test('a service that freezes after a rebuild is detected as fast as ever', async () => {
+    const answers = [OK, ...times(9, SILENT), ...times(startLimits.freezeMisses, SILENT)];
+    const { failure, asked, seen } = await watched(answers, [[1, 2]], (checks) => ({
+      phase: checks <= 10 ? 'reloading' : null,
+      reloads: 0,
+    }));
+    expect(failure?.type).toBe('frozen');
+    expect(asked).toBe(answers.length);
+    expect(seen).toContain('silent');
   });
 
   test('a service that exits is reported at once', async () => {

@@ -24,8 +24,8 @@ export interface BuildContext {
   listFiles(folder: string): readonly string[];
   /** What to do if the file or the import that is named at a path is missing; null: it must not be. */
   tolerance(field: FieldPath): Tolerance | null;
-  /** A code tool of the project, by its name; null if there is none, or if the manifest is not part of a project. */
-  codeTool(name: string): DescribedTool | null;
+  /** The code tools of the project by name; none if the manifest is not part of a project. */
+  readonly codeTools: ReadonlyMap<string, DescribedTool>;
   /** Unknown fields by path, kept under `metadata`. */
   readonly unknown: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */

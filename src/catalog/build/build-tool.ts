@@ -2,6 +2,7 @@
 import { bindingIssue } from '../../domain/bindings.ts';
 import type { DescribedTool } from '../../domain/code-tool.ts';
 import { limits } from '../../domain/limits.ts';
+import { nearestNames } from '../../domain/nearest.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ToolDefinition, ToolImplementation } from '../../domain/manifests/tool.ts';
 import { toImage } from './build-image.ts';
@@ -59,7 +60,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
 /** The project's code for a tool; reports an issue and returns null if there is none. */
 function codeOf(
   { name, parameters, parameters_schema: schema, effects, implementation }: ToolInput,
-  { codeTool, addIssue }: BuildContext,
+  { codeTools, addIssue }: BuildContext,
 ): DescribedTool | null {
   const twice = { parameters, parameters_schema: schema, effects };
   for (const [member, value] of Object.entries(twice)) {
@@ -70,11 +71,13 @@ function codeOf(
     const issue = bindingIssue(binding);
     if (issue !== null) addIssue(['implementation', 'bindings', at], issue);
   }
-  const found = codeTool(name);
+  const found = codeTools.get(name) ?? null;
   if (found === null) {
+    const near = nearestNames(name, [...codeTools.keys()]);
+    const nearest = near.length > 0 ? ` (nearest: ${near.join(', ')})` : '';
     addIssue(
       ['implementation', 'type'],
-      `no code tool is called "${name}"; tools/${name}.ts of the project must export it, and uploaded manifests cannot bring code`,
+      `no code tool is called "${name}"${nearest}; tools/${name}.ts of the project must export it, and uploaded manifests cannot bring code`,
     );
   }
   return found;

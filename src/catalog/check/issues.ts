@@ -47,7 +47,7 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
         delete owner[key];
         removed += 1;
         if (warnings.length >= limits.manifestProblems) continue;
-        const near = nearestNames(key, fieldsOf(schema, path));
+        const near = nearestNames(key, fieldsOf(schema, path, value));
         const suggestion = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
         const message = `unknown field, kept under metadata without effect.${suggestion}`;
         warnings.push({ path: [...path, key], part: 'key', message });
@@ -143,20 +143,36 @@ function at(value: Json, path: FieldPath): Json | undefined {
   return current;
 }
 
-/** The known field names at `path`, for suggestions; empty if unknown. */
-function fieldsOf(schema: z.ZodType, path: FieldPath): string[] {
+/** The known field names at `path` of a document, for suggestions; empty if unknown. */
+function fieldsOf(schema: z.ZodType, path: FieldPath, document: JsonObject): string[] {
   let current: unknown = schema;
-  // list items have the fields of the list's schema
-  for (const step of path) if (typeof step === 'string') current = unwrapped(current)?.[step];
-  return Object.keys(unwrapped(current) ?? {});
+  for (const [depth, step] of path.entries()) {
+    // list items have the fields of the list's schema
+    if (typeof step === 'string') current = shapeOf(current, at(document, path.slice(0, depth)))?.[step];
+  }
+  return Object.keys(shapeOf(current, at(document, path)) ?? {});
 }
 
-function unwrapped(schema: unknown): Readonly<Record<string, unknown>> | null {
+type Shape = Readonly<Record<string, unknown>>;
+
+/** The fields of a schema and their schemas; those of a union are the fields of the members that `value` may be. */
+function shapeOf(schema: unknown, value: Json | undefined): Shape | null {
   let current = schema;
   while (typeof current === 'object' && current !== null) {
-    if ('shape' in current && typeof current.shape === 'object') return current.shape as Record<string, unknown>;
+    if ('shape' in current && typeof current.shape === 'object') return current.shape as Shape;
+    if ('options' in current && Array.isArray(current.options)) {
+      const shapes = current.options.map((option) => shapeOf(option, value)).filter((shape) => shape !== null);
+      const possible = shapes.filter(({ type }) => mayBe(type, isJsonObject(value) ? value['type'] : undefined));
+      return Object.assign({}, ...possible) as Shape;
+    }
     if (!('unwrap' in current) || typeof current.unwrap !== 'function') return null;
     current = (current.unwrap as () => unknown)();
   }
   return null;
+}
+
+/** Whether a member of a union may be meant by its `type`. */
+function mayBe(schema: unknown, type: Json | undefined): boolean {
+  if (typeof schema !== 'object' || schema === null || !('values' in schema) || typeof type !== 'string') return true;
+  return !(schema.values instanceof Set) || schema.values.has(type);
 }

@@ -31,6 +31,8 @@ export interface FolderOfFiles {
   isFile(path: string): boolean;
   /** Whether the file may contain a definition of this kind that did not load. */
   hasErrors(path: string, kind: ManifestKind): boolean;
+  /** The file of a code tool that has errors, by the name of the tool; null if there is none. */
+  faultyCode(name: string): string | null;
 }
 
 export class ImportIndex<T extends Importable> {
@@ -102,6 +104,8 @@ export class ImportIndex<T extends Importable> {
       if (!('message' in inside)) return { ...inside, note: `understood as the ${kind} in ${path}` };
     }
     if (this.isBundled(kind, name)) return { name, target: null };
+    const code = kind === 'tool' ? this.#folder.faultyCode(name) : null;
+    if (code !== null) return { faulty: `${code} has errors, so the tool in it is omitted` };
     return {
       message: () => {
         const known = [...new Set([...(this.#names.get(kind) ?? []), ...(this.#bundled.get(kind) ?? [])])];
