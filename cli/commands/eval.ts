@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { messageOf } from '../../src/domain/errors.ts';
 import type { Client } from '../../src/client/client.ts';
 import { EXIT, UsageError } from '../command.ts';
+import { readInput } from '../input-file.ts';
 import type { Command, CommandCall } from '../command.ts';
 import { readDataset } from '../eval/dataset.ts';
 import type { Dataset } from '../eval/dataset.ts';
@@ -59,8 +60,9 @@ function print(call: CommandCall, report: Parameters<typeof reportLines>[0]): vo
 
 /** @throws UsageError for a file that is not a dataset */
 function datasetOf(file: string): Dataset {
+  const text = readInput(file);
   try {
-    return readDataset(readFileSync(file, 'utf8'));
+    return readDataset(text);
   } catch (fault) {
     throw new UsageError(`${file}: ${messageOf(fault)}`, { cause: fault });
   }

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import pc from 'picocolors';
-import { messageOf } from '../../src/domain/errors.ts';
+import { readInput } from '../input-file.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { planText } from '../../src/dry-run/dry-run.ts';
 import { EXIT } from '../command.ts';
@@ -18,7 +17,7 @@ export const command: Command = {
   positionals: [1, 2],
   run: async (call) => {
     const [file = '-', agent] = call.positionals;
-    const plan = await planOf(read(file), agent, call);
+    const plan = await planOf(readInput(file), agent, call);
     if (call.json) {
       call.print(JSON.stringify(plan));
       return EXIT.ok;
@@ -33,14 +32,6 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
-
-function read(path: string): string {
-  try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8');
-  } catch (fault) {
-    throw new Error(`${path} cannot be read: ${messageOf(fault)}`, { cause: fault });
-  }
-}
 
 /** Without an agent, no names are looked up, so no system is asked. */
 async function planOf(text: string, agent: string | undefined, call: CommandCall): Promise<JsonObject> {

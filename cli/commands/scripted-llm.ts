@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { messageOf } from '../../src/domain/errors.ts';
 import { EXIT, UsageError } from '../command.ts';
+import { readInput } from '../input-file.ts';
 import type { Command } from '../command.ts';
 import { textOption } from '../option-values.ts';
 import { readScript } from '../scripted-llm/script.ts';
@@ -40,8 +40,9 @@ export const command: Command = {
 };
 
 function read(file: string): ReturnType<typeof readScript> {
+  const text = readInput(file);
   try {
-    return readScript(readFileSync(file, 'utf8'));
+    return readScript(text);
   } catch (fault) {
     throw new Error(`${file}: ${messageOf(fault)}`, { cause: fault });
   }

@@ -16,7 +16,9 @@ const good = script('good.yml', 'replies: [{ text: hello }]\n');
 
 test.each([
   ['cli/main', ['scripted-llm'], 2, 'usage: cortex scripted-llm'],
-  ['cli/main', ['scripted-llm', 'nowhere.yml'], 1, 'nowhere.yml: ENOENT'],
+  ['cli/main', ['scripted-llm', 'nowhere.yml'], 2, 'nowhere.yml: no such file'],
+  ['cli/main', ['plan', 'nowhere.xml'], 2, 'nowhere.xml: no such file'],
+  ['cli/main', ['eval', 'nowhere.yaml'], 2, 'nowhere.yaml: no such file'],
   ['cli/main', ['scripted-llm', good, '--nope'], 2, "Unknown option '--nope'"],
   ['cli/main', ['scripted-llm', good, '--port', '65536'], 2, '--port "65536" is not a valid port'],
   ['cli/main', ['scripted-llm', good, '--port', 'some'], 2, '--port "some" is not a valid port'],
