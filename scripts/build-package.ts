@@ -7,6 +7,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rm
 import { dirname, join, relative } from 'node:path';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 import { LEAST_NODE } from '../cli/project/least-node.ts';
+import { isOfTemplate } from '../cli/project/new-project.ts';
 
 interface Manifest {
   readonly version: string;
@@ -72,10 +73,8 @@ function copyData(): void {
 
 /** npm leaves `.gitignore` out of packages; `cortex init` gives the file its name. */
 function copyTemplate(to: string): void {
-  cpSync(join(PACKAGE_ROOT, 'template'), to, {
-    recursive: true,
-    filter: (file) => !/node_modules|\.cortex|\.wrangler|\.generated\.ts$/.test(relative(PACKAGE_ROOT, file)),
-  });
+  const template = join(PACKAGE_ROOT, 'template');
+  cpSync(template, to, { recursive: true, filter: (file) => isOfTemplate(relative(template, file)) });
   const ignored = join(to, '.gitignore');
   if (existsSync(ignored)) {
     cpSync(ignored, join(to, '_gitignore'));
@@ -160,12 +159,11 @@ copyData();
 copyTemplate(join(CODE, 'template'));
 chmodSync(join(CODE, 'cli/main.js'), 0o755);
 write(PACKAGE, 'package.json', `${JSON.stringify(packageManifest(), null, 2)}\n`);
-cpSync(join(PACKAGE_ROOT, 'template/PACKAGE.md'), join(PACKAGE, 'README.md'));
-rmSync(join(CODE, 'template/PACKAGE.md'));
+// The page of the package on npm.
+cpSync(join(PACKAGE_ROOT, 'scripts/package/README.md'), join(PACKAGE, 'README.md'));
 
 write(CREATE, 'package.json', `${JSON.stringify(createManifest(), null, 2)}\n`);
 copyTemplate(join(CREATE, 'template'));
-rmSync(join(CREATE, 'template/PACKAGE.md'));
 cpSync(join(CODE, 'cli/project/new-project.js'), join(CREATE, 'new-project.js'));
 cpSync(join(PACKAGE_ROOT, 'scripts/create/index.js'), join(CREATE, 'index.js'));
 chmodSync(join(CREATE, 'index.js'), 0o755);

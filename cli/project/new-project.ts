@@ -7,7 +7,10 @@ const TEMPLATE_NAME = 'my-agent';
 /** The rule for names of Workers, which is stricter than that of npm. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,52}[a-z0-9])?$/;
 /** Files with the name. */
-const NAMED = ['package.json', 'package-lock.json', 'wrangler.toml', 'README.md'];
+const NAMED = ['package.json', 'package-lock.json', 'wrangler.toml', 'README.md', 'runner/Dockerfile'];
+/** What npm, `cortex` and wrangler write into a project; the template of a clone can contain it. */
+const WRITTEN =
+  /(^|[\\/])(node_modules|\.cortex|\.wrangler|\.dev\.vars|wrangler\.[^\\/]*\.jsonc)([\\/]|$)|\.generated\.ts$/;
 /** Files that may be in the folder already. */
 const HARMLESS: ReadonlySet<string> = new Set(['.git', '.DS_Store', 'LICENSE']);
 
@@ -35,13 +38,22 @@ export function newProject(
     throw new Error(`${folder} is not empty (${shown}${present.length > 3 ? ', …' : ''}). Name a new folder`);
   }
   mkdirSync(target, { recursive: true });
-  cpSync(template, target, { recursive: true });
+  cpSync(template, target, { recursive: true, filter: (file) => isOfTemplate(relative(template, file)) });
   if (existsSync(join(target, '_gitignore'))) renameSync(join(target, '_gitignore'), join(target, '.gitignore'));
   for (const file of NAMED) {
     const path = join(target, file);
     writeFileSync(path, readFileSync(path, 'utf8').replaceAll(TEMPLATE_NAME, name));
   }
   return { folder: relative(process.cwd(), target) || '.', name };
+}
+
+/**
+ * Whether a new project gets this file.
+ *
+ * @param path of a file or a folder, relative to the template
+ */
+export function isOfTemplate(path: string): boolean {
+  return !WRITTEN.test(path);
 }
 
 /** What to do next, as lines. */

@@ -1,7 +1,7 @@
 /** New projects, and the deploy button (K4, K5). */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deployButton } from '../../cli/project/deploy-button.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
@@ -15,6 +15,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+/** Relative to the folder, sorted. */
+function filesIn(of: string): string[] {
+  return readdirSync(of, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(of, join(entry.parentPath, entry.name)))
+    .toSorted();
+}
+
 describe('[K4] cortex init', () => {
   test('copies the template with the name of the folder', () => {
     const { name } = newProject(TEMPLATE, join(folder, 'Shop Agent'));
@@ -27,6 +35,43 @@ describe('[K4] cortex init', () => {
       packages: { '': { name: 'shop-agent' } },
     });
     expect(read('.gitignore')).toContain('.dev.vars');
+  });
+
+  test('no file keeps the name of the template', () => {
+    newProject(TEMPLATE, join(folder, 'shop'));
+    const files = filesIn(join(folder, 'shop')).filter((file) =>
+      readFileSync(join(folder, 'shop', file), 'utf8').includes('my-agent'),
+    );
+    expect(files).toEqual([]);
+    expect(readFileSync(join(folder, 'shop/runner/Dockerfile'), 'utf8')).toContain('-t shop-runner .');
+  });
+
+  test('has no file that only the repository or a local build of the template has', () => {
+    const template = join(folder, 'template');
+    newProject(TEMPLATE, template, 'my-agent');
+    const clean = filesIn(template);
+    expect(readdirSync(template).toSorted()).toEqual([
+      '.dev.vars.example',
+      '.dockerignore',
+      '.gitignore',
+      'README.md',
+      'manifests',
+      'package-lock.json',
+      'package.json',
+      'runner',
+      'src',
+      'test',
+      'tools',
+      'tsconfig.json',
+      'wrangler.toml',
+    ]);
+    const made = ['node_modules/a/index.js', '.cortex/a', '.wrangler/a', '.dev.vars', 'src/project.generated.ts'];
+    for (const file of [...made, 'wrangler.stage.jsonc']) {
+      mkdirSync(dirname(join(template, file)), { recursive: true });
+      writeFileSync(join(template, file), '');
+    }
+    newProject(template, join(folder, 'shop'));
+    expect(filesIn(join(folder, 'shop'))).toEqual(clean);
   });
 
   test('keeps what is in the folder, and writes nothing into one that is not empty', () => {
