@@ -1,15 +1,16 @@
 /** The package's entry `cortex-edge/react`: a conversation with an agent as a React hook. */
 import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { ChatStore } from './chat-store.ts';
+import type { ContentPart } from '../src/client/index.ts';
 import type { ChatOptions, ChatSnapshot } from './chat-store.ts';
 
 export type { ChatMessage, ChatOptions, ChatSnapshot, ChatStatus } from './chat-store.ts';
 
 export interface Chat extends ChatSnapshot {
   /** Sends a message, and resolves at the end of its run. False: one is being sent or answered, and nothing is sent. */
-  readonly send: ChatStore['send'];
+  readonly send: (content: string | readonly ContentPart[]) => Promise<boolean>;
   /** Cancels the active run. */
-  readonly stop: ChatStore['stop'];
+  readonly stop: () => Promise<void>;
   /** Approves or denies one of `approvals`. */
   readonly approve: (approvalId: string, note?: string) => Promise<void>;
   readonly deny: (approvalId: string, note?: string) => Promise<void>;

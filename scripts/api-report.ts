@@ -3,119 +3,71 @@
  * fails if a report differs: a change of the API is then made on purpose. Reads what `npm run package` has emitted.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
-
-interface Exported {
-  readonly name: string;
-  readonly isType: boolean;
-  readonly text: string;
-}
+import { messageOf } from '../src/domain/errors.ts';
+import { declarationsOf } from './api-declarations.ts';
+import type { EntryDeclarations } from './api-declarations.ts';
 
 const PACKAGE = join(PACKAGE_ROOT, 'dist/package');
 const REPORTS = join(PACKAGE_ROOT, 'docs/api');
-const DECLARED = /^export (?:declare )?(?:abstract )?(class|function|interface|type|const|let) ([\w$]+)/gm;
 
-/** The exports of a module of declarations, with those that it passes on. */
-function exportsOf(file: string): Exported[] {
-  const text = readFileSync(file, 'utf8');
-  const target = (specifier: string): string => join(dirname(file), specifier.replace(/\.js$/, '.d.ts'));
-  const named = [...text.matchAll(/^export (type )?\{([^}]*)\} from ['"](\.[^'"]+)['"];$/gm)].flatMap(
-    ([, allTypes, list = '', specifier = '']) => {
-      const known = new Map(exportsOf(target(specifier)).map((one) => [one.name, one]));
-      return list.split(',').flatMap((item) => {
-        const [, isType, original, renamed] = /^\s*(type )?([\w$]+)(?: as ([\w$]+))?\s*$/.exec(item) ?? [];
-        if (original === undefined) return [];
-        const found = known.get(original);
-        if (found === undefined) throw new Error(`${file}: ${original} is not exported by ${specifier}`);
-        const asType = allTypes !== undefined || isType !== undefined;
-        return [{ ...found, name: renamed ?? original, isType: found.isType || asType }];
-      });
-    },
-  );
-  const all = [...text.matchAll(/^export \* from ['"](\.[^'"]+)['"];$/gm)].flatMap(([, specifier = '']) =>
-    exportsOf(target(specifier)),
-  );
-  const own = [...text.matchAll(DECLARED)].map(({ 1: kind = '', 2: name = '', index }): Exported => ({
-    name,
-    isType: kind === 'interface' || kind === 'type',
-    text: publicText(declarationAt(text, index)),
-  }));
-  // What is imported and exported in two statements.
-  const local = [...text.matchAll(/^export (type )?\{([^}]*)\};$/gm)].flatMap(([, isType, list = '']) =>
-    list.split(',').flatMap((item): Exported[] => {
-      const name = item.trim();
-      const [, specifier] =
-        new RegExp(`import (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from '(\\.[^']+)'`).exec(text) ?? [];
-      if (name === '' || specifier === undefined) return [];
-      const found = exportsOf(target(specifier)).find((one) => one.name === name);
-      return found === undefined ? [] : [{ ...found, isType: found.isType || isType !== undefined }];
-    }),
-  );
-  return [...named, ...all, ...own, ...local];
-}
+/** Types in public declarations that users neither make nor read. */
+const INTERNAL: readonly string[] = [
+  // The objects' methods, which only the runtime calls.
+  'src/durable/env.d.ts',
+  // What `cortex build` writes, and only the runtime reads.
+  'src/catalog/catalog.d.ts#CatalogData',
+  // docs/journal.md and docs/manifests.md have what follows from these tables.
+  'src/domain/event-schemas.d.ts',
+  'src/domain/action-types.d.ts#ACTION_TABLE',
+  'src/domain/action-types.d.ts#ActionTypeSpec',
+  // For functions of the client itself.
+  'src/client/connection.d.ts#Connection',
+  'src/client/open-run.d.ts#OpenStream',
+  // Options for the runner's own tests.
+  'container-runner/sandbox/registry.d.ts#SandboxRegistry',
+  'container-runner/sandbox/sandbox.d.ts#Sandbox',
+  'container-runner/relics/relic-service.d.ts#RelicHost',
+  'container-runner/egress/routes.d.ts#Egress',
+];
 
-/** From its first character to the end of the statement, without private members. */
-function declarationAt(text: string, start: number): string {
-  let depth = 0;
-  for (let at = start; at < text.length; at += 1) {
-    const character = text[at];
-    if (character === '{' || character === '(' || character === '[') depth += 1;
-    if (character === '}' || character === ')' || character === ']') depth -= 1;
-    const isBlockEnd = character === '}' && depth === 0 && text[at + 1] === '\n';
-    if ((character === ';' && depth === 0) || isBlockEnd) return withoutComments(text.slice(start, at + 1));
-  }
-  throw new Error('a declaration has no end');
-}
-
-/** Only the platform and the runtime call methods of objects: users export and bind the classes. */
-function publicText(declaration: string): string {
-  const [, head] =
-    /^(export declare class [\w$]+ extends (?:DurableObject|WorkerEntrypoint)<\w+>)/.exec(declaration) ?? [];
-  return head === undefined ? declaration : `${head} { /* internal */ }`;
-}
-
-function withoutComments(text: string): string {
-  return text.replaceAll(/^\s*\/\*\*[^]*?\*\/\n/gm, '').replaceAll(/^\s*(private .*|#private;|protected .*)\n/gm, '');
-}
-
-function reportOf(name: string, file: string): string {
-  const found = new Map(exportsOf(join(PACKAGE, file)).map((one) => [one.name, one]));
-  const sorted = [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const list = (isType: boolean): string =>
-    sorted
-      .filter((one) => one.isType === isType)
-      .map((one) => one.text)
-      .join('\n\n');
+function reportOf(name: string, { values, types, parts, augmentations }: EntryDeclarations): string {
+  const sections = [
+    { title: 'Values', texts: values },
+    { title: 'Types', texts: types },
+    { title: 'Parts of these, not exported by this entry', texts: parts },
+    { title: 'Additions to other packages', texts: augmentations },
+  ];
+  const shown = sections.filter(({ texts }) => texts.length > 0);
   return `# The API of \`${name}\`
 
 Generated by \`npm run api\`. A change here is a change for users: name it in the [changelog](../../CHANGELOG.md), and say in
 [upgrading](../upgrading.md) what they have to do.
-
-## Values
-
-\`\`\`ts
-${list(false)}
-\`\`\`
-
-## Types
-
-\`\`\`ts
-${list(true)}
-\`\`\`
-`;
+${shown.map(({ title, texts }) => `\n## ${title}\n\n\`\`\`ts\n${texts.join('\n\n')}\n\`\`\`\n`).join('')}`;
 }
 
 const isCheck = process.argv.includes('--check');
 const { exports: entries } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
   exports: Readonly<Record<string, string | { readonly types: string }>>;
 };
+const files = Object.entries(entries).flatMap(([entry, target]) =>
+  typeof target === 'string' ? [] : [[`cortex-edge${entry.slice(1)}`, target.types] as const],
+);
 mkdirSync(REPORTS, { recursive: true });
-for (const [entry, target] of Object.entries(entries)) {
-  if (typeof target === 'string') continue;
-  const name = `cortex-edge${entry.slice(1)}`;
+
+function read(): ReturnType<typeof declarationsOf> {
+  try {
+    return declarationsOf(PACKAGE, Object.fromEntries(files), INTERNAL);
+  } catch (fault) {
+    console.error(messageOf(fault));
+    process.exit(1);
+  }
+}
+
+for (const [name, declarations] of Object.entries(read())) {
   const file = join(REPORTS, `${name.replaceAll('/', '-')}.md`);
-  const text = reportOf(name, target.types);
+  const text = reportOf(name, declarations);
   const before = existsSync(file) ? readFileSync(file, 'utf8') : null;
   if (before === text) continue;
   if (isCheck) {

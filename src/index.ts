@@ -37,6 +37,10 @@ export type {
   ToolProgress,
   ToolRequestInit,
 } from './code-tools/index.ts';
+export type { Effects } from './domain/action-types.ts';
+export type { AiBinding } from './llm/providers/workers-ai.ts';
+export type { WorkerSettings } from './settings/setting-names.ts';
+export type { Variables } from './settings/settings.ts';
 export type { Env, Project };
 
 /**

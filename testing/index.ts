@@ -26,6 +26,23 @@ export { matchers } from './matchers.ts';
 export { openSession } from './open-session.ts';
 export { scripted } from './scripted.ts';
 export { ToolError } from '../src/code-tools/define-tool.ts';
+export type { Capability } from '../src/domain/action-types.ts';
+export type {
+  Attachment,
+  ChatMessage,
+  FinishReason,
+  ModelDelta,
+  ModelRequest,
+  ToolSummary,
+  Usage,
+} from '../src/domain/ports/model.ts';
+export type { SeededCall } from '../src/domain/seeded.ts';
+export type { OpenApproval } from '../src/engine/actions/approval-list.ts';
+export type { RunResult } from '../src/engine/run/run-result.ts';
+export type { PassedTool } from '../src/engine/session/passed-tools.ts';
+export type { GivenFile, GivenPart, MessagePart } from '../src/policies/message-content.ts';
+export type { ClientPart } from '../src/policies/openai-parts.ts';
+export type { GivenMessage } from '../src/policies/seeded-history.ts';
 export type { RunAssertions } from './assert-run.ts';
 export type { CallContext, CallFunction } from './functions.ts';
 export type { RunMatchers } from './matchers.ts';

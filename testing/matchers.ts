@@ -7,7 +7,7 @@ import { describeRun, shown } from './describe-run.ts';
 import type { TestAction, TestRun } from './test-run.ts';
 
 /** A value in which only the given members must match; asymmetric matchers such as `expect.any(Number)` work. */
-export type Partially = unknown;
+type Partially = unknown;
 
 /** What `expect(run)` gets. `R`: what each matcher returns. */
 export interface RunMatchers<R = void> {

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../domain/json.ts';
 import { attend } from './attendants.ts';
 import { Connection } from './connection.ts';
-import type { ConnectionOptions, TokenSource } from './connection.ts';
+import type { TokenSource } from './connection.ts';
 import type { CortexError } from './error.ts';
 import { systemClock } from './pause.ts';
 import type { Clock } from './pause.ts';
@@ -17,7 +17,7 @@ export interface ClientOptions {
   /** A user or session token, or a function that gets one: it is called before each request. */
   readonly token?: TokenSource;
   /** Default: the `fetch` of the platform. */
-  readonly fetch?: ConnectionOptions['fetch'];
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
   /** Further attempts of a request. Default 5: about 6 seconds. A run that is read has more patience. */
   readonly retries?: number;
   /** Milliseconds until a request must be answered. Default 120,000. */

@@ -158,7 +158,7 @@ export type ContentPart =
   | ({ readonly type: 'image'; readonly media_type?: string } & FileSource)
   | ({ readonly type: 'file'; readonly name: string; readonly media_type?: string } & FileSource);
 
-type FileSource = { readonly url: string } | { readonly data: string };
+export type FileSource = { readonly url: string } | { readonly data: string };
 
 /** A tool that the client executes, as it is sent with a message (C3). */
 export interface ToolDeclaration {

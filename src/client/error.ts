@@ -14,7 +14,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
 ]);
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
-interface CortexErrorInit {
+export interface CortexErrorInit {
   readonly code: string;
   readonly message: string;
   /** Default: 0. */

@@ -9,6 +9,7 @@
  * const text = await (await readFile(session, 'data/table.csv')).text();
  * ```
  */
+import type { AbortOptions } from './abort-options.ts';
 import type { FileContent } from './connection.ts';
 import { CortexError } from './error.ts';
 import type { Session } from './session.ts';
@@ -35,51 +36,47 @@ export interface WorkspaceFiles {
   readonly max_bytes: number;
 }
 
-interface Leave {
-  readonly signal?: AbortSignal | undefined;
-}
-
-interface InFolder extends Leave {
+export interface FolderOptions extends AbortOptions {
   /** Only the files in this folder. */
   readonly prefix?: string | undefined;
 }
 
-interface ReadOptions extends Leave {
+export interface ReadFileOptions extends AbortOptions {
   /** One range of bytes, such as `bytes=0-99`. */
   readonly range?: string;
 }
 
-interface ChangeOptions extends Leave {
+export interface ChangeFileOptions extends AbortOptions {
   /** The `sha256` that the file must have; otherwise the error is `precondition_failed`. */
   readonly ifMatch?: string;
 }
 
-interface WriteOptions extends ChangeOptions {
+export interface WriteFileOptions extends ChangeFileOptions {
   /** The file must not exist; otherwise the error is `precondition_failed`. */
   readonly ifNew?: boolean;
   /** Default: as before; a new file is not executable. */
   readonly executable?: boolean;
 }
 
-interface RemoveOptions extends ChangeOptions {
+export interface RemoveFileOptions extends ChangeFileOptions {
   /** Also a folder, with everything in it. */
   readonly recursive?: boolean;
 }
 
 /** All files of the session. @throws CortexError */
-export async function listFiles(session: Session, { prefix, signal }: InFolder = {}): Promise<WorkspaceFiles> {
+export async function listFiles(session: Session, { prefix, signal }: FolderOptions = {}): Promise<WorkspaceFiles> {
   return await session.connection.json(pathOf(session), { query: { prefix }, signal });
 }
 
 /** Downloads a file: `(await readFile(session, path)).blob()`. @throws CortexError, for example `unknown_file` */
-export async function readFile(session: Session, path: string, options: ReadOptions = {}): Promise<Response> {
+export async function readFile(session: Session, path: string, options: ReadFileOptions = {}): Promise<Response> {
   const { range, signal } = options;
   const headers: Record<string, string> = range === undefined ? {} : { range };
   return await session.connection.response(pathOf(session, path), { headers, signal });
 }
 
 /** Downloads all files as a ZIP file. Its body ends with an error if a file is changed meanwhile. @throws CortexError */
-export async function archiveFiles(session: Session, { prefix, signal }: InFolder = {}): Promise<Response> {
+export async function archiveFiles(session: Session, { prefix, signal }: FolderOptions = {}): Promise<Response> {
   return await session.connection.response(pathOf(session), { query: { archive: 'zip', prefix }, signal });
 }
 
@@ -92,7 +89,7 @@ export async function writeFile(
   session: Session,
   path: string,
   content: FileContent,
-  options: WriteOptions = {},
+  options: WriteFileOptions = {},
 ): Promise<WorkspaceFile> {
   const { ifMatch, ifNew = false, executable, signal } = options;
   let isRepeated = false;
@@ -116,7 +113,7 @@ export async function writeFile(
 }
 
 /** Deletes a file, or a folder with everything in it. @returns the deleted paths @throws CortexError */
-export async function removeFile(session: Session, path: string, options: RemoveOptions = {}): Promise<string[]> {
+export async function removeFile(session: Session, path: string, options: RemoveFileOptions = {}): Promise<string[]> {
   const { recursive, ifMatch, signal } = options;
   const answer = await session.connection.json<{ deleted: string[] } | null>(pathOf(session, path), {
     method: 'DELETE',

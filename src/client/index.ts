@@ -20,7 +20,11 @@
 export { BaseClient, Client } from './client.ts';
 export { CortexError } from './error.ts';
 export { emptyMessage, fold, hasEnded, visibleText } from './message.ts';
+export type { AbortOptions } from './abort-options.ts';
 export type { ClientOptions, CreateSessionOptions } from './client.ts';
+export type { TokenSource } from './connection.ts';
+export type { CortexErrorInit } from './error.ts';
+export type { System } from './system.ts';
 export type { ClientTool, ClientToolContext, ClientTools, RunClientTool } from './declarations.ts';
 export type { Decision, OnApproval } from './approvals.ts';
 export type {
@@ -29,6 +33,7 @@ export type {
   ArtifactPage,
   CallResult,
   ContentPart,
+  FileSource,
   HistoryMessage,
   HistoryPage,
   MessagePart,
@@ -40,12 +45,34 @@ export type {
 } from './documents.ts';
 export type { Action, Block, Message } from './message-types.ts';
 export type { Run, RunOptions } from './run.ts';
-export type { SendOptions, Session } from './session.ts';
-export type { EventOf, EventType, SessionEvent } from '../domain/event.ts';
+export type {
+  DownloadOptions,
+  ForkOptions,
+  HistoryOptions,
+  PageOptions,
+  RerunOptions,
+  RetryOptions,
+  SendOptions,
+  Session,
+  SessionTokenOptions,
+} from './session.ts';
+export type { ActionMode, ActionType } from '../domain/action.ts';
+export type {
+  EventData,
+  EventHead,
+  EventOf,
+  EventType,
+  JournaledEventType,
+  LiveEventType,
+  SessionEvent,
+} from '../domain/event.ts';
+export type { Clock } from '../domain/ports/clock.ts';
+export type { RunStatus } from '../domain/session.ts';
 export type {
   AgentEntry,
   AgentPrompt,
   ApprovalPage,
+  CodeAndMessage,
   ExecutionEntry,
   ExecutionFilter,
   ExecutionKind,
@@ -53,6 +80,7 @@ export type {
   Feed,
   HealthDocument,
   ManifestCheck,
+  ManifestChoice,
   ManifestDocument,
   ManifestEntry,
   ManifestGraph,

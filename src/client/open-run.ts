@@ -1,7 +1,7 @@
 /** Sends what starts a run, and leaves its stream open. */
 import { drop } from './connection.ts';
 import type { Connection, RequestOptions } from './connection.ts';
-import { CortexError } from './error.ts';
+import { invalidResponse } from './error.ts';
 
 /** The stream of a run, which is read first. */
 export interface OpenStream {
@@ -29,6 +29,6 @@ export async function openRun(connection: Connection, path: string, request: Req
   const [sessionId, id] = ['X-Session-Id', 'X-Run-Id'].map((name) => response.headers.get(name));
   if (id != null && sessionId != null) return { id, sessionId, open: { response, isLive } };
   drop(response);
-  const message = 'The answer has no X-Run-Id or X-Session-Id: it is not of a Cortex Edge, or a proxy has removed them';
-  throw new CortexError({ code: 'invalid_response', message, status: response.status });
+  const message = 'The answer has no X-Run-Id or X-Session-Id: it is not of Cortex Edge, or a proxy removed them';
+  throw invalidResponse(message, response.status);
 }

@@ -1,6 +1,7 @@
 /** One session: a conversation with an agent. */
 import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { AbortOptions } from './abort-options.ts';
 import type { Decision } from './approvals.ts';
 import { drop, PATIENT_RETRIES } from './connection.ts';
 import type { Connection } from './connection.ts';
@@ -51,32 +52,28 @@ export interface RetryOptions extends RerunOptions {
   readonly content?: string | readonly ContentPart[];
 }
 
-interface ForkOptions extends Leave {
+export interface ForkOptions extends AbortOptions {
   /** The last run that is copied. Default: the head. */
   readonly atRun?: string;
   readonly idempotencyKey?: string;
 }
 
-interface Leave {
-  readonly signal?: AbortSignal | undefined;
-}
-
-interface Page extends Leave {
+export interface PageOptions extends AbortOptions {
   readonly limit?: number;
   readonly before?: string;
 }
 
-interface HistoryOptions extends Page {
+export interface HistoryOptions extends PageOptions {
   /** The last run of a branch. Default: the head. */
   readonly run?: string | undefined;
 }
 
-interface Download extends Leave {
+export interface DownloadOptions extends AbortOptions {
   /** One range of bytes, such as `bytes=0-99`. */
   readonly range?: string;
 }
 
-interface TokenOptions extends Leave {
+export interface SessionTokenOptions extends AbortOptions {
   readonly scopes: readonly Scope[];
   readonly expiresIn?: number;
 }
@@ -96,7 +93,7 @@ export class Session {
     this.#path = `/agent/session/${encodeURIComponent(id)}`;
   }
 
-  async document({ signal }: Leave = {}): Promise<SessionDocument> {
+  async document({ signal }: AbortOptions = {}): Promise<SessionDocument> {
     return await this.connection.json(this.#path, { signal });
   }
 
@@ -159,7 +156,7 @@ export class Session {
   }
 
   /** The conversation continues after this run. */
-  async setHead(runId: string, { signal }: Leave = {}): Promise<void> {
+  async setHead(runId: string, { signal }: AbortOptions = {}): Promise<void> {
     await this.connection.json(`${this.#path}/head`, { method: 'POST', body: { run_id: runId }, signal });
   }
 
@@ -173,7 +170,7 @@ export class Session {
   }
 
   /** All events of the session after `after`, then live ones, until the signal is aborted. Resumed like `run.events()`. */
-  async *events({ after = 0, signal }: Leave & { readonly after?: number } = {}): AsyncGenerator<
+  async *events({ after = 0, signal }: AbortOptions & { readonly after?: number } = {}): AsyncGenerator<
     SessionEvent,
     void,
     undefined
@@ -193,24 +190,24 @@ export class Session {
   }
 
   /** Runs in order: the newest page, or the one before `before`. */
-  async runs({ signal, ...query }: Page = {}): Promise<RunPage> {
+  async runs({ signal, ...query }: PageOptions = {}): Promise<RunPage> {
     return await this.connection.json(`${this.#path}/runs`, { query, signal });
   }
 
   /** Context feeds, with their latest values and errors. */
-  async feeds({ signal }: Leave = {}): Promise<readonly Feed[]> {
+  async feeds({ signal }: AbortOptions = {}): Promise<readonly Feed[]> {
     const { feeds } = await this.connection.json<{ feeds: Feed[] }>(`${this.#path}/feeds`, { signal });
     return feeds;
   }
 
   /** The session variables. */
-  async variables({ signal }: Leave = {}): Promise<JsonObject> {
+  async variables({ signal }: AbortOptions = {}): Promise<JsonObject> {
     const { variables } = await this.connection.json<{ variables: JsonObject }>(`${this.#path}/state`, { signal });
     return variables;
   }
 
   /** Cancels running and queued runs. @returns whether anything was running */
-  async cancel({ reason, signal }: Leave & { readonly reason?: string } = {}): Promise<boolean> {
+  async cancel({ reason, signal }: AbortOptions & { readonly reason?: string } = {}): Promise<boolean> {
     const { cancelled } = await this.connection.json<{ cancelled: boolean }>(`${this.#path}/cancel`, {
       method: 'POST',
       body: { reason },
@@ -220,7 +217,7 @@ export class Session {
   }
 
   /** All open requests for approval, oldest first, with those of sub-agents: decide these in `approval.session_id`. */
-  async approvals(options: Leave = {}): Promise<OpenApproval[]> {
+  async approvals(options: AbortOptions = {}): Promise<OpenApproval[]> {
     const all: OpenApproval[] = [];
     for (let after: string | undefined; ;) {
       const page: { approvals: OpenApproval[]; next: string | null } = await this.connection.json(
@@ -237,12 +234,12 @@ export class Session {
   }
 
   /** One request for approval, with the whole call. */
-  async approval(id: string, options: Leave = {}): Promise<Approval> {
+  async approval(id: string, options: AbortOptions = {}): Promise<Approval> {
     return await this.connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { ...options });
   }
 
   /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
-  async decide(id: string, { approve, note }: Decision, options: Leave = {}): Promise<void> {
+  async decide(id: string, { approve, note }: Decision, options: AbortOptions = {}): Promise<void> {
     const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
     try {
       await this.connection.json(path, { ...options, method: 'POST', body: { approve, note } });
@@ -260,34 +257,37 @@ export class Session {
    *
    * @throws CortexError `call_settled` if another result was first, or the call was cancelled or has expired
    */
-  async settle(callId: string, result: CallResult, options: Leave = {}): Promise<void> {
+  async settle(callId: string, result: CallResult, options: AbortOptions = {}): Promise<void> {
     const path = `${this.#path}/calls/${encodeURIComponent(callId)}`;
     await this.connection.json(path, { ...options, method: 'POST', body: result });
   }
 
   /** Large outputs and files of actions, oldest first: one page. */
-  async artifacts({ signal, ...query }: Leave & { readonly after?: number | undefined } = {}): Promise<ArtifactPage> {
+  async artifacts({
+    signal,
+    ...query
+  }: AbortOptions & { readonly after?: number | undefined } = {}): Promise<ArtifactPage> {
     return await this.connection.json(`${this.#path}/artifacts`, { query, signal });
   }
 
   /** Downloads an artifact: `(await session.artifact(id)).blob()`. */
-  async artifact(id: string, options: Download = {}): Promise<Response> {
+  async artifact(id: string, options: DownloadOptions = {}): Promise<Response> {
     return await this.#download(`artifacts/${encodeURIComponent(id)}`, options);
   }
 
   /** Downloads a file of a message, by the `sha256` in its part. */
-  async content(sha256: string, options: Download = {}): Promise<Response> {
+  async content(sha256: string, options: DownloadOptions = {}): Promise<Response> {
     return await this.#download(`content/${encodeURIComponent(sha256)}`, options);
   }
 
   /** Creates a token for this session. Requires an API key. @param options.expiresIn seconds; default 3,600 */
-  async createToken({ scopes, expiresIn, signal }: TokenOptions): Promise<SessionToken> {
+  async createToken({ scopes, expiresIn, signal }: SessionTokenOptions): Promise<SessionToken> {
     const body = { scopes, expires_in: expiresIn };
     return await this.connection.json(`${this.#path}/tokens`, { method: 'POST', body, signal });
   }
 
   /** Cancels all runs and deletes the session. Requires an API key. */
-  async delete({ signal }: Leave = {}): Promise<void> {
+  async delete({ signal }: AbortOptions = {}): Promise<void> {
     await this.connection.json(this.#path, {
       method: 'DELETE',
       isDone: ({ code }) => code === 'unknown_session',
@@ -298,7 +298,7 @@ export class Session {
   /** For a run that is read until the signal is aborted. */
   #forRun({ signal }: RunOptions): RunSession {
     // Passed on with each request.
-    const options: Leave & { readonly retries: number } = { signal, retries: PATIENT_RETRIES };
+    const options: AbortOptions & { readonly retries: number } = { signal, retries: PATIENT_RETRIES };
     return {
       id: this.id,
       path: this.#path,
@@ -311,7 +311,7 @@ export class Session {
     };
   }
 
-  async #download(path: string, { range, signal }: Download): Promise<Response> {
+  async #download(path: string, { range, signal }: DownloadOptions): Promise<Response> {
     const headers: Record<string, string> = range === undefined ? {} : { range };
     return await this.connection.response(`${this.#path}/${path}`, { headers, signal });
   }

@@ -191,7 +191,7 @@ export interface ApprovalPage {
   readonly next: string | null;
 }
 
-interface CodeAndMessage {
+export interface CodeAndMessage {
   readonly code: string;
   readonly message: string;
 }

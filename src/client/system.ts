@@ -3,6 +3,7 @@
  * API keys.
  */
 import type { JsonObject } from '../domain/json.ts';
+import type { AbortOptions } from './abort-options.ts';
 import type { Connection } from './connection.ts';
 import { openRun } from './open-run.ts';
 import type { Attend, Run, RunOptions } from './run.ts';
@@ -26,10 +27,6 @@ import type {
   WorkflowEntry,
 } from './system-documents.ts';
 
-interface Leave {
-  readonly signal?: AbortSignal | undefined;
-}
-
 export class System {
   protected readonly connection: Connection;
   /** For its runs. */
@@ -40,28 +37,28 @@ export class System {
   }
 
   /** The status of the system; without a key, without details. */
-  async health({ signal }: Leave = {}): Promise<HealthDocument> {
+  async health({ signal }: AbortOptions = {}): Promise<HealthDocument> {
     return await this.connection.json('/health', { signal });
   }
 
   /** Action types: `type`, where they run, whether they are `available`, and if not, the `reason`. */
-  async executors(options: Leave = {}): Promise<readonly JsonObject[]> {
+  async executors(options: AbortOptions = {}): Promise<readonly JsonObject[]> {
     return await this.#list('executors', options);
   }
 
   /** The agents that can be used. */
-  async agents(options: Leave = {}): Promise<readonly AgentEntry[]> {
+  async agents(options: AbortOptions = {}): Promise<readonly AgentEntry[]> {
     return await this.#list('agents', options);
   }
 
   /** The system prompt that a session of the agent gets now. @throws CortexError `unknown_agent` */
-  async prompt(agent: string, { signal }: Leave = {}): Promise<AgentPrompt> {
+  async prompt(agent: string, { signal }: AbortOptions = {}): Promise<AgentPrompt> {
     const headers = { accept: 'application/json' };
     return await this.connection.json(`/agents/${encodeURIComponent(agent)}/prompt`, { headers, signal });
   }
 
   /** All manifests of the catalogue. */
-  async manifests(options: Leave = {}): Promise<readonly ManifestEntry[]> {
+  async manifests(options: AbortOptions = {}): Promise<readonly ManifestEntry[]> {
     return await this.#list('manifests', options);
   }
 
@@ -69,29 +66,32 @@ export class System {
   async manifest(
     kind: string,
     name: string,
-    { version, revision, signal }: ManifestChoice & Leave = {},
+    { version, revision, signal }: ManifestChoice & AbortOptions = {},
   ): Promise<ManifestDocument> {
     const path = `/manifests/${encodeURIComponent(kind)}/${encodeURIComponent(name)}`;
     return await this.connection.json(path, { query: { version, revision }, signal });
   }
 
   /** Which manifest uses which. */
-  async manifestGraph({ signal }: Leave = {}): Promise<ManifestGraph> {
+  async manifestGraph({ signal }: AbortOptions = {}): Promise<ManifestGraph> {
     return await this.connection.json('/manifests/graph', { signal });
   }
 
   /** Validates manifests without storing them. @param files contents by path, such as `agents/mine.yaml` */
-  async validateManifests(files: Readonly<Record<string, string>>, { signal }: Leave = {}): Promise<ManifestCheck> {
+  async validateManifests(
+    files: Readonly<Record<string, string>>,
+    { signal }: AbortOptions = {},
+  ): Promise<ManifestCheck> {
     return await this.connection.json('/manifests/validate', { method: 'POST', body: { files }, signal });
   }
 
   /** Runs of all sessions that have ended or wait, newest first: one page. */
-  async executions({ signal, ...filter }: ExecutionFilter & Leave = {}): Promise<ExecutionPage> {
+  async executions({ signal, ...filter }: ExecutionFilter & AbortOptions = {}): Promise<ExecutionPage> {
     return await this.connection.json('/executions', { query: { ...filter }, signal });
   }
 
   /** The directory of sessions, newest activity first: one page. A new session appears a moment later. */
-  async sessions({ userId, signal, ...filter }: SessionFilter & Leave = {}): Promise<SessionListPage> {
+  async sessions({ userId, signal, ...filter }: SessionFilter & AbortOptions = {}): Promise<SessionListPage> {
     return await this.connection.json('/sessions', { query: { ...filter, user_id: userId }, signal });
   }
 
@@ -99,17 +99,22 @@ export class System {
   async approvals({
     signal,
     ...query
-  }: Leave & { readonly after?: string | undefined; readonly limit?: number | undefined } = {}): Promise<ApprovalPage> {
+  }: AbortOptions & {
+    readonly after?: string | undefined;
+    readonly limit?: number | undefined;
+  } = {}): Promise<ApprovalPage> {
     return await this.connection.json('/approvals', { query, signal });
   }
 
   /** The workflows that can be run. */
-  async workflows(options: Leave = {}): Promise<readonly WorkflowEntry[]> {
+  async workflows(options: AbortOptions = {}): Promise<readonly WorkflowEntry[]> {
     return await this.#list('workflows', options);
   }
 
   /** Scheduled workflows, soonest first. @param options.count start times of each, 1 to 99; default 5 */
-  async schedules({ signal, ...query }: Leave & { readonly count?: number } = {}): Promise<readonly ScheduleEntry[]> {
+  async schedules({ signal, ...query }: AbortOptions & { readonly count?: number } = {}): Promise<
+    readonly ScheduleEntry[]
+  > {
     return await this.#list('schedules', { query, signal });
   }
 
@@ -125,7 +130,7 @@ export class System {
   }
 
   /** Plans protocol text without running it. @param options.agent names are looked up for this agent */
-  async plan(text: string, { agent, signal }: Leave & { readonly agent?: string } = {}): Promise<Plan> {
+  async plan(text: string, { agent, signal }: AbortOptions & { readonly agent?: string } = {}): Promise<Plan> {
     const body = { protocol_text: text, agent };
     return await this.connection.json('/plan', { method: 'POST', body, signal });
   }

@@ -17,7 +17,7 @@ export type EventType = JournaledEventType | LiveEventType;
 /** Data of an event, by type. */
 export type EventData = { readonly [T in EventType]: Readonly<EventDataOf<Tables[T]>> };
 
-interface EventHead {
+export interface EventHead {
   readonly session_id: string;
   readonly run_id: string;
   readonly iteration: number;
