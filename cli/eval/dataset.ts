@@ -42,7 +42,6 @@ const dataset = z.strictObject({
 
 export type Dataset = z.infer<typeof dataset>;
 export type EvalCase = Dataset['cases'][number];
-export type Expectation = EvalCase['expect'][number];
 
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   '': ['agent', 'cases'],

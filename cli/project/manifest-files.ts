@@ -122,7 +122,8 @@ function load(
       deployment: own === true ? localDeployment(worker) : own === false ? null : own,
       intervals: parseIntervals(worker),
       isShipped,
-      isLibrary: () => !IS_OWN_PROJECT,
+      // Other projects use the shipped manifests as a library.
+      warnsOfReplaced: IS_OWN_PROJECT,
     },
   );
   const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);

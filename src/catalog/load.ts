@@ -65,8 +65,8 @@ export interface LoadOptions {
   readonly yieldsNames?: AdmissionRules['yieldsNames'];
   /** Whether a file is part of the distribution: definitions in other files may replace its own. Default: none. */
   readonly isShipped?: AdmissionRules['isShipped'];
-  /** Whether a file of the distribution is a library of another project. Default: none. */
-  readonly isLibrary?: AdmissionRules['isLibrary'];
+  /** Whether definitions that replace those of the distribution get a warning. Default: yes. */
+  readonly warnsOfReplaced?: boolean;
   /** The code tools of the project (K2). Default: none. */
   readonly codeTools?: ReadonlyMap<string, DescribedTool>;
   /** The files of code tools that have errors, by the names of the tools: these are omitted (K2). Default: none. */
@@ -132,7 +132,7 @@ class Loader {
     this.#isKept = options.isKept ?? (() => false);
     this.#rules = {
       isShipped: options.isShipped ?? (() => false),
-      ...(options.isLibrary === undefined ? {} : { isLibrary: options.isLibrary }),
+      warnsOfReplaced: options.warnsOfReplaced ?? true,
       isCurrent: options.isCurrent ?? (() => false),
       yieldsNames: options.yieldsNames ?? (() => false),
     };

@@ -28,8 +28,8 @@ export interface Admitted {
 export interface AdmissionRules {
   /** Whether a file is part of the distribution, so that definitions of the project may replace it. */
   readonly isShipped: (file: string) => boolean;
-  /** Whether a shipped file is a library of another project: replacing its definitions needs no warning. Default: no. */
-  readonly isLibrary?: (file: string) => boolean;
+  /** Whether a definition of the project that replaces a shipped one gets a warning. */
+  readonly warnsOfReplaced: boolean;
   /** Whether the name already belongs to the definition in this file. */
   readonly isCurrent: (kind: ManifestKind, name: string, file: string) => boolean;
   /** Whether definitions of the file leave free names to those of other files: it was stored before, or has errors. */
@@ -64,7 +64,7 @@ export function admitDocuments(
       const other = one.scoped ? undefined : replaced.get(keyOf(one));
       if (other === undefined) return;
       index.addFile(one, other.file);
-      if (rules.isLibrary?.(other.file) === true) return;
+      if (!rules.warnsOfReplaced) return;
       log.warn(one, { ...AT_NAME, message: `replaces the shipped ${one.kind} "${one.name}" (${other.file})` });
     });
   }

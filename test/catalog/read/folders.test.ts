@@ -216,6 +216,13 @@ describe('shipped definitions', () => {
     expect(catalog.agent('helper')?.tools.get('calc')?.implementation).toMatchObject({ entrypoint: 'echo' });
   });
 
+  test('[M4] without the warning where the shipped definitions are a library', () => {
+    const files = { ...shipped, 'own/deep/calc.yaml': tool('calc') };
+    const { catalog, warnings } = load(files, { isShipped, warnsOfReplaced: false });
+    expect(warnings).toEqual([]);
+    expect(catalog.agent('helper')?.tools.get('calc')?.implementation).toMatchObject({ entrypoint: 'echo' });
+  });
+
   test('[M4] a definition with errors replaces nothing', () => {
     const { catalog, problems } = load({ ...shipped, 'own/calc.yaml': tool('calc', 'executor: 7') }, { isShipped });
     expect(problems.map(({ file }) => file)).toEqual(['own/calc.yaml']);
