@@ -1,18 +1,10 @@
-/** node:sqlite as the journal's database; `sync` can be delayed, failed and counted. */
+/** node:sqlite as the journal's database. */
 import { DatabaseSync } from 'node:sqlite';
 import type { StatementSync } from 'node:sqlite';
 import type { SqlDatabase, SqlRow, SqlValue } from '../src/domain/ports/storage.ts';
 
-export interface NodeSql extends SqlDatabase {
-  syncs: number;
-  /** Awaited by `sync`; replace it to delay or fail a sync. */
-  onSync: () => Promise<void>;
-  /** The reported size of the database; replace it to make the database full. */
-  sizeBytes: () => number;
-}
-
 /** @param path of a file; default: in memory */
-export function openNodeSql(path = ':memory:'): NodeSql {
+export function openNodeSql(path = ':memory:'): SqlDatabase {
   const db = new DatabaseSync(path);
   // Preparing a statement is more expensive than most executions.
   const statements = new Map<string, StatementSync>();
@@ -24,9 +16,7 @@ export function openNodeSql(path = ':memory:'): NodeSql {
     }
     return statement;
   };
-  const sql: NodeSql = {
-    syncs: 0,
-    onSync: async () => undefined,
+  return {
     exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
       return prepared(text).all(...parameters) as SqlRow[];
     },
@@ -41,10 +31,7 @@ export function openNodeSql(path = ':memory:'): NodeSql {
         throw fault;
       }
     },
-    async sync() {
-      sql.syncs += 1;
-      await sql.onSync();
-    },
+    sync: async () => undefined,
     sizeBytes: () =>
       Number(
         (
@@ -54,5 +41,4 @@ export function openNodeSql(path = ':memory:'): NodeSql {
         )['size'],
       ),
   };
-  return sql;
 }

@@ -6,7 +6,7 @@ import { readScript } from '../../cli/scripted-llm/script.ts';
 import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { SeenRequest } from '../../cli/scripted-llm/server.ts';
 import { SHAPE_NAMES } from '../../cli/scripted-llm/shapes.ts';
-import { FakeClock } from '../../test/support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { say, sessionKit } from '../../test/support/session-kit.ts';
 import { BEHAVIOURS } from './behaviours.ts';
 import type { Behaviour } from './behaviours.ts';
@@ -29,7 +29,7 @@ export interface RehearsalResult {
 }
 
 /** Short waits pass at once; timeouts never fire. */
-class HastyClock extends FakeClock {
+class HastyClock extends VirtualClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs >= limits.actionTimeoutMs || delayMs === limits.usageGraceMs) return () => {};
     const timer = setImmediate(callback);

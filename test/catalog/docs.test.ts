@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { createOutboundFetch } from '../../src/executors/outbound/outbound.ts';
 import { toolExecutor } from '../../src/executors/tool.ts';
 import { callOf, contextOf } from '../executors/support.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { readManifestFiles } from '../../cli/project/manifest-files.ts';
@@ -69,7 +69,7 @@ test('[M3] the examples of HTTP tools send what docs/manifests.md says', async (
       fetch: (url, init) =>
         globalThis.fetch(url.replace('https://support.example.com', `http://127.0.0.1:${port}`), init),
       allowHosts: [],
-      clock: new FakeClock(),
+      clock: new VirtualClock(),
     });
     for (const [index, tool] of [...ready.tools.values()].entries()) {
       const parameters = JSON.parse(promised[index]?.[1] ?? '') as JsonObject;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Client } from '../../src/client/index.ts';
 import type { Session } from '../../src/client/index.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { allOf } from './client-kit.ts';
 
 const event = (seq: number, type: string, data: object = {}): string =>
@@ -13,7 +13,7 @@ type Reply = { readonly frames: readonly string[]; readonly isSilent?: true } | 
 
 interface Scene {
   readonly session: Session;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly paths: string[];
   /** Codes of what `onRetry` was told. */
   readonly faults: string[];
@@ -25,7 +25,7 @@ interface Scene {
 
 /** A server that answers the requests in order; the last reply repeats. */
 function scene(...replies: readonly Reply[]): Scene {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const paths: string[] = [];
   const faults: string[] = [];
   let resumed = 0;

@@ -3,12 +3,12 @@ import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer, Slices } from '../../src/domain/work.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 const MS = limits.stepsPerPauseMs;
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function pass(clock: FakeClock, ms: number): Promise<void> {
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 1) {
     clock.advance(1);
     await settled();
@@ -35,7 +35,7 @@ function atWork(shares: readonly (readonly [string, ThreadShare, number])[]): st
 }
 
 test('small work of an owner with little usage does not wait', () => {
-  const queue = new FairQueue(new FakeClock());
+  const queue = new FairQueue(new VirtualClock());
   const heavy = new ThreadShare(queue, () => 'mallory');
   heavy.charge(10 * limits.ownerSteps);
   const light = new ThreadShare(queue, () => 'alice');
@@ -44,7 +44,7 @@ test('small work of an owner with little usage does not wait', () => {
 });
 
 test('the usage of an owner decreases with time, at half its speed', () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   new ThreadShare(queue, () => 'mallory').charge(2 * limits.ownerSteps);
   const later = new ThreadShare(queue, () => 'mallory');
@@ -55,7 +55,7 @@ test('the usage of an owner decreases with time, at half its speed', () => {
 });
 
 test('work starts one after the other, each after twice the time of the previous one', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   neighbour(queue);
   const share = (): ThreadShare => new ThreadShare(queue, () => 'mallory');
@@ -75,7 +75,7 @@ test('work starts one after the other, each after twice the time of the previous
 });
 
 test('the owner with the least usage is first, and within one owner small work is first', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   const share = (owner: string, steps: number): ThreadShare => {
     const made = new ThreadShare(queue, () => owner);
@@ -97,7 +97,7 @@ test('the owner with the least usage is first, and within one owner small work i
 });
 
 test('a single owner waits for no pauses', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const share = new ThreadShare(new FairQueue(clock), () => 'alice');
   share.charge(100 * limits.turnSteps);
   const order = atWork([['next', share, 0]]);
@@ -106,9 +106,9 @@ test('a single owner waits for no pauses', async () => {
 });
 
 test('work whose host is lost blocks the work behind it only for a short time', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const gone = { now: () => clock.now(), schedule: () => () => undefined };
-  let at: Pick<FakeClock, 'now' | 'schedule'> = gone;
+  let at: Pick<VirtualClock, 'now' | 'schedule'> = gone;
   const queue = new FairQueue({ now: () => clock.now(), schedule: (ms, callback) => at.schedule(ms, callback) });
   const share = (owner: string): ThreadShare => new ThreadShare(queue, () => owner);
   neighbour(queue);
@@ -125,7 +125,7 @@ test('work whose host is lost blocks the work behind it only for a short time', 
 });
 
 test('[S8] waiting work can be aborted, which frees its place', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   const share = (): ThreadShare => new ThreadShare(queue, () => 'mallory');
   neighbour(queue);
@@ -141,7 +141,7 @@ test('[S8] waiting work can be aborted, which frees its place', async () => {
 
 test('a clock that is set back blocks no work', async () => {
   let now = 1_000_000;
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue({ now: () => now, schedule: (ms, callback) => clock.schedule(ms, callback) });
   const share = (): ThreadShare => new ThreadShare(queue, () => null);
   share().charge(10 * MS);
@@ -155,7 +155,7 @@ test('a clock that is set back blocks no work', async () => {
 });
 
 test('cheap evaluations run at once, whatever else runs', async () => {
-  const queue = new FairQueue(new FakeClock());
+  const queue = new FairQueue(new VirtualClock());
   new ThreadShare(queue, () => 'mallory').charge(100 * MS);
   const { signal } = new AbortController();
   const pacer = new Pacer(new ThreadShare(queue, () => 'alice'));
@@ -163,7 +163,7 @@ test('cheap evaluations run at once, whatever else runs', async () => {
 });
 
 test('an expensive evaluation restarts in its own turn, and is charged even if it fails', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   const share = new ThreadShare(queue, () => 'alice');
   const { signal } = new AbortController();
@@ -187,7 +187,7 @@ test('an expensive evaluation restarts in its own turn, and is charged even if i
 });
 
 test('work with effects runs once', async () => {
-  const pacer = new Pacer(new ThreadShare(new FairQueue(new FakeClock()), () => null));
+  const pacer = new Pacer(new ThreadShare(new FairQueue(new VirtualClock()), () => null));
   let done = 0;
   await pacer.once(1_000_000, (meter) => {
     done += 1;
@@ -197,7 +197,7 @@ test('work with effects runs once', async () => {
 });
 
 test('readers get their slices one after the other', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const queue = new FairQueue(clock);
   const order: string[] = [];
   const read = async (name: string): Promise<void> => {

@@ -1,10 +1,10 @@
 /** Waits with a limit. */
 import { describe, expect, test } from 'vitest';
 import { unlessAborted, within } from '../../src/domain/sleep.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 test('[L4] a wait ends with the work, its error, or the limit', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   expect(await within(Promise.resolve(1), 200, clock, null)).toBe(1);
   await expect(within(Promise.reject(new Error('down')), 200, clock, null)).rejects.toThrow('down');
   expect(clock.next).toBeNull();

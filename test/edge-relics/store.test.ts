@@ -5,7 +5,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { readStatement } from '../../src/edge-relics/sql.ts';
 import { RelicStore } from '../../src/edge-relics/store.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import { relicOf } from '../support/definitions.ts';
 
@@ -17,7 +17,7 @@ interface Kept {
 
 function open(store: 'kv' | 'log' | 'sql', { ttlMs = null, quotaBytes = 1_000_000, schema = [] }: Kept = {}) {
   const sql = openNodeSql();
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const pages = (name: string): number => Number(Object.values(sql.exec(`PRAGMA ${name}`)[0] ?? {})[0]);
   const relics = new RelicStore({
     sql,

@@ -7,8 +7,8 @@ import type { VariableStore } from '../../src/domain/ports/session-stores.ts';
 import type { ActionCall, ActionContext } from '../../src/executors/executor.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Pacer } from '../../src/domain/work.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { instantClock } from '../support/instant-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 
 const action = plainDeclaration({ id: 'a', type: 'tool', mode: 'async', name: 'echo' });
 
@@ -46,7 +46,7 @@ export class MapStore implements VariableStore {
 }
 
 export interface TestContext extends ActionContext {
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly variables: MapStore;
   readonly seen: JsonObject[];
   readonly abort: AbortController;
@@ -71,7 +71,7 @@ export function contextOf(changes: Partial<ActionContext> = {}): TestContext {
     readHtml: unexpected('readHtml'),
     callModel: unexpected('callModel'),
     ...changes,
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     variables: new MapStore(),
   };
 }

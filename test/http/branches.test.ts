@@ -5,7 +5,7 @@ import { EngineError } from '../../src/domain/errors.ts';
 import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { FORK_PATH, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedKit, checkedSession } from '../support/response-check.ts';
 import { sessionKit, settle, variablesOf } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -71,7 +71,7 @@ test('[C4] a fork is limited in rate, as every request that starts work', async 
   const { session } = await sessionKit();
   const fetch = checkedSession({
     session,
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     destroy: async () => undefined,
     log: () => undefined,
     admit: async () => new EngineError('rate_limited', 'too many requests'),

@@ -7,7 +7,7 @@ import type { AppOptions } from '../../src/http/app.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import type { WorkflowHost } from '../../src/http/routes/workflows.ts';
-import { instantClock } from '../support/instant-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 
 const nothing = async (): Promise<never> => await Promise.reject(new Error('not called'));
 

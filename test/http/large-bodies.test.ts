@@ -3,7 +3,7 @@ import { EngineError } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { LargeBodies } from '../../src/http/large-bodies.ts';
 import type { BodyPlace } from '../../src/http/large-bodies.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { settle } from '../support/session-kit.ts';
 
 const LARGE = limits.largeBodyBytes + 1;
@@ -57,7 +57,7 @@ async function begun(bodies: LargeBodies, ...of: readonly (readonly [string, str
 
 const states = (uploads: readonly Upload[]): string[] => uploads.map(({ state }) => state);
 
-async function pass(clock: FakeClock, ms: number): Promise<void> {
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
   for (let at = 0; at < ms; at += limits.largeBodyPollMs) {
     clock.advance(limits.largeBodyPollMs);
     await settle();
@@ -66,7 +66,7 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
 
 describe('[C2] [X2] large bodies', () => {
   test('a session has one place at a time, a namespace two, the isolate three; smaller bodies never wait', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const bodies = new LargeBodies(clock);
     const uploads = await begun(bodies, ['1'], ['1'], ['2'], ['3'], ['4', 'b'], ['5', 'c'], ['1', 'b']);
     expect(states(uploads)).toEqual(['taken', 'waiting', 'taken', 'waiting', 'taken', 'waiting', 'waiting']);
@@ -80,7 +80,7 @@ describe('[C2] [X2] large bodies', () => {
   });
 
   test('a body that waits too long is refused, and the client is told when to retry', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const bodies = new LargeBodies(clock);
     const [first, second] = await begun(bodies, ['1'], ['1']);
     for (let at = 0; at < limits.largeBodyWaitMs; at += 1_000) {
@@ -92,7 +92,7 @@ describe('[C2] [X2] large bodies', () => {
   });
 
   test('only so many bodies wait', async () => {
-    const bodies = new LargeBodies(new FakeClock());
+    const bodies = new LargeBodies(new VirtualClock());
     const many = Array.from({ length: limits.largeBodiesWaiting + 3 }, () => ['1'] as const);
     const uploads = await begun(bodies, ...many);
     expect(states(uploads).slice(-2)).toEqual(['large_bodies_busy', 'large_bodies_busy']);
@@ -103,7 +103,7 @@ describe('[C2] [X2] large bodies', () => {
     ['a body that has stalled', limits.largeBodyStallMs, false],
     ['a body that takes too long', limits.largeBodyMs, true],
   ])('%s loses its place to one that waits', async (_title, afterMs, isSending) => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const bodies = new LargeBodies(clock);
     const [first] = await begun(bodies, ['1']);
     for (let at = 0; at <= afterMs; at += 1_000) {
@@ -122,7 +122,7 @@ describe('[C2] [X2] large bodies', () => {
   });
 
   test('a failed request frees its place', async () => {
-    const bodies = new LargeBodies(new FakeClock());
+    const bodies = new LargeBodies(new VirtualClock());
     const failing = bodies.hold({ session: '1', owner: 'a' }, async (place) => {
       await place.received(LARGE);
       throw new Error('cut');
@@ -134,7 +134,7 @@ describe('[C2] [X2] large bodies', () => {
 });
 
 test('[C2] files of one message that arrive at the same time take one place', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const one = upload(new LargeBodies(clock), 'one');
   await Promise.all([one.receive(), one.receive(), one.receive()]);
   expect(one.state).toBe('taken');
@@ -142,7 +142,7 @@ test('[C2] files of one message that arrive at the same time take one place', as
 });
 
 test('[C2] a request that ends while it waits does not take a place afterwards', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const bodies = new LargeBodies(clock);
   const [first, second] = await begun(bodies, ['one'], ['one']);
   second?.end();

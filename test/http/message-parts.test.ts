@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -30,7 +30,7 @@ async function talk(): Promise<Talk> {
   });
   const options = {
     session: kit.session,
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     destroy: async () => undefined,
     log: () => undefined,
   };

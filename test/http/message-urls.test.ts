@@ -11,8 +11,8 @@ import type { OutboundOptions } from '../../src/executors/outbound/outbound.ts';
 import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { instantClock } from '../support/instant-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -24,7 +24,7 @@ type Server = (url: string, init: RequestInit) => Response | Promise<Response>;
 
 interface Talk {
   readonly kit: SessionKit;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly bodies: LargeBodies;
   /** URLs of all requests to the network. */
   readonly asked: string[];
@@ -41,7 +41,7 @@ interface Sent {
 
 async function talk(server: Server, options: Partial<OutboundOptions> = {}, session: KitOptions = {}): Promise<Talk> {
   const kit = await sessionKit(session);
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const bodies = new LargeBodies(clock);
   const asked: string[] = [];
   const logged: string[] = [];

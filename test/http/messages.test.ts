@@ -4,7 +4,7 @@ import { limits } from '../../src/domain/limits.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { EXPIRY_HEADER } from '../../src/http/session-env.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { checkedKit } from '../support/response-check.ts';
@@ -167,8 +167,8 @@ describe('[H5] everything that a token opened ends with the token', () => {
   async function open(
     path: string,
     init: RequestInit = {},
-  ): Promise<{ response: Promise<Response>; clock: FakeClock; kit: SessionKit }> {
-    const clock = new FakeClock();
+  ): Promise<{ response: Promise<Response>; clock: VirtualClock; kit: SessionKit }> {
+    const clock = new VirtualClock();
     const mute = Promise.withResolvers<void>();
     const kit = await sessionKit({
       async *stream(): AsyncGenerator<ModelDelta> {

@@ -10,7 +10,7 @@ import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import rootPackage from '../../package.json' with { type: 'json' };
 import { describedRoutes, pathOf, SESSION_PATH } from '../support/described-routes.ts';
 import type { DescribedRoute } from '../support/described-routes.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { surfaceBody } from '../../src/http/responses/surfaces.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
@@ -169,7 +169,7 @@ describe('[H4] the document', () => {
 
 async function inside(): Promise<ReturnType<typeof createSessionApp>> {
   const { session } = await sessionKit();
-  return createSessionApp({ session, clock: new FakeClock(), destroy: nothing, log: () => undefined });
+  return createSessionApp({ session, clock: new VirtualClock(), destroy: nothing, log: () => undefined });
 }
 
 /** A problem document, or an error of OpenAI's API. */
@@ -282,7 +282,7 @@ describe('[H4] [H5] order of refusals', () => {
       },
     });
     Object.defineProperty(gone, 'recover', { value: async () => undefined });
-    const app = createSessionApp({ session: gone, clock: new FakeClock(), destroy: nothing, log: () => undefined });
+    const app = createSessionApp({ session: gone, clock: new VirtualClock(), destroy: nothing, log: () => undefined });
     expect((await app.fetch(new Request('http://localhost/events?zzz=1'))).status).toBe(404);
   });
 

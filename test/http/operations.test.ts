@@ -11,7 +11,7 @@ import type { Operation, OperationName, Scope } from '../../src/http/operations.
 import { createSessionApp, sessionRoutes } from '../../src/http/session-app.ts';
 import { SURFACES, Tokens } from '../../src/http/tokens.ts';
 import type { SessionToken, UserToken } from '../../src/http/tokens.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { edgeApp } from './edge-app.ts';
 
 const NOW = 1_790_000_000_000;
@@ -47,7 +47,7 @@ function objectOf(id: string): ReturnType<typeof createSessionApp> {
     get: (target, name) => Reflect.get(target, name in target ? name : 'record'),
   });
   const session = (id === ID ? found : gone) as unknown as Session;
-  return createSessionApp({ session, clock: new FakeClock(), destroy: async () => undefined, log: () => undefined });
+  return createSessionApp({ session, clock: new VirtualClock(), destroy: async () => undefined, log: () => undefined });
 }
 
 const tokens = new Tokens(

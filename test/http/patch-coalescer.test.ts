@@ -5,7 +5,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import type { EventBatch } from '../../src/engine/session/broadcaster.ts';
 import { PatchCoalescer } from '../../src/http/patch-coalescer.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 const base = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
 
@@ -18,7 +18,7 @@ function journaled(seq: number): SessionEvent {
 }
 
 function fixture() {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const broadcaster = new Broadcaster(0, () => []);
   const coalescer = new PatchCoalescer(clock, (listener) => broadcaster.listen(listener));
   const batches: (EventBatch | null)[] = [];

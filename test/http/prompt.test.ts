@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage } from '../../src/domain/ports/model.ts';
 import { Tokens } from '../../src/http/tokens.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -18,7 +18,7 @@ const ANSWER = '<response final="true">done</response>';
 
 async function promptOf(kit: SessionKit, run: string): Promise<Prompt> {
   const { session } = kit;
-  const options = { session, clock: new FakeClock(), destroy: async () => undefined, log: () => undefined };
+  const options = { session, clock: new VirtualClock(), destroy: async () => undefined, log: () => undefined };
   const response = await checkedSession(options)(new Request(`http://session/runs/${run}/prompt`));
   expect(response.status).toBe(200);
   return (await response.json()) as Prompt;

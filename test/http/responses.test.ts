@@ -1,6 +1,6 @@
 /** The answers of the routes match the OpenAPI document (H4). */
 import { describe, expect, test } from 'vitest';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { edgeApp } from './edge-app.ts';
 import { checkedFetch, checkedSession } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
@@ -8,7 +8,7 @@ import type { SessionKit } from '../support/session-kit.ts';
 
 function surface(kit: SessionKit): (path: string, body?: unknown) => Promise<[number, unknown]> {
   const destroy = async (): Promise<void> => undefined;
-  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
   return async (path, body) => {
     const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     const response = await fetch(new Request(`http://session${path}`, init));

@@ -7,7 +7,7 @@ import type { SeededMessage } from '../../src/domain/seeded.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { LargeBodies } from '../../src/http/large-bodies.ts';
 import { Tokens } from '../../src/http/tokens.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedFetch, checkedSession, checkedKit } from '../support/response-check.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -208,7 +208,7 @@ describe('[C1] refused, and no session is created:', () => {
 });
 
 test('[C1] [X2] large histories of a namespace are read one after the other, and hold their place until they are stored', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const begun: string[] = [];
   const created = Promise.withResolvers<void>();
   const app = edgeApp({
@@ -261,7 +261,7 @@ describe('[C1] GET /history', () => {
 
   async function page(kit: SessionKit, query: string): Promise<Page> {
     const destroy = async (): Promise<void> => undefined;
-    const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+    const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
     return (await (await fetch(new Request(`http://session/history${query}`))).json()) as Page;
   }
 

@@ -8,7 +8,7 @@ import type { SurfaceCall } from '../../src/http/surfaces/session-surface.ts';
 import type { SurfaceCommand } from '../../src/surfaces/surface.ts';
 import { callsOf } from '../support/client-calls.ts';
 import { toolOf } from '../support/definitions.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { say, sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
@@ -54,7 +54,7 @@ async function ask(
 ): Promise<Response> {
   const app = createSessionApp({
     session,
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     destroy: async () => undefined,
     log: () => undefined,
   });
@@ -236,7 +236,7 @@ test('[E2] one run is cancelled, and not what waits behind it', async () => {
 });
 
 test('[E1] a run that has just ended is streamed again; later, there is nothing to follow', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const kit = await sessionKit({ script: ['<response final="true">Over.</response>'], clock });
   kit.sql.onSync = settle;
   await say(kit, 'go');

@@ -6,7 +6,7 @@ import { Slices } from '../../src/domain/work.ts';
 import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import { Heartbeat } from '../../src/http/heartbeat.ts';
 import { eventStream, foldedStream } from '../../src/http/sse.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { anyData } from '../support/events.ts';
 
@@ -56,7 +56,7 @@ const ids = (all: string[]): string[] => all.map((frame) => /^id: (\d+)/.exec(fr
 test('[J4] a reader that reconnects with an id gets exactly the missing events, then live ones', async () => {
   const stored = [1, 2, 3].map((seq) => event(seq));
   const from = source(stored);
-  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 1, runId: null });
+  const stream = eventStream(from, new Heartbeat(new VirtualClock()), { after: 1, runId: null });
   const read = frames(stream, 3);
   await Promise.resolve();
   await new Promise((resolve) => setImmediate(resolve));
@@ -67,8 +67,8 @@ test('[J4] a reader that reconnects with an id gets exactly the missing events, 
 test('[J4] a reader whose journal cannot be read fails alone: the others are closed with the session', async () => {
   const from = source([event(1)]);
   const failing = { ...from, events: () => fail() };
-  const broken = eventStream(failing, new Heartbeat(new FakeClock()), { after: 0, runId: null }).getReader();
-  const other = eventStream(from, new Heartbeat(new FakeClock()), { after: 1, runId: null }).getReader();
+  const broken = eventStream(failing, new Heartbeat(new VirtualClock()), { after: 0, runId: null }).getReader();
+  const other = eventStream(from, new Heartbeat(new VirtualClock()), { after: 1, runId: null }).getReader();
   await expect(broken.read()).rejects.toThrow('disk failed');
   from.broadcaster.close();
   expect(await other.read()).toMatchObject({ done: true });
@@ -80,7 +80,7 @@ function fail(): never {
 
 test('[H2] a frame has id, event and data; live patches have no id and no second name of their type', async () => {
   const patch = textPatch('thought', 1, 0, 'a');
-  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new VirtualClock()), { after: 0, runId: null });
   const [journaled, live] = await frames(stream, 2);
   expect(journaled).toBe(`id: 1\nevent: warning\ndata: ${JSON.stringify({ ...event(1), event_type: 'warning' })}`);
   expect(live).toBe(`event: thought\ndata: ${JSON.stringify(patch)}`);
@@ -88,13 +88,13 @@ test('[H2] a frame has id, event and data; live patches have no id and no second
 
 test('[J4] a reader without the opening event of a block gets the block’s whole text', async () => {
   const patch = textPatch('thought', 9, 0, 'a');
-  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  const stream = eventStream(source([event(1)], [patch]), new Heartbeat(new VirtualClock()), { after: 0, runId: null });
   expect(ids(await frames(stream, 1))).toEqual(['1']);
 });
 
 test('[H2] a stream of one run skips other runs and closes after the terminal event', async () => {
   const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type: 'agent_completed' }), event(4)];
-  const stream = eventStream(source(stored), new Heartbeat(new FakeClock()), { after: 0, runId: 'run_1' });
+  const stream = eventStream(source(stored), new Heartbeat(new VirtualClock()), { after: 0, runId: 'run_1' });
   expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
 });
 
@@ -103,7 +103,7 @@ test('[J8] a stream of one run continues after agent_waiting; the stream of its 
   const read = async (endsWaiting: boolean, count: number): Promise<string[]> => {
     const from = source(stored.slice(0, count));
     const options = { after: 0, runId: 'run_1', endsWaiting };
-    const reading = frames(eventStream(from, new Heartbeat(new FakeClock()), options), 9);
+    const reading = frames(eventStream(from, new Heartbeat(new VirtualClock()), options), 9);
     await new Promise((resolve) => setImmediate(resolve));
     from.broadcaster.publish(stored.slice(count));
     return ids(await reading);
@@ -118,7 +118,7 @@ test('[J8] a stream of one run continues after agent_waiting; the stream of its 
 test('[J4] a reader that does not read uses no memory, and later gets everything from the journal', async () => {
   const stored: SessionEvent[] = [event(1)];
   const from = source(stored);
-  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  const stream = eventStream(from, new Heartbeat(new VirtualClock()), { after: 0, runId: null });
   await new Promise((resolve) => setImmediate(resolve));
   const big = 'x'.repeat(limits.readerQueueBytes / 4);
   for (let seq = 2; seq <= 40; seq += 1) {
@@ -131,7 +131,7 @@ test('[J4] a reader that does not read uses no memory, and later gets everything
 
 test('[J4] one turn is one chunk, in order, with the same bytes for every reader', async () => {
   const from = source([]);
-  const heartbeat = new Heartbeat(new FakeClock());
+  const heartbeat = new Heartbeat(new VirtualClock());
   const readers = [1, 2, 3].map(() => eventStream(from, heartbeat, { after: 0, runId: null }).getReader());
   await new Promise((resolve) => setImmediate(resolve));
   from.broadcaster.publish(Array.from({ length: 1_000 }, (_, index) => event(index + 1)));
@@ -148,7 +148,7 @@ test('[J4] the buffer of a reader that never reads is bounded, for replayed and 
   const from = source(stored);
   let pages = 0;
   const counted = { ...from, events: (after: number) => ((pages += 1), from.events(after)) };
-  eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  eventStream(counted, new Heartbeat(new VirtualClock()), { after: 0, runId: null });
   await new Promise((resolve) => setImmediate(resolve));
   expect(pages * limits.pageRows * big.length).toBeLessThan(limits.readerPageBytes + 2 * limits.pageRows * big.length);
   for (let seq = 501; seq < 600; seq += 1) from.broadcaster.publish([event(seq, { data: { big } })]);
@@ -162,7 +162,7 @@ test('[J4] a block with missed patches is sent whole before its closing event', 
   const deltas = (all: string[]): unknown[] =>
     all.map((frame) => (JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? '') as SessionEvent).data);
   const open = (from: ReturnType<typeof source>): ReadableStream<Uint8Array> =>
-    eventStream(from, new Heartbeat(new FakeClock()), { after: 2, runId: null });
+    eventStream(from, new Heartbeat(new VirtualClock()), { after: 2, runId: null });
 
   // The block closed while the reader was disconnected.
   expect(deltas(await frames(open(source([event(1), event(2), closed])), 2))).toEqual([whole.data, closed.data]);
@@ -183,7 +183,7 @@ test('[J4] a block with missed patches is sent whole before its closing event', 
 });
 
 test('[H2] all readers share one heartbeat timer, which stops without readers', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   let armed = 0;
   const heartbeat = new Heartbeat({
     now: () => clock.now(),
@@ -205,12 +205,12 @@ test('[H2] all readers share one heartbeat timer, which stops without readers', 
 
 test('[H2] the stream closes for a reader that reconnects after the end of the run', async () => {
   const stored = [event(1), event(2, { type: 'agent_completed' })];
-  const stream = eventStream(source(stored, [], true), new Heartbeat(new FakeClock()), { after: 2, runId: 'run_1' });
+  const stream = eventStream(source(stored, [], true), new Heartbeat(new VirtualClock()), { after: 2, runId: 'run_1' });
   expect(await frames(stream, 99)).toEqual([]);
 });
 
 test('[H2] a comment is sent every five seconds', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const stream = eventStream(source([]), new Heartbeat(clock), { after: 0, runId: null });
   const read = frames(stream, 2);
   clock.advance(limits.heartbeatMs);
@@ -219,7 +219,7 @@ test('[H2] a comment is sent every five seconds', async () => {
 });
 
 test('[E1] [E2] [E3] streams of other protocols have the same comments: proxies cut idle connections', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const fold = { add: () => '', end: () => 'data: end\n\n' };
   const stream = foldedStream(source([]), new Heartbeat(clock), fold, { after: 0, runId: 'run_1' });
   const read = frames(stream, 2);
@@ -230,13 +230,13 @@ test('[E1] [E2] [E3] streams of other protocols have the same comments: proxies 
 
 test('[J5] a disconnect removes the reader from the broadcaster', async () => {
   const from = source([]);
-  const stream = eventStream(from, new Heartbeat(new FakeClock()), { after: 0, runId: null });
+  const stream = eventStream(from, new Heartbeat(new VirtualClock()), { after: 0, runId: null });
   await stream.cancel();
   expect(() => from.broadcaster.publish([event(1)])).not.toThrow();
 });
 
 test('[H5] a stream opened with a token ends when the token expires, according to the given clock', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const from = source([event(1)]);
   const expiry = { clock, at: clock.now() + 60_000 };
   const read = frames(eventStream(from, new Heartbeat(clock), { after: 0, runId: null, expiry }), 99);
@@ -256,7 +256,7 @@ test('[H5] a stream opened with a token ends when the token expires, according t
 });
 
 test('[H5] a stream that has ended clears its expiry timer', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const stored = [event(1), event(2, { type: 'agent_completed' })];
   const expiry = { clock, at: clock.now() + 60_000 };
   await frames(eventStream(source(stored), new Heartbeat(clock), { after: 0, runId: 'run_1', expiry }), 99);
@@ -267,11 +267,11 @@ test('[X2] a long replay yields after each slice, and includes events that arriv
   const big = 'x'.repeat(10_000);
   const stored = Array.from({ length: 300 }, (_, index) => event(index + 1, { data: { big } }));
   const from = source(stored);
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   let pages = 0;
   const counted = { ...from, events: (after: number) => ((pages += 1), from.events(after).slice(0, 25)) };
   const slices = new Slices(new ThreadShare(new FairQueue(clock), () => null));
-  const stream = eventStream(counted, new Heartbeat(new FakeClock()), { after: 0, runId: null, slices });
+  const stream = eventStream(counted, new Heartbeat(new VirtualClock()), { after: 0, runId: null, slices });
   const read = frames(stream, 301);
   await new Promise((resolve) => setImmediate(resolve));
   expect(pages).toBe(1);

@@ -6,7 +6,7 @@ import { Journal } from '../../src/journal/journal.ts';
 import { createSessionApp } from '../../src/http/session-app.ts';
 import { EXPIRY_HEADER, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -314,7 +314,7 @@ test('C5: the stream of a message that waits for its run ends when the token exp
     tools: TOOLS,
     script: [action('slow')],
   });
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const app = createSessionApp({ session: kit.session, clock, destroy: async () => undefined, log: () => undefined });
   const send = async (query: string, headers: Record<string, string> = {}): Promise<Response> =>
     await app.fetch(

@@ -10,7 +10,7 @@ import { readChat, readMessages, readStream } from '../../src/surfaces/ai-sdk/in
 import type { SurfaceInput, SurfaceName, SurfaceRequest } from '../../src/surfaces/surface.ts';
 import { agUiChat } from '../support/ag-ui.ts';
 import { callsOf } from '../support/client-calls.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { say, sessionKit, settle } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
@@ -30,7 +30,7 @@ async function ask(
   { session }: SessionKit,
   surface: SurfaceName,
   { command }: SurfaceRequest,
-  clock = new FakeClock(),
+  clock = new VirtualClock(),
 ): Promise<string> {
   const app = createSessionApp({ session, clock, destroy: async () => undefined, log: () => undefined });
   const body = JSON.stringify({ surface, agent: 'assistant', open: null, repeats: null, command });

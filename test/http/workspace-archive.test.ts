@@ -10,7 +10,7 @@ import { Slices } from '../../src/domain/work.ts';
 import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
 import { bytesStream, workspaceZip } from '../../src/http/workspace-archive.ts';
 import type { WorkspaceFile } from '../../src/domain/workspace.ts';
-import { instantClock } from '../support/instant-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 import { filesKit } from './workspace-kit.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'cortex-zip-'));

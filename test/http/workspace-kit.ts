@@ -5,7 +5,7 @@ import { SCOPES } from '../../src/http/operations.ts';
 import type { Scope } from '../../src/http/operations.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -22,7 +22,7 @@ type Content = string | Uint8Array | ReadableStream<Uint8Array>;
 export interface FilesKit {
   readonly kit: SessionKit;
   /** The clock of the routes: tokens expire by it. */
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   /** Requests below `…/files`, with the key of the session's namespace unless a header says otherwise. */
   call(path: string, init?: RequestInit & { readonly session?: string }): Promise<Response>;
   put(path: string, content: Content, headers?: Record<string, string>): Promise<Response>;
@@ -32,7 +32,7 @@ export interface FilesKit {
 export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
   const kit = await sessionKit({ ...options, variables: null });
   await kit.session.create({ ...SESSION_RECORD, owner: OWNER, user_id: USER, incarnation: INCARNATION }, {});
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const app = checkedSession({
     session: kit.session,
     clock,

@@ -8,7 +8,7 @@ import { limits } from '../../src/domain/limits.ts';
 import { NO_HISTORY } from '../../src/domain/seeded.ts';
 import type { SeededHistory } from '../../src/domain/seeded.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
-import { instantClock } from '../support/instant-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 import { edgeApp } from './edge-app.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';

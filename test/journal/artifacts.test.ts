@@ -4,7 +4,7 @@ import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { artifactsOf } from '../../src/journal/artifacts.ts';
 import { eventOfArtifact } from '../../src/journal/run-id.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 import { checkedSession } from '../support/response-check.ts';
 
@@ -217,7 +217,7 @@ describe('[J6] artifacts in the session API', () => {
     const actions = [1, 2, 1].map((n, at) => `<action name="echo" id="a${at}">{"n": ${n}}</action>`).join('');
     await runText(kit, `${actions}<response final="true">done</response>`);
     const destroy = async (): Promise<void> => undefined;
-    const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+    const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
     return async (path, headers = {}) => await fetch(new Request(`http://session${path}`, { headers }));
   }
 

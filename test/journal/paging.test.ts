@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import type { SqlValue } from '../../src/domain/ports/storage.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
@@ -19,7 +19,7 @@ interface Message {
 }
 
 function surface(kit: SessionKit, destroy: () => Promise<void> = async () => undefined) {
-  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
   return async (path: string, method = 'GET'): Promise<Response> =>
     await fetch(new Request(`http://session${path}`, { method }));
 }

@@ -5,10 +5,10 @@ import { limits } from '../../src/domain/limits.ts';
 import type { FetchedFile } from '../../src/domain/ports/outbound.ts';
 import { fetchContent } from '../../src/policies/fetched-content.ts';
 import type { FetchPorts } from '../../src/policies/fetched-content.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { settle } from '../support/session-kit.ts';
 
-const clock = new FakeClock();
+const clock = new VirtualClock();
 const wanted = (count: number): Parameters<typeof fetchContent>[0] => ({
   parts: Array.from({ length: count }, (_, at) => ({ type: 'file' as const, url: `https://example.com/${at}` })),
   files: new Map(),

@@ -7,7 +7,7 @@ import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { logEntry } from '../../src/policies/log-entry.ts';
 import { LogRepeats } from '../../src/policies/log-repeats.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 const SECRET = 'sk-very-secret';
 const redact = redactor([SECRET]);
@@ -72,7 +72,7 @@ describe('[X5] an entry', () => {
 
 describe('[X5] repeats', () => {
   test('one entry per minute for equal fields, with the number of events', () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const repeats = new LogRepeats(() => clock.now());
     const log = (fields: LogFields): Record<string, unknown> | null => {
       const made = logEntry('schedule_failed', fields, redact, repeats);

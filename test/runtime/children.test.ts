@@ -7,7 +7,7 @@ import type { Spent } from '../../src/domain/spent.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/env.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { call, events, execute, post } from './client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { SESSIONS } from './bindings.ts';
@@ -27,7 +27,7 @@ const ENDED = {
 };
 
 /** Runs a child whose object is replaced with `object`. */
-function childOf(object: object, clock: FakeClock, signal: AbortSignal): Promise<ChildEnd> {
+function childOf(object: object, clock: VirtualClock, signal: AbortSignal): Promise<ChildEnd> {
   const storage = { kv: { put: () => undefined } } as unknown as DurableObjectStorage;
   const platform = { SESSIONS: { getByName: () => object } } as unknown as Env;
   const parent = { session_id: 's', agent: 'a', user_id: null, owner: null, kind: 'chat', metadata: {} } as const;
@@ -136,7 +136,7 @@ steps:
   });
 
   test('[J5] the cancel of a child is sent again if the child’s host is lost', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const cancels: number[] = [];
     const vanishing = {
       startChild: () => Promise.resolve('run_1'),
@@ -158,7 +158,7 @@ steps:
   });
 
   test('[M7] a parent waits for a child whose object runs older code during a roll-out', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const calls: number[] = [];
     const late = {
       startChild: () => Promise.resolve('run_1'),
@@ -184,7 +184,7 @@ steps:
       startChild: () => Promise.resolve('run_1'),
       follow: () => Promise.resolve({ type: 'error', code: 'unknown_session', message: 'deleted', details: {} }),
     };
-    await expect(childOf(gone, new FakeClock(), new AbortController().signal)).rejects.toMatchObject({
+    await expect(childOf(gone, new VirtualClock(), new AbortController().signal)).rejects.toMatchObject({
       code: 'unknown_session',
     });
   });

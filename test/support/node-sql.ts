@@ -1,9 +1,31 @@
-/** node:sqlite as the journal's database, and a connection that ends with its host. */
-import type { SqlRow, SqlValue } from '../../src/domain/ports/storage.ts';
-import type { NodeSql } from '../../testing/node-sql.ts';
+/**
+ * node:sqlite as the journal's database, whose `sync` can be delayed, failed and counted; and a connection that ends with
+ * its host.
+ */
+import type { SqlDatabase, SqlRow, SqlValue } from '../../src/domain/ports/storage.ts';
+import { openNodeSql as openDatabase } from '../../testing/node-sql.ts';
 
-export { openNodeSql } from '../../testing/node-sql.ts';
-export type { NodeSql };
+export interface NodeSql extends SqlDatabase {
+  syncs: number;
+  /** Awaited by `sync`; replace it to delay or fail a sync. */
+  onSync: () => Promise<void>;
+  /** The reported size of the database; replace it to make the database full. */
+  sizeBytes: () => number;
+}
+
+/** @param path of a file; default: in memory */
+export function openNodeSql(path?: string): NodeSql {
+  const sql: NodeSql = {
+    ...openDatabase(path),
+    syncs: 0,
+    onSync: async () => undefined,
+    async sync() {
+      sql.syncs += 1;
+      await sql.onSync();
+    },
+  };
+  return sql;
+}
 
 /** The loss of a host at the nth event that is written, counted from 1 (J2). */
 export interface CrashPoint {

@@ -8,7 +8,7 @@ import type { SessionAppOptions } from '../../src/http/session-env.ts';
 import { describedRoutes } from './described-routes.ts';
 import type { DescribedRoute } from './described-routes.ts';
 import { schemaIssue } from './event-check.ts';
-import { FakeClock } from './fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import type { SessionKit } from './session-kit.ts';
 
 type Fetch = (request: Request) => Promise<Response>;
@@ -44,7 +44,7 @@ export function checkedSession(options: SessionAppOptions): Fetch {
 
 /** That of a test's session, with a clock of its own. */
 export function checkedKit({ session }: Pick<SessionKit, 'session'>): Fetch {
-  return checkedSession({ session, clock: new FakeClock(), destroy: async () => undefined, log: () => undefined });
+  return checkedSession({ session, clock: new VirtualClock(), destroy: async () => undefined, log: () => undefined });
 }
 
 function responseIssue(

@@ -6,13 +6,13 @@ import { Replay } from '../../src/engine/replay/replay.ts';
 import { RunLog } from '../../src/engine/run/run-log.ts';
 import type { Journal } from '../../src/journal/journal.ts';
 import { newJournal, SESSION_ID } from '../journal/journal-kit.ts';
-import { FakeClock } from './fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { openNodeSql } from './node-sql.ts';
 
 export interface LogKit {
   readonly log: RunLog;
   readonly journal: Journal;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly run: RunRecord;
   readonly replay: Replay | null;
   /** Commits, and returns everything that readers have received so far. */
@@ -24,7 +24,7 @@ export interface LogKit {
 /** @param recorded replays the record of an empty run first; `replay.finish()` ends it */
 export function logKit(options: { readonly recorded?: boolean } = {}): LogKit {
   const journal = newJournal(openNodeSql());
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const run = journal.runs.create({ content: 'x' }, clock.now(), 'running');
   const replay = options.recorded === true ? new Replay(journal, run) : null;
   const published: SessionEvent[] = [];

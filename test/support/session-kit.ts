@@ -28,8 +28,8 @@ import { createExecutors } from '../../src/executors/registry.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { checkEvent } from './event-check.ts';
-import { FakeClock } from './fake-clock.ts';
-import { instantClock } from './instant-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
 import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
@@ -42,7 +42,7 @@ export type Script = readonly (string | ModelDelta[] | ((request: ModelRequest) 
 export interface SessionKit {
   readonly session: Session;
   readonly sql: NodeSql;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly events: SessionEvent[];
   /** Every request to the model. */
   readonly requests: ModelRequest[];
@@ -79,7 +79,7 @@ export interface KitOptions {
   readonly blobs?: BlobStore;
   /** For large files of messages. */
   readonly objects?: ObjectStore;
-  readonly clock?: FakeClock;
+  readonly clock?: VirtualClock;
   readonly runner?: RunnerClient;
   /** The session's share of the thread; default: its pauses pass at once. */
   readonly share?: ThreadShare;
@@ -119,7 +119,7 @@ export async function* failedStream(fault: Error): AsyncGenerator<ModelDelta> {
 
 export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> {
   const sql = options.sql ?? openNodeSql();
-  const clock = options.clock ?? new FakeClock();
+  const clock = options.clock ?? new VirtualClock();
   const events: SessionEvent[] = [];
   const requests: ModelRequest[] = [];
   const faults: unknown[] = [];

@@ -14,7 +14,7 @@ import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
@@ -208,7 +208,7 @@ export function describeWorkspace(level: SandboxLevel): void {
       const other = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
       try {
         const sql = openNodeSql();
-        const clock = new FakeClock();
+        const clock = new VirtualClock();
         const first = await kitWith(wireTo(runner), { sql, clock });
         await runText(first, action('python', 'a', 'open("x.txt", "w").write("from the first")'), answer('a'));
         const second = await kitWith(wireTo(other), { sql, clock });

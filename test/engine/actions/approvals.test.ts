@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
@@ -43,7 +43,7 @@ const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
 /** State that survives hosts: the disk, the clock, and every executed call. */
 class Scene {
   readonly disk = openNodeSql();
-  readonly clock = new FakeClock();
+  readonly clock = new VirtualClock();
   readonly calls: ActionCall[] = [];
   /** Outcomes of attempts in order; without one, the attempt never ends. */
   readonly ends: ActionOutcome[] = [];

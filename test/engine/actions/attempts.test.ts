@@ -6,7 +6,7 @@ import type { ActionCall, ActionContext, Executor } from '../../../src/executors
 import { SESSION_ID } from '../../journal/journal-kit.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -193,7 +193,7 @@ async function afterLoss(
   recover: Recover | null,
 ): Promise<{ readonly action: unknown; readonly error: unknown; readonly executions: number }> {
   const disk = openNodeSql();
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   let executions = 0;
   const options: KitOptions = {
     clock,

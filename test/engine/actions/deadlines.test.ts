@@ -2,10 +2,10 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
 /** Counts the timers of the platform. */
-class CountingClock extends FakeClock {
+class CountingClock extends VirtualClock {
   asked = 0;
   override schedule(delayMs: number, callback: () => void): () => void {
     this.asked += 1;
@@ -25,8 +25,8 @@ const acts = fc.array(
 );
 
 /** The callbacks and their times, with deadlines or with separate timers. */
-function play(script: readonly Act[], timersOf: (clock: FakeClock) => Pick<Clock, 'schedule'>): string[] {
-  const clock = new FakeClock(0);
+function play(script: readonly Act[], timersOf: (clock: VirtualClock) => Pick<Clock, 'schedule'>): string[] {
+  const clock = new VirtualClock(0);
   const timers = timersOf(clock);
   const fired: string[] = [];
   const cancels: (() => void)[] = [];
@@ -56,8 +56,8 @@ describe('[S8] deadlines on one timer', () => {
   test('a platform timer is set only while a deadline is pending, and fires at the next deadline or earlier', () => {
     fc.assert(
       fc.property(acts, (script) => {
-        const own = new FakeClock(50);
-        const shared = new FakeClock(50);
+        const own = new VirtualClock(50);
+        const shared = new VirtualClock(50);
         const deadlines = new Deadlines(shared);
         const cancels: (() => void)[] = [];
         for (const act of script) {
@@ -93,7 +93,7 @@ describe('[S8] deadlines on one timer', () => {
   });
 
   test('the order is correct after most of very many deadlines were cancelled', () => {
-    const clock = new FakeClock(0);
+    const clock = new VirtualClock(0);
     const deadlines = new Deadlines(clock);
     const fired: number[] = [];
     const times = Array.from({ length: 500 }, (_, at) => (at * 7_919) % 1_009);
@@ -107,7 +107,7 @@ describe('[S8] deadlines on one timer', () => {
   });
 
   test('a callback can set and cancel other deadlines', () => {
-    const clock = new FakeClock(0);
+    const clock = new VirtualClock(0);
     const deadlines = new Deadlines(clock);
     const fired: string[] = [];
     let cancel = (): void => undefined;
@@ -140,7 +140,7 @@ describe('[S8] deadlines on one timer', () => {
   });
 
   test('a platform timer that fires is due, even if the clock was set back before', () => {
-    const clock = new FakeClock(0);
+    const clock = new VirtualClock(0);
     let setBackMs = 0;
     const deadlines = new Deadlines({
       now: () => clock.now() - setBackMs,
@@ -154,7 +154,7 @@ describe('[S8] deadlines on one timer', () => {
   });
 
   test('a clock that is set back delays no deadline', () => {
-    const clock = new FakeClock(0);
+    const clock = new VirtualClock(0);
     let putBack = 0;
     const deadlines = new Deadlines({
       now: () => clock.now() - putBack,

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
 import { Expiries } from '../../../src/engine/actions/expiries.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
-function kitOf(): { readonly clock: FakeClock; readonly expiries: Expiries; readonly fired: string[] } {
-  const clock = new FakeClock();
+function kitOf(): { readonly clock: VirtualClock; readonly expiries: Expiries; readonly fired: string[] } {
+  const clock = new VirtualClock();
   const fired: string[] = [];
   return { clock, fired, expiries: new Expiries(clock, new Deadlines(clock), (timer) => fired.push(timer)) };
 }

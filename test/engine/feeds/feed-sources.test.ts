@@ -16,7 +16,7 @@ import type { ActionCall, ActionContext, Executor } from '../../../src/executors
 import { runIdOf } from '../../../src/journal/run-id.ts';
 import { newJournal, SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { feedOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const assistant = (): ResolvedAgent => {
@@ -160,7 +160,7 @@ describe('[F1] an external source is fetched by its executor', () => {
       },
     };
     const executors = { tool: executor, relic: executor } as unknown as FeedPorts['executors'];
-    const pacer = new Pacer(new ThreadShare(new FairQueue(new FakeClock()), () => null));
+    const pacer = new Pacer(new ThreadShare(new FairQueue(new VirtualClock()), () => null));
     return { given: { ...ports(), resolved, executors, pacer, ...more }, asked, resolved };
   }
 

@@ -15,7 +15,7 @@ import type { FeedReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { feedOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { settle } from '../../support/session-kit.ts';
 
@@ -35,7 +35,7 @@ const allowAll: Issue = () => null;
 /** Feeds whose source answers with the value of the moment, or fails with the error of the moment, or is silent. */
 class World {
   readonly sql = openNodeSql();
-  readonly clock = new FakeClock();
+  readonly clock = new VirtualClock();
   readonly told: EventData['context_feed_updated'][] = [];
   /** Ids of the fetched feeds, in order. */
   readonly fetched: string[] = [];

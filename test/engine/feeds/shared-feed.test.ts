@@ -5,14 +5,14 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { SharedFeedValue } from '../../../src/domain/ports/shared-values.ts';
 import { SharedFeed } from '../../../src/engine/feeds/shared-feed.ts';
 import type { StoredFeed } from '../../../src/engine/feeds/shared-feed.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { settle } from '../../support/session-kit.ts';
 
 const INTERVAL = 30_000;
 
 /** A shared feed whose source answers when the test lets it. */
 class World {
-  readonly clock = new FakeClock();
+  readonly clock = new VirtualClock();
   readonly calls: PromiseWithResolvers<Json>[] = [];
   readonly signals: AbortSignal[] = [];
   stored: StoredFeed | null = null;

@@ -7,7 +7,7 @@ import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
 import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
 import { feedOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
@@ -32,7 +32,7 @@ class World {
   host: {
     readonly sqls: CrashingSql[];
     readonly kits: SessionKit[];
-    readonly clock: FakeClock;
+    readonly clock: VirtualClock;
     isFrozen: boolean;
   } | null = null;
 
@@ -46,7 +46,7 @@ class World {
    */
   async start(options: KitOptions = {}): Promise<SessionKit[]> {
     this.life += 1;
-    const clock = new FakeClock(this.now);
+    const clock = new VirtualClock(this.now);
     const sqls = this.disks.map((disk) => new CrashingSql(disk, null));
     const host = { sqls, kits: [] as SessionKit[], clock, isFrozen: false };
     this.host = host;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import type { HostLife } from '../../../src/engine/replay/recovery-queue.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { settle } from '../../support/session-kit.ts';
@@ -14,7 +14,7 @@ const NO_DELAY = { delayOf: () => 0 };
 function queueOf(
   sql: NodeSql,
   host: HostLife = { life: 1, frozen: [] },
-  clock = new FakeClock(),
+  clock = new VirtualClock(),
   slots: ConstructorParameters<typeof RecoveryQueue>[3] = NO_DELAY,
 ): RecoveryQueue {
   return new RecoveryQueue(sql, host, clock, slots);
@@ -54,7 +54,7 @@ describe('[J2] a note', () => {
 
   test('is removed when its host has run long enough, or when the work has ended', async () => {
     const sql = openNodeSql();
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const queue = queueOf(sql, undefined, clock);
     await queue.take('run 1');
     await queue.take('run 2');
@@ -75,7 +75,7 @@ describe('[J2] a note', () => {
 
   test('of work that is recovered again is kept', async () => {
     const sql = openNodeSql();
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const queue = queueOf(sql, undefined, clock);
     await queue.take('run 1');
     clock.advance(limits.provenMs - 1);
@@ -114,7 +114,7 @@ describe('[J2] the slot of recovered work', () => {
         return 0;
       },
     };
-    const clock = new FakeClock(77);
+    const clock = new VirtualClock(77);
     await queueOf(sql, { life: 4, frozen: [2] }, clock, slots).take('run 1');
     await queueOf(sql, { life: 4, frozen: [] }, clock, slots).take('run 1');
     await queueOf(sql, { life: 4, frozen: [2, 3] }, clock, slots).take('run 2');
@@ -131,7 +131,7 @@ describe('[J2] the slot of recovered work', () => {
 
   test('is reported if the work has to wait', async () => {
     const sql = openNodeSql();
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     let delays = 0;
     const queue = queueOf(sql, undefined, clock, { delayOf: () => 500 });
     let begun = false;

@@ -11,7 +11,7 @@ import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.t
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import type { CrashPoint } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
@@ -21,7 +21,7 @@ import { eventsOf, membersOf } from '../../support/events.ts';
 /** State that survives the hosts: the disk, the time, the effects of actions, and the events sent to readers. */
 class World {
   readonly disk = openNodeSql();
-  readonly clock = new FakeClock();
+  readonly clock = new VirtualClock();
   /** `runtime key/attempt` of every execution, in order. */
   readonly executed: string[] = [];
   readonly #ends = new Map<string, ActionOutcome>();

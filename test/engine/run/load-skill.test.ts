@@ -5,7 +5,7 @@ import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { SkillDefinition } from '../../../src/domain/manifests/skill.ts';
 import type { ModelRequest } from '../../../src/domain/ports/model.ts';
 import { toolOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -75,7 +75,7 @@ describe('[C8] a run that loads a skill', () => {
     let appends = 1;
     for (let atAppend = 1; atAppend <= appends; atAppend += 1) {
       const disk = openNodeSql();
-      const clock = new FakeClock();
+      const clock = new VirtualClock();
       const script = (request: ModelRequest): string =>
         JSON.stringify(request.messages).includes('Ask first.') ? END : LOAD;
       const lives = [{ atAppend, leaves: 'torn' } as const, null];

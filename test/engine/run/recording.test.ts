@@ -10,7 +10,7 @@ import type { ActionCall } from '../../../src/executors/executor.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { eventsOf } from '../../support/events.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
@@ -21,7 +21,7 @@ const ACTION = (id: string, fields: Record<string, Json> = {}): string =>
 /** Successive hosts over one disk and one clock. */
 class Hosts {
   readonly disk = openNodeSql();
-  readonly clock = new FakeClock();
+  readonly clock = new VirtualClock();
   readonly #options: KitOptions;
   #sql: CrashingSql | null = null;
 

@@ -7,7 +7,7 @@ import type { RecordedInput } from '../../../src/engine/run/run-input.ts';
 import { runIdOf } from '../../../src/journal/run-id.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import { newJournal, SESSION_ID } from '../../journal/journal-kit.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { settle } from '../../support/session-kit.ts';
@@ -15,7 +15,7 @@ import { settle } from '../../support/session-kit.ts';
 interface Made {
   readonly log: RunLog;
   readonly journal: Journal;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly sql: NodeSql;
   /** The events that readers got, batch by batch. */
   readonly published: (readonly SessionEvent[])[];
@@ -25,7 +25,7 @@ function made(): Made {
   const sql = openNodeSql();
   const journal = newJournal(sql);
   journal.runs.create({}, 1, 'running');
-  const clock = new FakeClock(5_000);
+  const clock = new VirtualClock(5_000);
   const published: (readonly SessionEvent[])[] = [];
   const log = new RunLog({
     journal,

@@ -4,7 +4,7 @@ import type { DirectoryEntry, DirectoryRecord } from '../../../src/domain/direct
 import { limits } from '../../../src/domain/limits.ts';
 import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
 import type { DirectoryNote } from '../../../src/engine/session/directory-outbox.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { settle } from '../../support/session-kit.ts';
 
 const ID = `ses_${'1'.repeat(32)}`;
@@ -40,7 +40,7 @@ class Notes {
   }
 }
 
-let clock: FakeClock;
+let clock: VirtualClock;
 let notes: Notes;
 let calls: Call[];
 /** How the index answers; default: at once. */
@@ -70,7 +70,7 @@ function open(): DirectoryOutbox {
 }
 
 beforeEach(() => {
-  clock = new FakeClock();
+  clock = new VirtualClock();
   notes = new Notes();
   calls = [];
   answer = async () => undefined;

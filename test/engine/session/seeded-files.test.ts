@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { FilePart } from '../../../src/domain/content.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { SeededMessage } from '../../../src/domain/seeded.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { checkedSession } from '../../support/response-check.ts';
 import { say, sessionKit, textOf, variablesOf } from '../../support/session-kit.ts';
@@ -146,7 +146,7 @@ test('[C1] [C2] names of files cannot pose as tags of the runtime', async () => 
 test('[C1] [C2] GET /history has their parts, and a line for each', async () => {
   const { kit, files } = await begun();
   const destroy = async (): Promise<void> => undefined;
-  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
   const { messages } = (await (await fetch(new Request('http://session/history'))).json()) as { messages: unknown[] };
   const [user, , result, answer, file] = talk(files);
   expect(messages[0]).toEqual({

@@ -8,7 +8,7 @@ import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import type { AlarmPorts } from '../../../src/engine/session/session-alarm.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { toolOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -44,7 +44,7 @@ class ApprovalsList {
 
 interface Host {
   readonly kit: SessionKit;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   readonly alarm: SessionAlarm;
   readonly list: ApprovalsList;
   /** The times that the alarm was set for, in order. */
@@ -63,7 +63,7 @@ interface Host {
 }
 
 async function host(options: KitOptions = {}, ports: Partial<AlarmPorts> = {}): Promise<Host> {
-  const clock = options.clock ?? new FakeClock();
+  const clock = options.clock ?? new VirtualClock();
   const [armed, destroyed, forgotten]: [number[], string[], string[]] = [[], [], []];
   const [logged, held]: [(readonly [LogEvent, LogFields])[], Promise<unknown>[]] = [[], []];
   const served = new Set<string | null>([null]);
@@ -377,7 +377,7 @@ describe('[J8] approvals', () => {
   });
 
   test('a list that is behind does not delay an earlier alarm', async () => {
-    const one = await host({ expiryMs: 10_000, tools: [PAY], clock: new FakeClock(0) });
+    const one = await host({ expiryMs: 10_000, tools: [PAY], clock: new VirtualClock(0) });
     one.list.listed = 'apr_old';
     await one.alarm.arm();
     expect(one.armed).toEqual([10_000]);
@@ -516,9 +516,9 @@ describe('C2: objects of deleted sessions', () => {
     };
     return state;
   }
-  let clock = new FakeClock();
+  let clock = new VirtualClock();
   beforeEach(() => {
-    clock = new FakeClock();
+    clock = new VirtualClock();
   });
 
   test('wake the host although there is no session, and nothing after that', async () => {

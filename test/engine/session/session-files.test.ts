@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { FilePart } from '../../../src/domain/content.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { FakeObjects } from '../../support/fake-objects.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
@@ -201,7 +201,7 @@ describe('C2: files of messages in the object storage', () => {
 describe('C2: objects that no message has', () => {
   /** A host that ended between the put and the run: the next one has the same database and objects. */
   async function afterCrash(): Promise<{ readonly kit: Kit; readonly announcedAt: number }> {
-    const [sql, clock, objects] = [openNodeSql(), new FakeClock(), new FakeObjects()];
+    const [sql, clock, objects] = [openNodeSql(), new VirtualClock(), new FakeObjects()];
     const first = await kitWith({ sql, clock, objects });
     objects.before = async (method, key) => {
       if (method !== 'put') return;

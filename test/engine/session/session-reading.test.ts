@@ -10,8 +10,8 @@ import { checkVariables, SessionVariables } from '../../../src/engine/session/se
 import { createSessionApp } from '../../../src/http/session-app.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { anyData } from '../../support/events.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
-import { instantClock } from '../../support/instant-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
+import { instantClock } from '../../../testing/instant-clock.ts';
 import { fillSession } from '../../support/long-session.ts';
 import type { LongSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
@@ -68,7 +68,7 @@ async function surface(long: LongSession, fill: (journal: Journal) => void = () 
   const { session } = await sessionKit({ sql: counted, share: new ThreadShare(new FairQueue(clock), () => null) });
   const app = createSessionApp({
     session,
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     destroy: async () => undefined,
     log: () => undefined,
   });

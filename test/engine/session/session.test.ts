@@ -8,7 +8,7 @@ import type { MessageRequest } from '../../../src/engine/session/session-admissi
 import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle, resultOf, textOf, variablesOf } from '../../support/session-kit.ts';
@@ -708,7 +708,7 @@ test('[M7] a child that is a workflow gets its inputs, and no message', async ()
 
 test('[P1] a posted text of an idle owner is read without waiting for a turn of the thread', async () => {
   // another owner has the turn, and the clock of the queue stands still: a further turn would never come
-  const queue = new FairQueue(new FakeClock());
+  const queue = new FairQueue(new VirtualClock());
   await new ThreadShare(queue, () => 'other').waitTurn();
   const kit = await sessionKit({ share: new ThreadShare(queue, () => null) });
   expect(await runText(kit, FINAL)).toMatchObject({ status: 'completed', response: 'ok' });

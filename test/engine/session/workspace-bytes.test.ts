@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { FakeObjects } from '../../support/fake-objects.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { runText, settle } from '../../support/session-kit.ts';
@@ -83,7 +83,7 @@ describe('[C7] limits', () => {
 describe('[C7] crashes', () => {
   test('[J2] a job whose files were committed before the crash commits them once', async () => {
     const sql = openNodeSql();
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const runner = workspaceRunner();
     const first = await kitWith({ sql, clock }, runner);
     const posted = `${action('a', 'write x.txt one')}${action('b', 'wait gate', { depends_on: ['a'] })}<response final="true">$b</response>`;
@@ -109,7 +109,7 @@ describe('[C7] crashes', () => {
 
   test('[J2] a job that ended during the crash commits its files when it is found', async () => {
     const sql = openNodeSql();
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const runner = workspaceRunner();
     const first = await kitWith({ sql, clock }, runner);
     const posted = `${action('a', 'wait gate\nwrite x.txt one')}<response final="true">ok</response>`;

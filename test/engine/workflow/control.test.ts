@@ -9,7 +9,7 @@ import { loadManifests } from '../../../src/catalog/load.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
@@ -34,13 +34,13 @@ function load(yaml: string): ResolvedWorkflow {
 }
 
 interface Hand {
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
   /** Ids of the steps that `work` ran, in the order of their starts. */
   readonly started: string[];
   readonly execute: (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>;
 }
 
-function hand(clock: FakeClock): Hand {
+function hand(clock: VirtualClock): Hand {
   const started: string[] = [];
   return {
     clock,
@@ -56,7 +56,7 @@ function hand(clock: FakeClock): Hand {
   };
 }
 
-async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+async function finish(kit: SessionKit, clock: VirtualClock): Promise<RunResult> {
   for (let turn = 0; turn < 400; turn += 1) {
     await settle();
     const run = kit.session.runs()[0];
@@ -76,7 +76,7 @@ interface Done {
 
 async function run(yaml: string, inputs: JsonObject = {}): Promise<Done> {
   const workflow = load(yaml);
-  const { clock, started, execute } = hand(new FakeClock());
+  const { clock, started, execute } = hand(new VirtualClock());
   const kit = await sessionKit({ clock, workflow, executors: { tool: execute } });
   await kit.session.workflow(inputs);
   const result = await finish(kit, clock);
@@ -336,7 +336,7 @@ describe('[M6] [J8] ask', () => {
     [false, { shipped: false }, []],
   ])('waits for the decision of a person: %j', async (approved, outputs, started) => {
     const workflow = load(FLOW);
-    const { clock, started: ran, execute } = hand(new FakeClock());
+    const { clock, started: ran, execute } = hand(new VirtualClock());
     const id = `apr_${'1'.repeat(32)}`;
     const kit = await sessionKit({ clock, workflow, executors: { tool: execute }, approvalIds: () => id });
     await kit.session.workflow({ what: 'it' });
@@ -370,7 +370,7 @@ test('[J2] [M6] all of these survive a crash at every append', async () => {
   for (let atAppend = 1; atAppend < 200; atAppend += 1) {
     const disk = openNodeSql();
     const first = new CrashingSql(disk, { atAppend, leaves: 'unsynced' });
-    const one = hand(new FakeClock());
+    const one = hand(new VirtualClock());
     const begun = (async () => {
       const kit = await sessionKit({ clock: one.clock, workflow, executors: { tool: one.execute }, sql: first });
       await kit.session.workflow({});
@@ -385,7 +385,7 @@ test('[J2] [M6] all of these survive a crash at every append', async () => {
       expect(atAppend).toBeGreaterThan(15);
       return;
     }
-    const next = hand(new FakeClock());
+    const next = hand(new VirtualClock());
     const sql = new CrashingSql(disk, null);
     const kit = await sessionKit({ clock: next.clock, workflow, executors: { tool: next.execute }, sql });
     await kit.session.recover();

@@ -13,7 +13,7 @@ import { bundled } from '../../support/bundled.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { runText, sessionKit, settle, resultOf, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
@@ -47,9 +47,9 @@ class Shop {
   readonly started: string[] = [];
   most = 0;
   #working = 0;
-  readonly clock: FakeClock;
+  readonly clock: VirtualClock;
 
-  constructor(clock: FakeClock) {
+  constructor(clock: VirtualClock) {
     this.clock = clock;
   }
 
@@ -69,7 +69,7 @@ class Shop {
   };
 }
 
-async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+async function finish(kit: SessionKit, clock: VirtualClock): Promise<RunResult> {
   for (let turn = 0; turn < 300; turn += 1) {
     await settle();
     const run = kit.session.runs()[0];
@@ -84,12 +84,12 @@ async function finish(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
  * host with the same disk.
  */
 async function atEveryAppend(
-  kitOf: (clock: FakeClock, sql: CrashingSql) => Promise<SessionKit>,
-  through: (kit: SessionKit, clock: FakeClock) => Promise<RunResult>,
+  kitOf: (clock: VirtualClock, sql: CrashingSql) => Promise<SessionKit>,
+  through: (kit: SessionKit, clock: VirtualClock) => Promise<RunResult>,
   check: (result: RunResult) => void,
 ): Promise<void> {
   for (let atAppend = 1; ; atAppend += 1) {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const disk = openNodeSql();
     const first = new CrashingSql(disk, { atAppend, leaves: 'unsynced' });
     const begun = (async () => {
@@ -116,7 +116,7 @@ async function atEveryAppend(
 }
 
 async function run(given: ResolvedWorkflow, inputs: JsonObject = {}): Promise<Done> {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const shop = new Shop(clock);
   const kit = await sessionKit({ clock, workflow: given, executors: { tool: shop.work } });
   await kit.session.workflow(inputs);
@@ -321,7 +321,7 @@ describe('[M6] groups', () => {
   test('for_each limits parallel items by the number of steps, including steps without a slot', async () => {
     let atWork = 0;
     let most = 0;
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const inner = step({ name: 'one', type: 'workflow', target: 'inner' });
     const items = Array.from({ length: 20 }, (_, n) => n);
     const given = workflow([{ name: 'each', type: 'for_each', items, steps: [inner] }]);
@@ -548,7 +548,7 @@ describe('[M6] failures', () => {
 });
 
 test('[H1] [M6] messages to the session of a workflow are refused, and reveal nothing', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const kit = await sessionKit({ clock, workflow: workflow([{ name: 'a' }]) });
   await kit.session.workflow({});
   await finish(kit, clock);
@@ -694,12 +694,12 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   const given: ResolvedWorkflow = { ...base, tools: new Map([...base.tools, ['ask', asking]]) };
   const DAY = 24 * 3_600_000;
 
-  function kitOf(clock: FakeClock, sql: CrashingSql): Promise<SessionKit> {
+  function kitOf(clock: VirtualClock, sql: CrashingSql): Promise<SessionKit> {
     return sessionKit({ sql, clock, workflow: given, executors: { tool: new Shop(clock).work } });
   }
 
   /** Until it waits for an approval, or has ended. */
-  async function rest(kit: SessionKit, clock: FakeClock): Promise<RunResult> {
+  async function rest(kit: SessionKit, clock: VirtualClock): Promise<RunResult> {
     for (let turn = 0; turn < 300; turn += 1) {
       await settle();
       const run = kit.session.runs()[0];
@@ -715,7 +715,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
     kit.session.resolveApproval(`apr_${'1'.repeat(32)}`, approved, null);
 
   test('ends its stream, needs no host, counts no seconds, and continues after the decision', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
     await kit.session.workflow({});
     expect(await rest(kit, clock)).toMatchObject({
@@ -737,7 +737,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   });
 
   test('runs independent steps first', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const shop = new Shop(clock);
     const both: ResolvedWorkflow = {
       ...given,
@@ -765,7 +765,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
 
   test('fails at the step after a denial, and without a decision for a week', async () => {
     for (const answer of [false, null]) {
-      const clock = new FakeClock();
+      const clock = new VirtualClock();
       const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
       await kit.session.workflow({});
       await rest(kit, clock);
@@ -778,7 +778,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   });
 
   test('can be cancelled', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const kit = await kitOf(clock, new CrashingSql(openNodeSql(), null));
     await kit.session.workflow({});
     await rest(kit, clock);
@@ -787,7 +787,7 @@ describe('[J8] [M6] a workflow that waits for an approval', () => {
   });
 
   test('[J2] survives the loss of its host at any append', async () => {
-    const through = async (kit: SessionKit, clock: FakeClock): Promise<RunResult> => {
+    const through = async (kit: SessionKit, clock: VirtualClock): Promise<RunResult> => {
       for (;;) {
         const result = await rest(kit, clock);
         if (result.status !== 'waiting') return result;
@@ -856,7 +856,7 @@ describe('[M6] actions that the runtime adds', () => {
   );
 
   test('are in no document or plan, and have no name in a stream, which has no gaps (J4); outputs are values', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const kit = await sessionKit({ clock, workflow: grouped, executors: { tool: new Shop(clock).work } });
     const source = eventSource(kit.session, clock);
     const started = await kit.session.workflow({});

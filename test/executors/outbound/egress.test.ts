@@ -6,7 +6,7 @@ import { parseEgress } from '../../../src/executors/outbound/egress-choice.ts';
 import { createRunnerEgress } from '../../../src/executors/outbound/egress.ts';
 import type { Egress, RunnerEgressOptions } from '../../../src/executors/outbound/egress.ts';
 import { createOutboundFetch } from '../../../src/executors/outbound/outbound.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { PUBLIC, publicNames } from '../../support/public-names.ts';
 import type { PublicNames } from '../../support/public-names.ts';
 
@@ -19,7 +19,7 @@ function egressWith(options: Partial<RunnerEgressOptions>): Egress {
     runners: [{ url: 'http://runner-a', labels: [] }],
     key: KEY,
     fetch: () => Promise.reject(new Error('no network')),
-    clock: new FakeClock(),
+    clock: new VirtualClock(),
     newNonce: () => `nonce-of-the-tests-${(nonces += 1)}`,
     session: () => 'ses_a',
     ...options,
@@ -31,7 +31,7 @@ type Answer = Response | Error;
 function runnersWith(answers: Readonly<Record<string, readonly Answer[]>>) {
   const asked: { readonly url: string; readonly body: Record<string, unknown>; readonly token: string }[] = [];
   const left = new Map(Object.entries(answers).map(([host, list]) => [host, [...list]]));
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const egress = egressWith({
     clock,
     runners: Object.keys(answers).map((host) => ({ url: `http://${host}`, labels: [] })),
@@ -242,11 +242,11 @@ describe('through a real runner', () => {
     createOutboundFetch({
       fetch: () => Promise.reject(new Error('the platform must not be asked')),
       allowHosts: [],
-      clock: new FakeClock(),
+      clock: new VirtualClock(),
       egress: egressWith({
         runners: [{ url: served.runner.url, labels: [] }],
         fetch,
-        clock: new FakeClock(Date.now()),
+        clock: new VirtualClock(Date.now()),
       }),
     })(url, { signal });
 

@@ -5,7 +5,7 @@ import { OutboundError } from '../../../src/domain/outbound-error.ts';
 import { createOutboundFetch, refuseHeader, wasCut } from '../../../src/executors/outbound/outbound.ts';
 import type { OutboundFetch } from '../../../src/domain/ports/outbound.ts';
 import type { OutboundOptions } from '../../../src/executors/outbound/outbound.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
 const nobody = { allowHosts: [] };
 
@@ -133,7 +133,7 @@ type Answer = Response | Error | (() => Response);
 /** A network that returns the given answers in order and records its requests. */
 function network(answers: readonly Answer[], options: Partial<OutboundOptions> = {}) {
   const asked: { url: string; init: RequestInit }[] = [];
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const fetch = createOutboundFetch({
     allowHosts: [],
     clock,
@@ -296,7 +296,7 @@ test('[X2] the time limit includes the body', async () => {
         start: (controller) => init.signal?.addEventListener('abort', () => controller.error(init.signal?.reason)),
       }),
     );
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const fetch = createOutboundFetch({
     allowHosts: [],
     clock,

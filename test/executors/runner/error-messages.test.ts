@@ -5,7 +5,7 @@ import type { RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { createRunnerEgress } from '../../../src/executors/outbound/egress.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import type { RunnerClientOptions } from '../../../src/executors/runner/client.ts';
-import { instantClock } from '../../support/instant-clock.ts';
+import { instantClock } from '../../../testing/instant-clock.ts';
 
 const ADDRESS = 'runner.internal.example';
 const URL_OF_RUNNER = `http://${ADDRESS}:8790`;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { FileRequests, missingFilesOf } from '../../../src/executors/runner/file-requests.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { settle } from '../../support/session-kit.ts';
 import { hashOf } from '../../support/workspace-runner.ts';
 
@@ -32,7 +32,7 @@ async function read(
   answers: readonly (() => Response)[],
   signal = new AbortController().signal,
 ): Promise<{ readonly text: string; readonly requests: number }> {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   let requests = 0;
   const answer = async (): Promise<Response> => {
     requests += 1;
@@ -127,7 +127,7 @@ describe('[C7] [R7] the files of a job that is submitted', () => {
     [true, false],
   ])('after an answer that was lost (%s), a broken transfer is before the dispatch: %s', async (mayBeThere, before) => {
     const away = (): Promise<Response> => Promise.reject(new TypeError('the connection failed'));
-    const files = new FileRequests(away, new FakeClock());
+    const files = new FileRequests(away, new VirtualClock());
     const { signal } = new AbortController();
     const sending = files.send({ session: 'ses_1', workspace }, new Set([HASH]), mayBeThere, signal);
     await expect(sending).rejects.toMatchObject({ code: 'runner_unavailable', beforeDispatch: before });
@@ -140,7 +140,7 @@ describe('[C7] [R7] the files of a job that is submitted', () => {
       requests += 1;
       await gate.promise;
       return new Response('{}');
-    }, new FakeClock());
+    }, new VirtualClock());
     const { signal } = new AbortController();
     const send = (): Promise<boolean> => files.send({ session: 'ses_1', workspace }, new Set([HASH]), false, signal);
     const both = Promise.all([send(), send()]);
@@ -152,7 +152,7 @@ describe('[C7] [R7] the files of a job that is submitted', () => {
   });
 
   test('a transfer that failed lets the next one begin', async () => {
-    const files = new FileRequests(() => Promise.reject(new TypeError('the connection failed')), new FakeClock());
+    const files = new FileRequests(() => Promise.reject(new TypeError('the connection failed')), new VirtualClock());
     const { signal } = new AbortController();
     const send = (): Promise<boolean> => files.send({ session: 'ses_1', workspace }, new Set([HASH]), false, signal);
     for (let count = 0; count < 2; count += 1)

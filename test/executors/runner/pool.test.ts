@@ -10,7 +10,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
 interface Node {
@@ -23,7 +23,7 @@ interface Node {
   cut: boolean;
 }
 
-let clock: FakeClock;
+let clock: VirtualClock;
 let nodes: Node[];
 
 async function startNode(): Promise<Node> {
@@ -116,7 +116,7 @@ async function untilSo(check: () => void): Promise<void> {
 }
 
 beforeEach(async () => {
-  clock = new FakeClock(Date.now());
+  clock = new VirtualClock(Date.now());
   nodes = await Promise.all([startNode(), startNode(), startNode()]);
 });
 afterEach(async () => {

@@ -8,7 +8,7 @@ import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../s
 import { pythonExecutor } from '../../../src/executors/python.ts';
 import { createRunnerClient, type SingleRunner } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
@@ -16,7 +16,7 @@ import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 const LOST = 'Network connection lost.';
 const HEALTHY = { status: 'healthy' };
 
-let clock: FakeClock;
+let clock: VirtualClock;
 /** The answer of `/health`; null = no connection. */
 let health: object | null;
 /** The answer to a job or a call. */
@@ -26,7 +26,7 @@ let waits: string[];
 let pool: RunnerClient;
 
 beforeEach(() => {
-  clock = new FakeClock();
+  clock = new VirtualClock();
   health = HEALTHY;
   answer = () => Response.json({ state: 'ended' });
   sent = [];

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { RunnerWatch } from '../../../src/executors/runner/watch.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
 test('[X5] a silent runner is reported once when it goes and once when it comes back, each on its own', () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const watch = new RunnerWatch(() => clock.now());
   const said: string[] = [];
   const contact = (runner: string, answered: boolean): void =>
@@ -27,7 +27,7 @@ test('[X5] a silent runner is reported once when it goes and once when it comes 
 });
 
 test('[X5] a restart within the time is not reported', () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const watch = new RunnerWatch(() => clock.now());
   const said: string[] = [];
   for (const answered of [false, false, true, false, true]) {

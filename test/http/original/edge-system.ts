@@ -6,7 +6,7 @@ import type { SessionRecord } from '../../../src/domain/session.ts';
 import type { AppOptions } from '../../../src/http/app.ts';
 import type { ManifestHost } from '../../../src/http/manifest-host.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { checkedFetch } from '../../support/response-check.ts';
 import { createSessionApp, sessionRoutes } from '../../../src/http/session-app.ts';
 import { sessionKit } from '../../support/session-kit.ts';
@@ -105,7 +105,7 @@ export function edgeSystem(kitOptions: KitOptions = {}, options: Partial<AppOpti
       const session = (kits.at(-1) ?? (await sessionKit(kitOptions))).session;
       const surface = createSessionApp({
         session,
-        clock: new FakeClock(),
+        clock: new VirtualClock(),
         destroy: async () => undefined,
         log: () => undefined,
       });

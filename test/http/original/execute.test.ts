@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import { EngineError } from '../../../src/domain/errors.ts';
 import { createSessionApp } from '../../../src/http/session-app.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { failedStream, sessionKit } from '../../support/session-kit.ts';
 import { edgeSystem } from './edge-system.ts';
 
@@ -117,7 +117,7 @@ describe('[H1] POST /execute/tool', () => {
     const refusal = new EngineError('rate_limited', 'too many requests');
     const surface = createSessionApp({
       session,
-      clock: new FakeClock(),
+      clock: new VirtualClock(),
       destroy: async () => undefined,
       log: () => undefined,
       admit: async () => refusal,

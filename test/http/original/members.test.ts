@@ -1,6 +1,6 @@
 /** The members that requests and answers of the original have, beside those of this system (docs/migration.md). */
 import { describe, expect, test } from 'vitest';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { checkedFetch, checkedSession } from '../../support/response-check.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { failedStream, runText, say, sessionKit } from '../../support/session-kit.ts';
@@ -17,7 +17,7 @@ interface Client {
 async function client(options: KitOptions = {}): Promise<Client> {
   const kit = await sessionKit(options);
   const destroy = async (): Promise<void> => undefined;
-  const fetch = checkedSession({ session: kit.session, clock: new FakeClock(), destroy, log: () => undefined });
+  const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
   const ask: Client['ask'] = async (path, body, init = {}) => {
     const posted = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     return await fetch(new Request(`http://session${path}`, { ...posted, ...init }));

@@ -11,7 +11,7 @@ import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
 import type { ActionReport, CurrentTurn, ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { demoText } from '../../support/demo-text.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { modelRequest } from '../model-request.ts';
 
 type Agent = NonNullable<ModelRequest['agent']>;
@@ -457,7 +457,7 @@ describe('streaming', () => {
   async function deltas(
     request: Partial<ModelRequest> = {},
     deltaMs = 0,
-    clock: Clock = new FakeClock(),
+    clock: Clock = new VirtualClock(),
   ): Promise<ModelDelta[]> {
     const all: ModelDelta[] = [];
     const stream = createDemoProvider({ clock, deltaMs }).stream(

@@ -4,7 +4,7 @@ import { bundled } from '../../support/bundled.ts';
 import type { Attachment, ChatMessage, ModelDelta } from '../../../src/domain/ports/model.ts';
 import { createDemoProvider } from '../../../src/llm/demo/demo.ts';
 import { pixelSize } from '../../../src/llm/demo/image-size.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { attachment } from '../attachments.ts';
 import { modelRequest } from '../model-request.ts';
 
@@ -35,7 +35,7 @@ describe('[C2] the pixel size of an image is read from its header', () => {
 async function answerTo(content: string, ...attachments: readonly Attachment[]): Promise<string> {
   const agent = bundled.agent('assistant');
   const messages: ChatMessage[] = [{ role: 'user', content, ...(attachments.length === 0 ? {} : { attachments }) }];
-  const provider = createDemoProvider({ clock: new FakeClock(), deltaMs: 0 });
+  const provider = createDemoProvider({ clock: new VirtualClock(), deltaMs: 0 });
   const deltas: ModelDelta[] = [];
   const asked = modelRequest({
     messages,

@@ -4,7 +4,7 @@ import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { GENERIC, PRESET_NAMES, PRESETS } from '../../../src/llm/providers/presets.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { attachment, withAttachments } from '../attachments.ts';
 import { modelRequest } from '../model-request.ts';
 
@@ -33,7 +33,7 @@ const WIRE = {
   'llama.cpp': [TEXT, OBJECT],
 } as const satisfies Record<(typeof PRESET_NAMES)[number], unknown>;
 
-const clock = new FakeClock();
+const clock = new VirtualClock();
 const asked = modelRequest({
   messages: [
     { role: 'system', content: 'S' },

@@ -4,7 +4,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import type { ModelDelta, ModelProvider } from '../../../src/domain/ports/model.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply } from '../../../cli/scripted-llm/server.ts';
 import { modelRequest } from '../model-request.ts';
@@ -435,7 +435,7 @@ describe('errors after the first delta', () => {
 
 describe('timeouts', () => {
   test('[L2] no first token in time is model_timeout, and the request is cancelled', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
     const reading = outcome(provider(server, clock).stream(modelRequest()));
     const { left } = await server.request(0);
@@ -447,7 +447,7 @@ describe('timeouts', () => {
   });
 
   test('[L2] silence between tokens is model_timeout; each token restarts the timeout', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     await using server = await startScriptedLlm([{ stream: ['a', 'b', 'STALL'] }]);
     const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
     expect(await stream.next()).toMatchObject({ value: { text: 'a' } });
@@ -461,7 +461,7 @@ describe('timeouts', () => {
   });
 
   test('[L2] a complete answer does not wait for missing usage', async () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     await using server = await startScriptedLlm([{ stream: ['ok', { finish: 'stop' }, 'STALL'] }]);
     const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
     await stream.next();
@@ -478,7 +478,7 @@ describe('timeouts', () => {
 });
 
 test('[L2] a manifest can set longer or shorter timeouts', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   await using server = await startScriptedLlm([{ stream: [{ comment: 'thinking' }, 'STALL'] }]);
   const model = createOpenAiProvider({
     baseUrl: server.baseUrl,
@@ -522,7 +522,7 @@ describe('abort', () => {
     expect((await reading).at(-1)).toEqual({ type: 'finish', reason: 'abort' });
     await left;
 
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const second = new AbortController();
     await using busy = await startScriptedLlm([{ status: 503 }]);
     const waiting = read(provider(busy, clock).stream(modelRequest({ signal: second.signal })));

@@ -4,7 +4,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { createModel } from '../../../src/llm/routing/select.ts';
 import type { AiBinding } from '../../../src/llm/providers/workers-ai.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { modelRequest } from '../model-request.ts';
 
 interface Seen {
@@ -41,7 +41,7 @@ function binding(answers: readonly (string | object | Error)[]): { ai: AiBinding
 const sse = (...chunks: (object | string)[]): string =>
   chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join('');
 
-async function read(ai: AiBinding, asked = modelRequest(), clock = new FakeClock()): Promise<ModelDelta[]> {
+async function read(ai: AiBinding, asked = modelRequest(), clock = new VirtualClock()): Promise<ModelDelta[]> {
   const deltas: ModelDelta[] = [];
   const { provider } = createModel({ model: '@cf/some/model' }, { clock, random: () => 0, ai });
   for await (const delta of provider.stream(asked)) deltas.push(delta);
@@ -55,7 +55,7 @@ const END = [
 
 describe('[L1] the Workers AI binding', () => {
   test('is used if it exists and nothing else is configured; its description names it', () => {
-    const { description } = createModel({}, { clock: new FakeClock(), random: () => 0, ai: binding(['']).ai });
+    const { description } = createModel({}, { clock: new VirtualClock(), random: () => 0, ai: binding(['']).ai });
     expect(description).toContain('through the Workers AI binding');
   });
 
@@ -104,7 +104,7 @@ describe('[L1] the Workers AI binding', () => {
 
   test('[L2] temporary errors before the first text are retried; a wrong model is not', async () => {
     const busy = binding([new Error('3040: Capacity temporarily exceeded'), sse({ response: 'ok' }, '[DONE]')]);
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const reading = read(busy.ai, modelRequest(), clock);
     while (busy.seen.length < 2) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -122,7 +122,7 @@ describe('[L1] the Workers AI binding', () => {
   test('[P15] an abort reaches the platform and ends the stream', async () => {
     const { ai, seen, left } = binding([sse({ response: 'half' })]);
     const abort = new AbortController();
-    const { provider } = createModel({}, { clock: new FakeClock(), random: () => 0, ai });
+    const { provider } = createModel({}, { clock: new VirtualClock(), random: () => 0, ai });
     const stream = provider.stream(modelRequest({ signal: abort.signal }))[Symbol.asyncIterator]();
     await stream.next();
     const next = stream.next();

@@ -7,11 +7,11 @@ import { createModel } from '../../../src/llm/routing/select.ts';
 import { shownMessages } from '../../../src/llm/routing/attachments.ts';
 import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../../cli/scripted-llm/server.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { attachment, withAttachments } from '../attachments.ts';
 import { modelRequest } from '../model-request.ts';
 
-const clock = new FakeClock();
+const clock = new VirtualClock();
 
 async function read(provider: ModelProvider, asked = request()): Promise<ModelDelta[]> {
   const deltas: ModelDelta[] = [];

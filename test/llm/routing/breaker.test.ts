@@ -3,10 +3,10 @@ import { limits } from '../../../src/domain/limits.ts';
 import { Breaker } from '../../../src/llm/routing/breaker.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
 import type { Endpoint, EndpointIdentity, EndpointReport } from '../../../src/llm/routing/endpoints.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
-function opened(): { breaker: Breaker; clock: FakeClock } {
-  const clock = new FakeClock();
+function opened(): { breaker: Breaker; clock: VirtualClock } {
+  const clock = new VirtualClock();
   const breaker = new Breaker(clock);
   for (let n = 0; n < limits.breakerFailures; n += 1) {
     expect(breaker.enter()).toBeNull();
@@ -32,7 +32,7 @@ describe('[L2] a circuit breaker', () => {
   });
 
   test('stays closed after a success in between', () => {
-    const breaker = new Breaker(new FakeClock());
+    const breaker = new Breaker(new VirtualClock());
     for (let n = 0; n < limits.breakerFailures * 3; n += 1) {
       if (n % limits.breakerFailures === limits.breakerFailures - 1) breaker.succeeded();
       else breaker.failed();
@@ -72,7 +72,7 @@ describe('[L2] a circuit breaker', () => {
   });
 
   test('opens at once for the time that the endpoint requests, up to a limit', () => {
-    const clock = new FakeClock();
+    const clock = new VirtualClock();
     const breaker = new Breaker(clock);
     breaker.failed(120_000);
     expect(breaker.enter()).toBe(120_000);
@@ -90,7 +90,7 @@ describe('[L2] a circuit breaker', () => {
 });
 
 test('[L2] changes are reported with the host and without the path', () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const told: EndpointReport[] = [];
   const endpoint = new Endpoints(clock, (report) => told.push(report)).of(at({ address: 'http://a/v1' }));
   for (let n = 0; n < limits.breakerFailures; n += 1) endpoint.breakerOf('m').failed();
@@ -109,7 +109,7 @@ test('[L2] changes are reported with the host and without the path', () => {
 });
 
 test('[L2] a learned latency follows new values, and expires', () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const endpoint = new Endpoints(clock).of(at({}));
   expect(endpoint.latencyOf('m')).toBeNull();
   endpoint.learnLatency('m', 100);
@@ -124,7 +124,7 @@ describe('[L2] the state of an endpoint for one API key', () => {
   const open = (endpoint: Endpoint, model = 'm'): void => endpoint.breakerOf(model).failed(limits.retryAfterMaxMs);
 
   test('is separate for another key, with the same address and secret name', () => {
-    const endpoints = new Endpoints(new FakeClock());
+    const endpoints = new Endpoints(new VirtualClock());
     const anns = endpoints.of(at({ owner: 'ann', key: 'TOOL_KEY' }));
     open(anns);
     anns.refusedBy('m').add('temperature');
@@ -139,7 +139,7 @@ describe('[L2] the state of an endpoint for one API key', () => {
   });
 
   test('is separate for each secret and model', () => {
-    const endpoints = new Endpoints(new FakeClock());
+    const endpoints = new Endpoints(new VirtualClock());
     open(endpoints.of(at({ key: 'TOOL_ONE' })));
     expect(endpoints.of(at({ key: 'TOOL_ONE' })).breakerOf('other').state).toBe('closed');
     expect(endpoints.of(at({ key: 'TOOL_TWO' })).breakerOf('m').state).toBe('closed');
@@ -148,7 +148,7 @@ describe('[L2] the state of an endpoint for one API key', () => {
   });
 
   test('is bounded per key, so that one key cannot evict the state of another', () => {
-    const endpoints = new Endpoints(new FakeClock());
+    const endpoints = new Endpoints(new VirtualClock());
     const first = endpoints.of(at({ owner: 'ann', address: '0' }));
     for (let n = 0; n <= limits.knownEndpoints * 2; n += 1) endpoints.of(at({ owner: 'bob', address: String(n) }));
     expect(endpoints.of(at({ owner: 'ann', address: '0' }))).toBe(first);

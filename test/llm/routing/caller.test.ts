@@ -7,13 +7,13 @@ import type { Connection } from '../../../src/llm/routing/caller.ts';
 import { readChunk } from '../../../src/llm/providers/chunk.ts';
 import { GENERIC } from '../../../src/llm/providers/presets.ts';
 import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { modelRequest } from '../model-request.ts';
 
 type Script = readonly (string | Error)[];
 
 /** Waits between attempts pass at once; the clock does not advance. */
-class StandingClock extends FakeClock {
+class StandingClock extends VirtualClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs > limits.retryMaxDelayMs || delayMs === limits.usageGraceMs) return super.schedule(delayMs, callback);
     const timer = setImmediate(callback);
@@ -119,7 +119,7 @@ test('[L2] the time to the first token is learned for each model', async () => {
 });
 
 /** Advances only by the scripts; timers that are due fire at once. */
-class PromptClock extends FakeClock {
+class PromptClock extends VirtualClock {
   override schedule(delayMs: number, callback: () => void): () => void {
     if (delayMs > 0) return super.schedule(delayMs, callback);
     const timer = setImmediate(callback);

@@ -5,11 +5,11 @@ import type { SecretRead } from '../../../src/domain/secrets.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { Endpoints } from '../../../src/llm/routing/endpoints.ts';
 import { choiceIssue, createModel } from '../../../src/llm/routing/select.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { answer, startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { modelRequest } from '../model-request.ts';
 
-const deps = { clock: new FakeClock(), random: () => 0.5, demoDeltaMs: 0 };
+const deps = { clock: new VirtualClock(), random: () => 0.5, demoDeltaMs: 0 };
 
 const request = modelRequest();
 
@@ -257,7 +257,7 @@ describe('[L1] the model in a manifest', () => {
 });
 
 test('[L2] a 429 with Retry-After for one owner’s key opens the breaker for that key, model and owner only', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const endpoints = new Endpoints(clock);
   const asked: (string | null)[] = [];
   const fetch: typeof globalThis.fetch = (_input, init) => {

@@ -1,13 +1,13 @@
 /** One timer for all pieces of a stream (L2). */
 import { expect, test } from 'vitest';
 import { StreamTimeout } from '../../../src/llm/routing/stream-timeout.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
 
 const late = (): Error => new Error('late');
 const never = (): Promise<never> => new Promise(() => undefined);
 
 /** A clock that counts its timers. */
-class CountingClock extends FakeClock {
+class CountingClock extends VirtualClock {
   set = 0;
 
   override schedule(delayMs: number, callback: () => void): () => void {
@@ -35,7 +35,7 @@ test('[L2] each piece has the full timeout, and a thousand pieces set few timers
 });
 
 test('[L2] a timeout shorter than the previous one starts now', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const timeout = new StreamTimeout(clock, new AbortController().signal);
   await timeout.wait(Promise.resolve(), 60_000, late);
   const stalled = expect(timeout.wait(never(), 100, late)).rejects.toThrow('late');
@@ -45,7 +45,7 @@ test('[L2] a timeout shorter than the previous one starts now', async () => {
 
 test('[L2] an abort ends the current wait and all later ones', async () => {
   const abort = new AbortController();
-  const timeout = new StreamTimeout(new FakeClock(), abort.signal);
+  const timeout = new StreamTimeout(new VirtualClock(), abort.signal);
   const waiting = expect(timeout.wait(never(), 1_000, late)).rejects.toThrow('aborted');
   abort.abort();
   await waiting;
@@ -53,7 +53,7 @@ test('[L2] an abort ends the current wait and all later ones', async () => {
 });
 
 test('[L2] time between two reads does not count', async () => {
-  const clock = new FakeClock();
+  const clock = new VirtualClock();
   const timeout = new StreamTimeout(clock, new AbortController().signal);
   await timeout.wait(Promise.resolve(), 100, late);
   clock.advance(10_000);

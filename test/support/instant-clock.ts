@@ -1,2 +1,0 @@
-/** A clock without waiting. */
-export { instantClock } from '../../testing/instant-clock.ts';
