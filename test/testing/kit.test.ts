@@ -39,6 +39,47 @@ describe('[K6] a session of a project in the process of a test', () => {
     expect(run.iterations).toBe(2);
   });
 
+  test('cancel ends what waits, and run shows it', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'refund', 'r', { amount: 5 })),
+    });
+    const waiting = await session.send('pay');
+    expect(waiting).toBeWaiting();
+    await session.cancel('enough');
+    expect(await session.run()).toMatchObject({ id: waiting.id, status: 'cancelled', approvals: [], outputs: null });
+  });
+
+  test('a reply can be the pieces of a stream', async () => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted([
+        { type: 'reasoning', text: 'simple' },
+        { type: 'text', text: '<response final="true">ye' },
+        { type: 'text', text: 's</response>' },
+        { type: 'finish', reason: 'stop' },
+      ]),
+    });
+    const run = await session.send('?');
+    expect(run).toHaveAnswered(/^yes$/);
+    expect(run.thoughts).toEqual(['simple']);
+  });
+
+  test.each([
+    ['text/html', 'failed', 'Only the Worker reads HTML'],
+    ['text/plain', 'completed', '<p>hello</p>'],
+  ])('a page of the type %s: reading it has %s', async (type, status, shown) => {
+    const session = await openSession(shop, {
+      agent: 'clerk',
+      model: scripted(action('tool', 'page', 'p', { url: 'https://shop.example/' }), answer('read')),
+      allowHosts: ['shop.example:443'],
+      fetch: () => new Response('<p>hello</p>', { headers: { 'content-type': type } }),
+    });
+    const run = await session.send('?');
+    expect(run.actions[0]?.status).toBe(status);
+    expect(JSON.stringify(run.actions[0])).toContain(shown);
+  });
+
   test('the conversation, its variables and its user exist from the start', async () => {
     const session = await openSession(shop, {
       agent: 'clerk',

@@ -26,7 +26,7 @@ version: "1.0"
 name: clerk
 summary: Answers questions about orders.
 persona: You work for a shop.
-import: { tools: [orders, stock, weather, locate, report, calculator, refund], agents: [buyer], workflows: [restock], relics: [notes] }
+import: { tools: [orders, stock, weather, locate, report, calculator, refund, page], agents: [buyer], workflows: [restock], relics: [notes] }
 capabilities: [python]
 client_tools: allow
 `,
@@ -55,6 +55,14 @@ name: calculator
 summary: Computes.
 implementation: { type: builtin, entrypoint: calculator }
 parameters: { type: object, required: [expression], properties: { expression: { type: string } } }
+`,
+  'tools/page.yaml': `
+kind: Tool
+version: "1.0"
+name: page
+summary: Reads a page.
+implementation: { type: builtin, entrypoint: web_fetch }
+parameters: { type: object, required: [url], properties: { url: { type: string } } }
 `,
   'tools/orders.yaml': `
 kind: Tool
