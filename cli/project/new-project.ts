@@ -1,5 +1,5 @@
 /** Makes a project from the template, for `cortex init` and `npm create cortex-edge`. Uses Node only. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 
 /** The name of the template's Worker and package. */
@@ -26,12 +26,16 @@ export function newProject(
   folder: string,
   name: string = nameOf(folder),
 ): { readonly folder: string; readonly name: string } {
+  if (folder.trim() === '') throw new Error('Name the folder of the project');
   if (!NAME.test(name)) {
     throw new Error(
       `"${name}" is not a name for a Worker: up to 54 lower-case letters, digits and "-". Give another one with --name`,
     );
   }
   const target = resolve(folder);
+  if (statSync(target, { throwIfNoEntry: false })?.isFile() === true) {
+    throw new Error(`${folder} is a file. Name a new folder`);
+  }
   const present = existsSync(target) ? readdirSync(target).filter((file) => !HARMLESS.has(file)) : [];
   if (present.length > 0) {
     const shown = present.slice(0, 3).join(', ');
@@ -58,8 +62,14 @@ export function isOfTemplate(path: string): boolean {
 
 /** What to do next, as lines. */
 export function nextSteps(folder: string): string[] {
-  const enter = folder === '.' ? [] : [`  cd ${folder}`];
+  const enter = folder === '.' ? [] : [`  cd ${asArgument(folder)}`];
   return ['Next:', ...enter, '  npm install', '  npm test', '  npm start'];
+}
+
+/** As it can be pasted into a shell. */
+function asArgument(path: string): string {
+  const safe = path.startsWith('-') ? `./${path}` : path;
+  return /^[\w./:\\@+-]+$/.test(safe) ? safe : `'${safe.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function nameOf(folder: string): string {

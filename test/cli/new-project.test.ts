@@ -74,6 +74,22 @@ describe('[K4] cortex init', () => {
     expect(filesIn(join(folder, 'shop'))).toEqual(clean);
   });
 
+  test.each([
+    ['shop', '  cd shop'],
+    ['-shop', '  cd ./-shop'],
+    ['My Agent', "  cd 'My Agent'"],
+    ["it's", String.raw`  cd 'it'\''s'`],
+  ])('says how to enter %s', (made, line) => {
+    expect(nextSteps(made)).toContain(line);
+  });
+
+  test('a file or nothing is no folder', () => {
+    writeFileSync(join(folder, 'notes'), 'mine');
+    expect(() => newProject(TEMPLATE, join(folder, 'notes'))).toThrow('notes is a file. Name a new folder');
+    expect(() => newProject(TEMPLATE, ' ')).toThrow('Name the folder of the project');
+    expect(readFileSync(join(folder, 'notes'), 'utf8')).toBe('mine');
+  });
+
   test('keeps what is in the folder, and writes nothing into one that is not empty', () => {
     mkdirSync(join(folder, '.git'));
     expect(newProject(TEMPLATE, folder, 'x').name).toBe('x');
