@@ -178,4 +178,18 @@ export interface ActionError {
 export type ActionOutcome =
   /** `spent`: what a child charged to the parent's budget (S12). */
   | { readonly ok: true; readonly output: Json; readonly spent?: Spent }
-  | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent };
+  | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent; readonly question?: Question };
+
+/** What a target asks a person before it goes on. */
+export interface Question {
+  /** Who asks, e.g. `MCP server "github"`. */
+  readonly from: string;
+  /** Text for people; data of the target, cut to a limit. */
+  readonly message: string;
+  /** JSON Schema (flat object of primitives) of the values that it asks for; null: a yes or no is enough. */
+  readonly schema: JsonObject | null;
+  /** A page that the person is asked to open; shown, never opened. */
+  readonly url?: string;
+  /** What the executor needs to go on; journaled, opaque to the engine, never shown. */
+  readonly state: JsonObject;
+}

@@ -731,6 +731,56 @@ export const limits = {
   htmlSelectors: 20,
   htmlSelectorChars: 200,
 
+  // --- MCP servers (E5) ---
+  /** Servers of an agent. */
+  mcpServers: 16,
+  /** Tools of a server that an agent gets; the rest is left out with a warning. `tools` of the manifest chooses. */
+  mcpToolsPerServer: 1_000,
+  /** Tools and characters of their definitions, of all servers of an agent. */
+  mcpTools: 2_000,
+  mcpToolsChars: 1_048_576,
+  /** One tool's schemas as JSON; a larger one is left out. */
+  mcpSchemaChars: 32_768,
+  /** What a server says about a tool, and how much of it the model sees of a server that is not trusted. */
+  mcpDescriptionChars: 4_096,
+  mcpUntrustedDescriptionChars: 500,
+  /** Bytes and pages of a list of tools, and how long a run waits for a list, and for a newer one. */
+  mcpListBytes: 8_388_608,
+  mcpListPages: 200,
+  mcpListMs: 5_000,
+  mcpRefreshMs: 1_000,
+  /** How long a list is valid if the server does not say it, and at most; how long it counts if the server is down. */
+  mcpListTtlMs: 300_000,
+  mcpListTtlMaxMs: 3_600_000,
+  mcpListStaleMs: 86_400_000,
+  /** How long a server is not asked again after it failed to list its tools. */
+  mcpListRetryMs: 10_000,
+  /** How long it counts which protocol a server speaks. */
+  mcpKnownMs: 3_600_000,
+  /** Lists that an isolate keeps; the oldest are removed. */
+  mcpListsKept: 32,
+  /** All answers of one call, and of one list. */
+  mcpResponseBytes: 16_777_216,
+  /** Connections of a session to a server of 2025-11-25, each for one call at a time; and how long an idle one is kept. */
+  mcpConnections: 16,
+  mcpIdleMs: 15_000,
+  /** How long the handshake may take. */
+  mcpConnectMs: 10_000,
+  /** How long a server of 2025-11-25 is kept waiting for the answer of a person. */
+  mcpQuestionMs: 600_000,
+  /** Questions that one answer of a server may have, and characters of the state that it wants back. */
+  mcpQuestions: 8,
+  mcpStateChars: 65_536,
+  /** Progress of one call; the rest is dropped. */
+  mcpUpdates: 1_000,
+  mcpUpdateChars: 4_096,
+  /** Text of an error of a server. */
+  mcpErrorChars: 4_096,
+  /** A cut stream of a server of 2025-11-25 is resumed this often, and with these delays. */
+  mcpReconnects: 2,
+  mcpReconnectMs: 1_000,
+  mcpReconnectMaxMs: 5_000,
+
   // --- model (L2) ---
   /** An id or a signature of a native call, which is sent back with the conversation (P17). */
   callStateChars: 16_384,

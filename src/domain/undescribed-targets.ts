@@ -13,7 +13,11 @@ export function undescribedTargets({
 }: Pick<ImportedDefinitions, 'tools' | 'relics' | 'workflows'>): string[] {
   return [
     ...[...tools.values()]
-      .filter(({ name, returns }) => returns === null && !isWorkflowHelper(name))
+      // The same name may be a tool of another MCP server in another agent.
+      .filter(
+        ({ name, returns, implementation }) =>
+          returns === null && implementation.type !== 'mcp' && !isWorkflowHelper(name),
+      )
       .map(({ name }) => `tool/${name}`),
     ...[...relics.values()].flatMap(({ name, endpoints }) =>
       Object.values(endpoints)

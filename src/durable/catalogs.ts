@@ -4,6 +4,7 @@ import { shapesIn } from '../catalog/store/learned-shapes.ts';
 import { PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
+import { withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
@@ -16,6 +17,7 @@ import { undescribedTargets } from '../domain/undescribed-targets.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from '../domain/owner.ts';
+import type { McpAccess } from './mcp.ts';
 import type { CatalogRpc, Env, Remote } from './env.ts';
 import { valueOf } from './reply.ts';
 import type { Reply } from './reply.ts';
@@ -89,10 +91,12 @@ export async function learnShapes(env: Env, owner: string | null, shapes: Learne
   valueOf(await catalogFor(env, owner).learn(shapes));
 }
 
-function resolvedFrom({ text, shapes }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
-  return { ...fromPinned(text), ...shapesIn(shapes) };
+function resolvedFrom({ text, shapes, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
+  const resolved = { ...fromPinned(text), ...shapesIn(shapes) };
+  return 'agent' in resolved ? withPinnedMcp(resolved, mcp) : resolved;
 }
 
+/** Without the tools of its MCP servers. */
 export async function agentOf(
   env: Env,
   clock: Clock,
@@ -131,11 +135,19 @@ export class PinnedManifests {
   readonly #env: Env;
   readonly #clock: Clock;
   readonly #table: PinTable;
+  readonly #mcp: McpAccess;
+  /** The definitions of the latest text, which is the same for most messages. */
+  #latest: { readonly text: string; readonly resolved: ResolvedAgent | ResolvedWorkflow } | null = null;
 
   /** @param inUse pins of the open runs and of the latest run */
-  constructor(env: Env, storage: DurableObjectStorage, clock: Clock, inUse: () => Iterable<string>) {
+  constructor(
+    env: Env,
+    storage: DurableObjectStorage,
+    { clock, inUse, mcp }: { readonly clock: Clock; readonly inUse: () => Iterable<string>; readonly mcp: McpAccess },
+  ) {
     this.#env = env;
     this.#clock = clock;
+    this.#mcp = mcp;
     this.#table = new PinTable(durableSql(storage), inUse);
   }
 
@@ -144,7 +156,16 @@ export class PinnedManifests {
     const { agent, workflow, scope, owner } = record;
     const kind = workflow === undefined ? 'agent' : 'workflow';
     const found = await current(this.#env, this.#clock, owner, kind, workflow ?? agent, scope);
-    return found === null ? null : await this.#table.store(found);
+    return found === null ? null : this.#table.store({ ...found, mcp: await this.#mcpOf(found, owner) });
+  }
+
+  /** The tools of the agent's MCP servers as JSON; null if it has none. */
+  async #mcpOf({ text }: PinnedTexts, owner: string | null): Promise<string | null> {
+    if (this.#latest?.text !== text) this.#latest = { text, resolved: fromPinned(text) };
+    const { resolved } = this.#latest;
+    if (!('agent' in resolved)) return null;
+    const found = await this.#mcp.toolsOf(resolved, owner);
+    return found === null ? null : JSON.stringify(found);
   }
 
   /** @param pin the result of `pin`; null means the bundled manifests of this deployment */

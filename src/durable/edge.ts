@@ -1,5 +1,6 @@
 /** The stateless Worker: creates the options of the HTTP surface from the environment. */
 import { ThreadShare } from '../domain/fair-queue.ts';
+import { withMcpTools } from '../catalog/store/pinned-mcp.ts';
 import { VERSION } from '../domain/version.ts';
 import { executorList } from '../executors/registry.ts';
 import { describeAbsence } from '../executors/runner/wait.ts';
@@ -11,9 +12,10 @@ import { allOpenApprovals } from './approvals.ts';
 import { agentOf, manifestHost } from './catalogs.ts';
 import { directoryOf } from './directory.ts';
 import { indexFor } from './executions.ts';
+import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
-import { runnerOf } from './runner.ts';
+import { egressOf, runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
 import { settingIssues } from '../settings/setting-issues.ts';
 import { readSettings } from '../settings/settings.ts';
@@ -44,6 +46,12 @@ function appFor(env: Env): App {
     newSessionId: () => newSessionId(env),
     mayBeSession: (id) => mayBeSession(env, id),
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
+    withServers: async (agent, owner) => {
+      // Like a session of its own: it shares no connections with others.
+      const egress = egressOf(env, settings, () => ({ session_id: 'agents', owner }));
+      const found = await mcpAccess(env, settings, egress).toolsOf(agent, owner);
+      return found === null ? agent : withMcpTools(agent, found);
+    },
     manifests: manifestHost(env),
     createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
     openSession: async (record, state, history) =>

@@ -13,6 +13,7 @@ import type { ChildBudget, ChildSessions } from '../domain/ports/children.ts';
 import type { CodeTools } from '../domain/ports/code-tools.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EdgeRelics } from '../domain/ports/edge-relics.ts';
+import type { McpServers } from '../domain/ports/mcp.ts';
 import type { HtmlReader, OutboundFetch } from '../domain/ports/outbound.ts';
 import type { RunnerClient } from '../domain/ports/runner.ts';
 
@@ -34,6 +35,8 @@ export interface ActionCall {
   readonly timeoutMs: number;
   /** Budget of a child (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
+  /** A person's answer to the question of the attempt before. */
+  readonly answer?: { readonly state: JsonObject; readonly content: JsonObject };
 }
 
 /** The skills that an agent imports (C8). */
@@ -66,6 +69,8 @@ export interface ActionContext {
   readonly edgeRelics?: EdgeRelics | null;
   /** The project's code tools; null or absent if there are none. */
   readonly codeTools?: CodeTools | null;
+  /** Servers of the Model Context Protocol (E5); null or absent if there are none. */
+  readonly mcp?: McpServers | null;
   /** The session's files; null or absent: a call for a feed has none (C7). */
   readonly workspace?: ActionWorkspace | null;
   /** The agent's skills (C8); null or absent: it has none, or the call is for a feed. */

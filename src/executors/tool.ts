@@ -15,6 +15,7 @@ import { failure } from '../domain/failure.ts';
 import { quote } from './failure.ts';
 import { callEndpoint } from './outbound/http-tool.ts';
 import { callCode } from './code.ts';
+import { callMcp } from './mcp/tool.ts';
 import { failureReportOf } from './runner/failure-report.ts';
 import { launchedScript } from './runner/launched-script.ts';
 import { sandboxHint } from './runner/sandbox-hint.ts';
@@ -68,6 +69,8 @@ export const toolExecutor: Executor = {
         );
       case 'code':
         return await callCode(implementation, call, context);
+      case 'mcp':
+        return await callMcp(implementation, call, context);
       case 'http':
         return await callEndpoint(implementation, tool.parameters, parameters, context);
       default:
@@ -100,7 +103,7 @@ function unsupported(name: string, implementation: never): ActionOutcome {
   const { type } = implementation as { readonly type: string };
   return failure(
     'unsupported_implementation',
-    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, code, script, container, http, client)`,
+    `The tool "${name}" is of type ${type}, which this runtime does not support (supported: builtin, code, script, container, http, mcp, client)`,
     { beforeDispatch: true },
   );
 }

@@ -32,6 +32,8 @@ export interface GatewayPorts {
   readonly mayBeSession: (id: string) => Promise<boolean>;
   /** Looks up an agent in the catalogue of a namespace. */
   readonly agent: (name: string, owner: string | null) => Promise<ResolvedAgent | null>;
+  /** The agent with the tools of its MCP servers (E5). Never rejects. */
+  readonly withServers: (agent: ResolvedAgent, owner: string | null) => Promise<ResolvedAgent>;
   readonly manifests: ManifestHost;
   /** Creates the session in its object. */
   readonly createSession: (record: SessionRecord, state: JsonObject, history: SeededHistory) => Promise<void>;
@@ -78,6 +80,11 @@ export class Gateway {
     const hint = near.length === 0 ? '' : `did you mean ${near.join(' or ')}? `;
     const message = `No agent is called "${name.slice(0, limits.excerptChars)}" (${hint}known: ${known.join(', ')})`;
     throw new EngineError('unknown_agent', message, { known });
+  }
+
+  /** The agent as a run has it: with the tools of its MCP servers (E5). @throws EngineError `unknown_agent` */
+  async requireEquippedAgent(name: string, owner: string | null): Promise<ResolvedAgent> {
+    return await this.#ports.withServers(await this.requireAgent(name, owner), owner);
   }
 
   async createSession(

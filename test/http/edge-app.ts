@@ -40,6 +40,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
   const { now = (): number => 0 } = options;
   return createApp({
     shareOf: (owner) => new ThreadShare(new FairQueue(instantClock()), () => owner),
+    withServers: async (agent) => agent,
     version: '0',
     auth: { keys: [], allowedOrigins: [] },
     tokens: new Tokens(() => '', now),

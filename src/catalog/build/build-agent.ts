@@ -42,6 +42,7 @@ export function toAgent(
       ...(engine?.vision === undefined ? {} : { vision: engine.vision }),
     },
     imports: { ...imports, tools: [...new Set([...imports.tools, ...imported])] },
+    ...toServers(input, context),
     capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
     ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
     ...(input.workspace === 'none' ? { workspace: false } : {}),
@@ -86,6 +87,30 @@ export function toAgent(
       Object.entries(input.environment?.variables ?? {}).map(([name, value]) => [name, String(value)]),
     ),
     secrets: [...new Set(input.environment?.secrets)],
+  };
+}
+
+function toServers(
+  { mcp_servers: servers }: AgentInput,
+  { addIssue }: Pick<BuildContext, 'addIssue'>,
+): Pick<AgentDefinition, 'mcpServers'> {
+  if (servers === undefined || servers.length === 0) return {};
+  const seen = new Set<string>();
+  for (const [index, { name }] of servers.entries()) {
+    if (seen.has(name)) addIssue(['mcp_servers', index, 'name'], `another server is already called "${name}"`);
+    seen.add(name);
+  }
+  return {
+    mcpServers: servers.map(({ name, url, auth, tools, prefix, trust, approval, timeout }) => ({
+      name,
+      url,
+      auth: auth ?? null,
+      tools: tools ?? null,
+      prefix: prefix ?? null,
+      trust: trust ?? false,
+      approval: approval ?? 'never',
+      timeoutMs: timeout === undefined ? null : toMs(timeout),
+    })),
   };
 }
 

@@ -56,7 +56,7 @@ function ofRequests(
       return needsRunner ? [{ path: ['implementation', 'type'], message: missingRunner }] : [];
     }
     case 'Agent': {
-      const { engine, feeds } = definition;
+      const { engine, feeds, mcpServers = [] } = definition;
       const models = [engine.primary, ...engine.fallbacks].map(({ endpoint }, at) => ({
         path: ['cognitive_engine', at === 0 ? 'primary' : 'fallback', 'endpoint'],
         message: endpoint === null ? null : unreachableModel(endpoint),
@@ -70,7 +70,11 @@ function ofRequests(
         const path: FieldPath = ['context_feeds', at, 'source', 'params', 'url'];
         return { path, message: typeof url === 'string' ? ofHost(url, unreachable) : null };
       });
-      return [...models, ...providers, ...sources];
+      const servers = mcpServers.map(({ url }, at) => ({
+        path: ['mcp_servers', at, 'url'],
+        message: unreachable(url),
+      }));
+      return [...models, ...providers, ...sources, ...servers];
     }
     case 'Workflow':
     case 'Skill':

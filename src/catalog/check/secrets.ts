@@ -33,6 +33,7 @@ export function withSecrets<T extends ImportedDefinitions>(
     [...definitions.tools].map(([name, tool]): [string, ToolDefinition] => {
       const user = { owner, owners, bundled: bundled?.tools.includes(name) ?? false };
       if (tool.implementation.type === 'code') return [name, withMissing(tool, allowed, user, lookup)];
+      if (tool.implementation.type === 'mcp') return [name, withMissingAuth(tool, allowed, user, lookup)];
       const missing: string[] = [];
       let filled = false;
       const ready = inRequest(tool, (text) =>
@@ -73,6 +74,19 @@ function withMissing(
     if (!read.ok) return { ...tool, implementation: { ...implementation, missingSecret: read.reason } };
   }
   return tool;
+}
+
+/** The agent names the secret of its MCP server, which is read when a call is sent; here only whether it may be. */
+function withMissingAuth(
+  tool: ToolDefinition,
+  allowed: readonly string[],
+  user: SecretUser,
+  lookup: SecretScope['lookup'],
+): ToolDefinition {
+  const { implementation } = tool;
+  if (implementation.type !== 'mcp' || implementation.auth === null) return tool;
+  const read = readAllowed(implementation.auth, allowed, { ...user, bundled: implementation.bundled }, lookup);
+  return read.ok ? tool : { ...tool, implementation: { ...implementation, missingSecret: read.reason } };
 }
 
 function readAllowed(
@@ -117,7 +131,7 @@ export function secretsNamedBy(definition: AnyDefinition): { readonly name: stri
       ];
     }
     case 'Agent': {
-      const { engine, secrets } = definition;
+      const { engine, secrets, mcpServers } = definition;
       const choices = [engine.primary, ...engine.fallbacks];
       return [
         ...choices.flatMap(({ keySecret }, at) =>
@@ -126,6 +140,9 @@ export function secretsNamedBy(definition: AnyDefinition): { readonly name: stri
             : [{ name: keySecret, path: ['cognitive_engine', at === 0 ? 'primary' : 'fallback', 'api_key_secret'] }],
         ),
         ...secrets.map((name) => ({ name, path: ['environment', 'secrets'] })),
+        ...(mcpServers ?? []).flatMap(({ auth }, at) =>
+          auth === null ? [] : [{ name: auth, path: ['mcp_servers', at, 'auth'] }],
+        ),
       ];
     }
     case 'Workflow':

@@ -6,7 +6,9 @@ import { SANDBOX_LEVELS } from '../../domain/manifests/program.ts';
 
 /** Names appear in URLs, prompts and sandboxes: no white space, no punctuation except `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-const name = z.string().regex(NAME, { error: 'must be a letter followed by up to 63 letters, digits, "_" or "-"' });
+export const name = z
+  .string()
+  .regex(NAME, { error: 'must be a letter followed by up to 63 letters, digits, "_" or "-"' });
 
 export const text = z.string().max(limits.manifestBytes);
 

@@ -16,6 +16,7 @@ import {
   imports,
   json,
   jsonMap,
+  name,
   names,
   relativePath,
   resources,
@@ -219,6 +220,34 @@ const engine = z.strictObject({
     .describe('By model, US dollars per million tokens: {input, output, cached_input}; override the built-in prices.'),
 });
 
+const mcpServer = z.strictObject({
+  name: name.describe('Unique in the agent; used in messages, and in names of tools that would clash.'),
+  url: url.describe('Address of the server (Streamable HTTP), for example https://example.com/mcp.'),
+  auth: secretName.optional().describe('Secret that is sent as a bearer token, TOOL_…. Default: none.'),
+  tools: names
+    .min(1)
+    .optional()
+    .describe("The server's names of the tools that the agent may use. Default: all that it lists."),
+  prefix: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9_-]{0,31}$/, {
+      error: 'must be a letter followed by up to 31 letters, digits, "_" or "-"',
+    })
+    .optional()
+    .describe(
+      'Begins the names of its tools. Default: nothing; a name that is taken begins with the name of the server.',
+    ),
+  trust: z
+    .boolean()
+    .optional()
+    .describe('Whether its statements about the effects of its tools count. Default false: every call is unsafe.'),
+  approval: z
+    .enum(['never', 'always'])
+    .optional()
+    .describe("Whether calls of its tools need a person's approval. Default never."),
+  timeout: duration.optional().describe('Of one call, up to 1 h. Default 60 s.'),
+});
+
 const memory = z.strictObject({
   max_turns: count.min(1).max(limits.historyTurns).optional().describe('Number of turns that are kept verbatim.'),
   summarize_after: count
@@ -243,6 +272,11 @@ export const agentSchema = z.strictObject({
     })
     .optional()
     .describe('What the agent can call, and its skills.'),
+  mcp_servers: z
+    .array(mcpServer)
+    .max(limits.mcpServers)
+    .optional()
+    .describe('Servers of the Model Context Protocol whose tools the agent can call, see docs/mcp.md.'),
   context_feeds: z
     .array(feedSchema)
     .max(limits.feeds)

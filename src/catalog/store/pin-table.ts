@@ -20,6 +20,8 @@ export interface PinnedTexts {
   readonly text: string;
   /** The result of `ShapeTable.read`. */
   readonly shapes: string | null;
+  /** The tools of the agent's MCP servers, as JSON. Default: it has none (E5). */
+  readonly mcp?: string | null;
 }
 
 /** A row holds 2 MB in production; a UTF-16 code unit has at most three bytes in UTF-8. */
@@ -39,14 +41,19 @@ export class PinTable {
   }
 
   /**
-   * Stores the two texts separately, because shapes are small and change more often.
+   * Stores the texts separately, because shapes and the tools of servers change more often.
    *
-   * @returns `text` or `text+shapes`, each the id of a text
+   * @returns `text`, `text+shapes` or `text+shapes+mcp`, each the id of a text, or nothing in its place
    */
-  store({ text, shapes }: PinnedTexts): string {
+  store({ text, shapes, mcp = null }: PinnedTexts): string {
     const known = new Set([...this.#last.values()].map(({ id }) => id));
-    const ids = [this.#keep('text', text), ...(shapes === null ? [] : [this.#keep('shapes', shapes)])];
-    const pin = ids.join('+');
+    const ids = [
+      this.#keep('text', text),
+      ...(shapes === null ? [] : [this.#keep('shapes', shapes)]),
+      ...(mcp === null ? [] : [this.#keep('mcp', mcp)]),
+    ];
+    const [textId = '', ...further] = ids;
+    const pin = mcp !== null && shapes === null ? [textId, '', ...further].join('+') : ids.join('+');
     this.#issued.delete(pin);
     this.#issued.add(pin);
     if (ids.some((id) => !known.has(id))) this.#deleteUnused();
@@ -55,9 +62,11 @@ export class PinTable {
 
   /** @param pin the result of `store`. @returns null if it is not stored */
   read(pin: string): PinnedTexts | null {
-    const [textId = '', shapesId] = pin.split('+');
+    const [textId = '', shapesId = '', mcpId = ''] = pin.split('+');
     const text = this.#read('text', textId);
-    return text === null ? null : { text, shapes: shapesId === undefined ? null : this.#read('shapes', shapesId) };
+    if (text === null) return null;
+    const shapes = shapesId === '' ? null : this.#read('shapes', shapesId);
+    return { text, shapes, ...(mcpId === '' ? {} : { mcp: this.#read('mcp', mcpId) }) };
   }
 
   #keep(part: keyof PinnedTexts, text: string): string {

@@ -3,6 +3,7 @@ import type { ActionType, Capability } from '../action-types.ts';
 import type { JsonObject } from '../json.ts';
 import type { ManifestBase } from './base.ts';
 import type { FeedDefinition } from './feed.ts';
+import type { McpServerDefinition } from './mcp-server.ts';
 import type { ModelChoice, ModelPrice, RoutingPolicy } from './model.ts';
 import type { RunnerNeeds } from './program.ts';
 
@@ -32,6 +33,8 @@ export interface AgentDefinition extends ManifestBase {
     /** Names of its skills (C8); absent in workflows, and in definitions that are older than skills. */
     readonly skills?: readonly string[];
   };
+  /** Servers whose tools it uses (E5); absent: none. */
+  readonly mcpServers?: readonly McpServerDefinition[];
   readonly capabilities: readonly Capability[];
   /** Runner requirements of its python and shell actions. */
   readonly runner?: RunnerNeeds;

@@ -28,6 +28,8 @@ export interface ImportedDefinitions {
 /** Everything that one run may look up: its agent and the imported definitions. */
 export interface ResolvedAgent extends ImportedDefinitions {
   readonly agent: AgentDefinition;
+  /** What is wrong with its MCP servers, for people (E5). Absent: nothing. */
+  readonly mcpProblems?: readonly string[];
   /** Instructions that came with the message of the run, of a caller with an API key. */
   readonly instructions?: string;
 }

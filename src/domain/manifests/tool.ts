@@ -30,6 +30,21 @@ export type ToolImplementation =
       /** Set in a run: why a secret is not available (X3). */
       readonly missingSecret?: string;
     }
+  | {
+      /** A tool of a server of the Model Context Protocol; manifests of tools cannot use it (E5). */
+      readonly type: 'mcp';
+      /** The agent's name for the server. */
+      readonly server: string;
+      readonly url: string;
+      /** The secret that is sent as a bearer token; null: none. */
+      readonly auth: string | null;
+      /** Whether a bundled manifest names the secret (X3). */
+      readonly bundled: boolean;
+      /** The server's name of the tool; null: it reads the server's resources. */
+      readonly tool: string | null;
+      /** Set in a run: why the secret is not available (X3). */
+      readonly missingSecret?: string;
+    }
   | ({
       readonly type: 'script';
       readonly runtime: ScriptRuntime;

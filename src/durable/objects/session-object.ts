@@ -34,6 +34,7 @@ import { learnShapes, PinnedManifests } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { codeToolsOf } from '../code-tools.ts';
+import { mcpAccess, mcpServersOf } from '../mcp.ts';
 import { directoryIndex } from '../directory.ts';
 import { executionEntry, indexFor } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
@@ -143,7 +144,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const settings = readSettings(env);
     const runner = runnerOf(env, settings, () => this.#session.record.owner);
     const egress = egressOf(env, settings, () => this.#session.record);
-    const pinned = new PinnedManifests(env, ctx.storage, platformClock, () => pinsInUse(journal));
+    const pinned = new PinnedManifests(env, ctx.storage, {
+      clock: platformClock,
+      inUse: () => pinsInUse(journal),
+      mcp: mcpAccess(env, settings, egress),
+    });
     const redact = lazyRedactor(() => secretsOf(env, this.#session.record));
     const session = new Session({
       journal,
@@ -159,6 +164,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => sessionKey(this.#session.record)),
       codeTools: codeToolsOf(env, ctx.exports, () => this.#session.record),
+      mcp: mcpServersOf(env, settings, egress, () => this.#session.record.owner),
       sharedFeeds: sharedFeeds(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),

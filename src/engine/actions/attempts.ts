@@ -179,6 +179,7 @@ export class Attempts {
       runner: context.runner,
       edgeRelics: context.edgeRelics ?? null,
       codeTools: context.codeTools ?? null,
+      mcp: context.mcp ?? null,
       workspace: this.#workspaceOf(key, attempt, signal),
       skills: loadableSkills(resolved, key, this.#scope),
       children: context.children,

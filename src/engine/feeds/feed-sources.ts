@@ -37,6 +37,7 @@ export interface FeedPorts extends Pick<
   | 'runner'
   | 'edgeRelics'
   | 'codeTools'
+  | 'mcp'
   | 'sharedFeeds'
   | 'children'
   | 'model'
@@ -158,6 +159,7 @@ function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
     runner: ports.runner,
     edgeRelics: ports.edgeRelics ?? null,
     codeTools: ports.codeTools ?? null,
+    mcp: ports.mcp ?? null,
     children: ports.children,
     scopeOf: (type, name) => scopeIn(resolved, type, name),
     fetch: ports.fetch,

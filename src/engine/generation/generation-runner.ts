@@ -117,6 +117,7 @@ export class GenerationRunner {
     });
     this.#announceBranch();
     if (source.type === 'model' && model.notice !== undefined) this.#log.warn('model_not_configured', model.notice);
+    for (const problem of resolved.mcpProblems ?? []) this.#log.warn('mcp_unavailable', problem);
   }
 
   /** Most runs follow the run before them, and repeat none (C4). */

@@ -9,6 +9,7 @@ import type { AutomaticTrigger, ChildSessions } from '../../domain/ports/childre
 import type { BlobStore } from '../../domain/ports/storage.ts';
 import type { Clock, Random } from '../../domain/ports/clock.ts';
 import type { CodeTools } from '../../domain/ports/code-tools.ts';
+import type { McpServers } from '../../domain/ports/mcp.ts';
 import type { EdgeRelics } from '../../domain/ports/edge-relics.ts';
 import type { HtmlReader, OutboundFetch } from '../../domain/ports/outbound.ts';
 import type { ModelProvider } from '../../domain/ports/model.ts';
@@ -109,6 +110,7 @@ export interface RunContext {
   readonly edgeRelics?: EdgeRelics | null;
   /** The project's code tools (K2); null or absent if there are none. */
   readonly codeTools?: CodeTools | null;
+  readonly mcp?: McpServers | null;
   /** The files of the session's programs (C7); null or absent: it has none. */
   readonly workspace?: RunWorkspace | null;
   /** The bytes of the session's messages; null or absent: there are none. */

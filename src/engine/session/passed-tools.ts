@@ -1,13 +1,13 @@
 /** Client tools that come with a message (C3): data of the run's input, never part of the agent. */
 import { excerptOf } from '../../bounded/json-size.ts';
 import { checkShape } from '../../bounded/schema-shape.ts';
-import { ACTION_TYPES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import { takenNames } from '../../domain/taken-names.ts';
 import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { textBytes } from '../../domain/tokens.ts';
 import { WorkMeter } from '../../domain/work.ts';
@@ -21,12 +21,6 @@ export interface PassedTool {
 }
 
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-/** Names of blocks, references and groups of workflows. */
-const RESERVED: ReadonlySet<string> = new Set(
-  `thought think thinking action response results action_result context_feed system attached_file user assistant
-   tool trigger steps outputs collect value refuse`.split(/\s+/),
-);
-
 /**
  * Checks the tools of a message against the agent's opt-in, the limits, and all names that already mean something.
  *
@@ -77,26 +71,6 @@ function issueOfParameters(schema: JsonObject, meter: WorkMeter): string | null 
 
 function invalid(message: string): EngineError {
   return new EngineError('invalid_client_tools', message);
-}
-
-/** What each name means to the agent or the runtime, in lower case. */
-function takenNames({ agent, tools, agents, workflows, relics }: ResolvedAgent): Map<string, string> {
-  const taken = new Map<string, string>();
-  const take = (names: Iterable<string>, meaning: string): void => {
-    for (const name of names) taken.set(name.toLowerCase(), meaning);
-  };
-  take(RESERVED, 'a part of the protocol');
-  take(ACTION_TYPES, 'an action type');
-  take(INTERNAL_ACTIONS, 'an internal action');
-  take([...relics.keys(), ...agent.imports.relics], `a relic of the agent "${agent.name}"`);
-  take([...workflows.keys(), ...agent.imports.workflows], `a workflow of the agent "${agent.name}"`);
-  take([agent.name, ...agents.keys(), ...agent.imports.agents], 'an agent');
-  take([...tools.keys(), ...agent.imports.tools], `a tool of the agent "${agent.name}"`);
-  take(
-    agent.feeds.map(({ id }) => id),
-    `a feed of the agent "${agent.name}"`,
-  );
-  return taken;
 }
 
 /** The agent of a run with the tools of its message, which were admitted. */

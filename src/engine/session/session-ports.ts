@@ -22,6 +22,7 @@ export interface SessionPorts extends Pick<
   | 'runner'
   | 'edgeRelics'
   | 'codeTools'
+  | 'mcp'
   | 'blobs'
   | 'sharedFeeds'
   | 'children'

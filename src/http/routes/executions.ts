@@ -107,7 +107,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
         throw new EngineError('body_too_large', `The text is longer than ${limits.planChars} characters`);
       }
       const owner = c.get('principal').owner;
-      const agent = body.agent === undefined ? null : await gateway.requireAgent(body.agent, owner);
+      const agent = body.agent === undefined ? null : await gateway.requireEquippedAgent(body.agent, owner);
       return c.json(planText(body.protocol_text, agent));
     },
   );

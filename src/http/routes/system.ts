@@ -56,7 +56,7 @@ export function systemRoutes(given: {
   );
   operation(app, 'GET /agents/:name/prompt', { response: answers.agentPrompt, text: 'text/plain' }, async (c) => {
     const { owner } = c.get('principal');
-    const document = promptDocument(await gateway.requireAgent(c.req.param('name'), owner), owner, now());
+    const document = promptDocument(await gateway.requireEquippedAgent(c.req.param('name'), owner), owner, now());
     return accepts(c, 'application/json') ? c.json(document) : c.text(document.prompt);
   });
   operation(
@@ -65,7 +65,7 @@ export function systemRoutes(given: {
     { query: grammarQuery, response: answers.agentGrammar, text: 'text/plain' },
     async (c) => {
       const { format = 'gbnf', protocol_form: form = null } = readQuery(grammarQuery, c.req.url);
-      const resolved = await gateway.requireAgent(c.req.param('name'), c.get('principal').owner);
+      const resolved = await gateway.requireEquippedAgent(c.req.param('name'), c.get('principal').owner);
       const { text, notes } = grammarDocument(resolved, { format, form });
       return accepts(c, 'application/json') ? c.json({ grammar: text, notes }) : c.text(text);
     },

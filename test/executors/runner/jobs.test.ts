@@ -462,10 +462,10 @@ test('[M3] an http tool with an error status has failed', async () => {
 });
 
 test('[M3] a stored tool of a type that this version does not run fails with the reason', async () => {
-  const stored = { type: 'mcp', url: 'https://mcp.example.com/' } as unknown as ToolImplementation;
+  const stored = { type: 'telepathy', url: 'https://example.com/' } as unknown as ToolImplementation;
   expect(errorOf(await toolExecutor.execute(callOf({}, { tool: toolOf(stored) }), contextOf()))).toMatchObject({
     code: 'unsupported_implementation',
-    message: expect.stringContaining('is of type mcp, which this runtime does not support'),
+    message: expect.stringContaining('is of type telepathy, which this runtime does not support'),
     retryable: false,
     beforeDispatch: true,
   });

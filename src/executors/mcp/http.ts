@@ -1,0 +1,110 @@
+/**
+ * The requests of one connection to an MCP server, under the operator's rules for outbound requests (X2).
+ *
+ * Every request is checked like those of tools: its address, and that of every redirect, which the client follows within
+ * the origin only. All answers of a connection together have a limit of bytes.
+ */
+import { messageOf } from '../../domain/errors.ts';
+import { limits } from '../../domain/limits.ts';
+import { OutboundError } from '../../domain/outbound-error.ts';
+import { fetchOnce } from '../outbound/outbound.ts';
+import type { OutboundOptions } from '../outbound/outbound.ts';
+
+/** How MCP servers are reached from here. */
+export type McpNetwork = Pick<OutboundOptions, 'fetch' | 'allowHosts' | 'egress' | 'clock'>;
+
+/** The requests of one connection. */
+export interface ConnectionHttp {
+  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
+  /** Why the latest request failed, as the library's own error may not say it; null if none did. */
+  readonly fault: () => OutboundError | null;
+  /** The latest answer with a status of 400 or above; null if there was none. */
+  readonly refusal: () => Refusal | null;
+  /** A request begins: its answers may have this many bytes in total, and earlier failures are forgotten. */
+  readonly begin: (bytes: number) => void;
+}
+
+export interface Refusal {
+  readonly status: number;
+  /** How long the server asks to wait; 0: it does not say. */
+  readonly retryAfterMs: number;
+}
+
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+
+export function connectionHttp(network: McpNetwork): ConnectionHttp {
+  let left: number = limits.mcpResponseBytes;
+  let latest: OutboundError | null = null;
+  let refusal: Refusal | null = null;
+
+  const failed = (fault: unknown, url: string): OutboundError => {
+    latest =
+      fault instanceof OutboundError
+        ? fault
+        : new OutboundError('fetch_failed', `${url} could not be reached: ${messageOf(fault)}`, false, fault);
+    return latest;
+  };
+
+  const bounded = (response: Response, url: string): Response => {
+    const { status, statusText } = response;
+    const headers = new Headers(response.headers);
+    headers.delete('content-encoding');
+    headers.delete('content-length');
+    if (response.body === null || WITHOUT_BODY.has(status)) return new Response(null, { status, statusText, headers });
+    const reader = response.body.getReader();
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) return controller.close();
+          left -= value.byteLength;
+          if (left >= 0) return controller.enqueue(value);
+          void reader.cancel().catch(() => {});
+          controller.error(failed(new OutboundError('response_too_large', tooLarge(url), false), url));
+        } catch (fault) {
+          controller.error(failed(fault, url));
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    });
+    return new Response(body, { status, statusText, headers });
+  };
+
+  return {
+    fault: () => latest,
+    refusal: () => refusal,
+    begin: (bytes) => {
+      left = bytes;
+      latest = null;
+      refusal = null;
+    },
+    fetch: async (input, init = {}) => {
+      const url = String(input);
+      const signal = init.signal ?? new AbortController().signal;
+      const request = {
+        method: (init.method ?? 'GET').toUpperCase(),
+        headers: new Headers(init.headers),
+        body: typeof init.body === 'string' ? init.body : null,
+        signal,
+      };
+      const caps = { timeoutMs: limits.maxActionTimeoutMs, maxBytes: Math.max(1, left) };
+      try {
+        const { response } = await fetchOnce(url, request, { ...network, ...caps });
+        if (response.status >= 400) refusal = refusalOf(response);
+        return bounded(response, url);
+      } catch (fault) {
+        if (signal.aborted) throw fault;
+        throw failed(fault, url);
+      }
+    },
+  };
+}
+
+function refusalOf({ status, headers }: Response): Refusal {
+  const retryAfterMs = Number(headers.get('retry-after')) * 1_000;
+  return { status, retryAfterMs: retryAfterMs > 0 ? Math.min(retryAfterMs, limits.retryAfterMaxMs) : 0 };
+}
+
+function tooLarge(url: string): string {
+  return `${url} answered with more than ${limits.mcpResponseBytes} bytes`;
+}
