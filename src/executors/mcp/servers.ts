@@ -15,6 +15,7 @@ import type { ActionOutcome, Question } from '../../domain/action.ts';
 import { failure } from '../../domain/failure.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { ToolUpdate } from '../../domain/ports/code-tools.ts';
 import type { McpCall, McpServers } from '../../domain/ports/mcp.ts';
 import { failureOf } from '../failure.ts';
 import type { Connections } from './connections.ts';
@@ -152,16 +153,9 @@ export class McpSession implements McpServers {
       signal: abort.signal,
       // The attempt has the time-out; a question of a person suspends it.
       timeout: call.timeoutMs + limits.mcpQuestionMs,
-      onprogress: ({ progress, total, message }: Progress) => {
+      onprogress: (progress: Progress) => {
         updates += 1;
-        if (updates > limits.mcpUpdates) return;
-        const isPart = total !== undefined && total > 0 && Number.isFinite(progress / total);
-        const text =
-          message?.slice(0, limits.mcpUpdateChars) ?? (isPart ? `${progress} of ${total}` : String(progress));
-        attempt.progress({
-          text,
-          ...(isPart ? { percent: Math.min(100, Math.max(0, (100 * progress) / total)) } : {}),
-        });
+        if (updates <= limits.mcpUpdates) attempt.progress(updateOf(progress));
       },
     };
     http.begin(limits.mcpResponseBytes);
@@ -199,6 +193,15 @@ function answersOf(open: OpenQuestions | null): JsonObject {
   };
 }
 
+/** A line of its own among the output of the action. */
+function updateOf({ progress, total, message }: Progress): ToolUpdate {
+  const share = total !== undefined && total > 0 ? (100 * progress) / total : Number.NaN;
+  const isPart = Number.isFinite(share);
+  const said = message ?? (isPart ? `${progress} of ${total}` : String(progress));
+  const text = `${said.slice(0, limits.mcpUpdateChars)}\n`;
+  return isPart ? { text, percent: Math.min(100, Math.max(0, share)) } : { text };
+}
+
 /** Ends the attempt with the question, and resolves with the answer of a person. */
 async function heldQuestion(server: string, params: ElicitParams, attempt: Attempt): Promise<ElicitResult> {
   const { promise, resolve } = Promise.withResolvers<ElicitResult>();
@@ -213,5 +216,5 @@ function unanswered(question: Question): ActionOutcome {
 
 function declined(server: string, field: string): string {
   const shown = JSON.stringify(field.slice(0, limits.excerptChars));
-  return `The MCP server "${server}" asked for a secret (${shown}): declined`;
+  return `The MCP server "${server}" asked for a secret (${shown}): declined\n`;
 }
