@@ -4,10 +4,11 @@ import { shapesIn } from '../catalog/store/learned-shapes.ts';
 import { PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
-import { withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
+import { mcpToolsIn, withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../domain/manifests/tool.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { SessionRecord } from '../domain/session.ts';
@@ -136,6 +137,7 @@ export class PinnedManifests {
   readonly #clock: Clock;
   readonly #table: PinTable;
   readonly #mcp: McpAccess;
+  readonly #inUse: () => Iterable<string>;
   /** The definitions of the latest text, which is the same for most messages. */
   #latest: { readonly text: string; readonly resolved: ResolvedAgent | ResolvedWorkflow } | null = null;
 
@@ -148,6 +150,7 @@ export class PinnedManifests {
     this.#env = env;
     this.#clock = clock;
     this.#mcp = mcp;
+    this.#inUse = inUse;
     this.#table = new PinTable(durableSql(storage), inUse);
   }
 
@@ -161,11 +164,20 @@ export class PinnedManifests {
 
   /** The tools of the agent's MCP servers as JSON; null if it has none. */
   async #mcpOf({ text }: PinnedTexts, owner: string | null): Promise<string | null> {
+    // Most agents have none: their text is not parsed for every message.
+    if (!text.includes('"mcpServers":')) return null;
     if (this.#latest?.text !== text) this.#latest = { text, resolved: fromPinned(text) };
     const { resolved } = this.#latest;
     if (!('agent' in resolved)) return null;
-    const found = await this.#mcp.toolsOf(resolved, owner);
+    const found = await this.#mcp.toolsOf(resolved, owner, () => this.#latestMcpTools());
     return found === null ? null : JSON.stringify(found);
+  }
+
+  /** The tools of MCP servers that the latest run has. */
+  #latestMcpTools(): readonly ToolDefinition[] {
+    const pin = [...this.#inUse()].at(-1);
+    const text = pin === undefined ? null : (this.#table.read(pin)?.mcp ?? null);
+    return text === null ? [] : mcpToolsIn(text).tools;
   }
 
   /** @param pin the result of `pin`; null means the bundled manifests of this deployment */

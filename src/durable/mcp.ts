@@ -1,6 +1,7 @@
 /** The MCP servers of agents, as reached from this Worker (E5). */
 import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import type { McpServerDefinition } from '../domain/manifests/mcp-server.ts';
+import type { ToolDefinition } from '../domain/manifests/tool.ts';
 import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
 import type { McpEndpoint, McpServers } from '../domain/ports/mcp.ts';
 import { takenNames } from '../domain/taken-names.ts';
@@ -22,8 +23,16 @@ import { platformClock } from './platform.ts';
 const lists = new McpLists(platformClock);
 
 export interface McpAccess {
-  /** The tools of the agent's servers as they list them now; null if it has no servers. Never rejects. */
-  toolsOf(resolved: ResolvedAgent, owner: string | null): Promise<McpTools | null>;
+  /**
+   * The tools of the agent's servers as they list them now; null if it has no servers. Never rejects.
+   *
+   * @param earlier the tools of the run before, for servers that do not answer
+   */
+  toolsOf(
+    resolved: ResolvedAgent,
+    owner: string | null,
+    earlier?: () => readonly ToolDefinition[],
+  ): Promise<McpTools | null>;
 }
 
 /** @param egress undefined if the platform sends the requests */
@@ -34,7 +43,7 @@ export function mcpAccess(
 ): McpAccess {
   const network = networkOf(allowHosts, egress);
   return {
-    async toolsOf(resolved, owner) {
+    async toolsOf(resolved, owner, earlier = () => []) {
       const { mcpServers: servers = [] } = resolved.agent;
       if (servers.length === 0) return null;
       const bundled = resolved.bundled?.subject === true;
@@ -52,7 +61,11 @@ export function mcpAccess(
         if (problem !== null) problems.push(problem);
       };
       await Promise.all(servers.map(find));
-      const defined = mcpTools(servers, found, new Set(takenNames(resolved).keys()), bundled);
+      const defined = mcpTools(servers, found, {
+        taken: new Set(takenNames(resolved).keys()),
+        bundled,
+        earlier: found.size < servers.length ? earlier() : [],
+      });
       return { tools: defined.tools, problems: [...problems.sort(), ...defined.problems] };
     },
   };

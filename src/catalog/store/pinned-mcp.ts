@@ -17,7 +17,12 @@ export function withMcpTools(resolved: ResolvedAgent, { tools, problems }: McpTo
   };
 }
 
-/** @param text JSON of `McpTools`; null: the agent has no servers */
+/** @param text JSON of `McpTools` */
+export function mcpToolsIn(text: string): McpTools {
+  return JSON.parse(text) as McpTools;
+}
+
+/** @param text null: the agent has no servers */
 export function withPinnedMcp(resolved: ResolvedAgent, text: string | null): ResolvedAgent {
-  return text === null ? resolved : withMcpTools(resolved, JSON.parse(text) as McpTools);
+  return text === null ? resolved : withMcpTools(resolved, mcpToolsIn(text));
 }

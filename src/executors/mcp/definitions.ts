@@ -40,48 +40,65 @@ interface Defined {
   readonly problems: readonly string[];
 }
 
+interface ToolContext {
+  /** The names that already mean something, in lower case. */
+  readonly taken: ReadonlySet<string>;
+  /** Whether the agent is bundled with the deployment (X3). */
+  readonly bundled: boolean;
+  /** The tools of the run before, for servers that have no list now. */
+  readonly earlier?: readonly ToolDefinition[];
+}
+
 const NAME_CHARS = 64;
 const READ_RESOURCE = 'read_resource';
 
 /**
  * The tools of all servers of an agent, in the order of the manifest.
  *
- * @param lists by the name of the server; a server without a list has no tools
- * @param taken the names that already mean something, in lower case
- * @param bundled whether the agent is bundled with the deployment (X3)
+ * @param lists by the name of the server
  */
 export function mcpTools(
   servers: readonly McpServerDefinition[],
   lists: ReadonlyMap<string, ServerList>,
-  taken: ReadonlySet<string>,
-  bundled: boolean,
+  { taken, bundled, earlier = [] }: ToolContext,
 ): Defined {
   const used = new Set(taken);
   const tools: ToolDefinition[] = [];
   const problems: string[] = [];
   const meter = new WorkMeter(limits.manifestSchemaSteps);
   let chars = 0;
+  const add = (tool: ToolDefinition): boolean => {
+    const size = JSON.stringify(tool).length;
+    if (tools.length >= limits.mcpTools || chars + size > limits.mcpToolsChars) return false;
+    chars += size;
+    used.add(tool.name.toLowerCase());
+    tools.push(tool);
+    return true;
+  };
   for (const server of servers) {
     const list = lists.get(server.name);
-    if (list === undefined) continue;
+    if (list === undefined) {
+      for (const tool of earlier) if (isOf(tool, server) && !used.has(tool.name.toLowerCase())) add(tool);
+      continue;
+    }
     const known = new Set(list.tools.map(({ name }) => name));
     const missing = server.tools?.filter((name) => !known.has(name) && name !== READ_RESOURCE) ?? [];
     if (missing.length > 0) problems.push(says(server, `has no tool ${quoted(missing)}, which "tools" names`));
     let left = 0;
     for (const listed of [...list.tools, ...(hasResourceTool(list, server) ? [RESOURCE_TOOL] : [])]) {
-      const tool = definitionOf(listed, server, { used, bundled, meter });
-      const size = JSON.stringify(tool).length;
-      if (tools.length >= limits.mcpTools || chars + size > limits.mcpToolsChars) {
-        left += 1;
-        continue;
-      }
-      chars += size;
-      used.add(tool.name.toLowerCase());
-      tools.push(tool);
+      if (!add(definitionOf(listed, server, { used, bundled, meter }))) left += 1;
     }
     if (left > 0) problems.push(says(server, `has too many tools, ${left} are left out: choose with "tools"`));
   }
   return { tools, problems };
+}
+
+/** Whether it is a tool of this server, reached in the same way. */
+function isOf({ implementation }: ToolDefinition, { name, url, auth, tools }: McpServerDefinition): boolean {
+  if (implementation.type !== 'mcp') return false;
+  const { server, tool } = implementation;
+  const isAllowed = tools === null || tools.includes(tool ?? READ_RESOURCE);
+  return server === name && implementation.url === url && implementation.auth === auth && isAllowed;
 }
 
 function says({ name }: McpServerDefinition, text: string): string {

@@ -65,19 +65,16 @@ export class McpLists {
   /**
    * The list of a server, at most as old as the server allows. Waits at most `limits.mcpListMs`, and
    * `limits.mcpRefreshMs` if an older list is known. Never rejects.
-   *
-   * @param earlier the list of the session's run before, for a server that does not answer
    */
   async find(
     { name, tools }: Pick<McpServerDefinition, 'name' | 'tools'>,
     reach: Reach,
     source: ListSource,
-    earlier: ServerList | null = null,
   ): Promise<FoundList> {
     const entry = this.#entry(reach, tools);
     const now = this.#clock.now();
     if (entry.kept !== null && now < entry.kept.freshUntil) return { list: entry.kept.list, problem: null };
-    const usable = (): ServerList | null => this.#usable(entry) ?? earlier;
+    const usable = (): ServerList | null => this.#usable(entry);
     if (now < entry.failedUntil) return { list: usable(), problem: entry.problem };
     const waitMs = usable() === null ? limits.mcpListMs : limits.mcpRefreshMs;
     const isDone = await within(

@@ -29,7 +29,10 @@ function defined(
   taken: readonly string[] = [],
   hasResources = false,
 ) {
-  return mcpTools([serverOf(server)], new Map([['shop', { tools, hasResources }]]), new Set(taken), false);
+  return mcpTools([serverOf(server)], new Map([['shop', { tools, hasResources }]]), {
+    taken: new Set(taken),
+    bundled: false,
+  });
 }
 
 const namesOf = (...given: Parameters<typeof defined>) => defined(...given).tools.map(({ name }) => name);
@@ -103,6 +106,19 @@ test('[E5] a server with resources has a tool that reads them, unless it has one
   expect(namesOf([toolOf('a')], { tools: ['a'] }, [], true)).toEqual(['a']);
   const [own, ...others] = defined([toolOf('read_resource')], {}, [], true).tools;
   expect([own?.implementation, others]).toMatchObject([{ tool: 'read_resource' }, []]);
+});
+
+test('[E5] a server without a list keeps the tools of the run before, if it is reached in the same way', () => {
+  const before = defined([toolOf('a'), toolOf('b')]).tools;
+  const now = (server: Partial<McpServerDefinition>, taken: readonly string[] = []) =>
+    mcpTools([serverOf(server)], new Map(), { taken: new Set(taken), bundled: false, earlier: before }).tools.map(
+      ({ name }) => name,
+    );
+  expect(now({})).toEqual(['a', 'b']);
+  expect(now({ tools: ['b'] })).toEqual(['b']);
+  expect(now({}, ['a'])).toEqual(['b']);
+  expect(now({ url: 'https://other.example.com/mcp' })).toEqual([]);
+  expect(now({ auth: 'TOOL_OTHER' })).toEqual([]);
 });
 
 test('[E5] too many tools are left out, with a warning that names the remedy', () => {
