@@ -34,7 +34,15 @@ export interface ActionCall {
   readonly timeoutMs: number;
   /** Budget of a child (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
+  /** In the attempts after an approved question: its state, and the values that the person gave (J8). */
+  readonly answer?: { readonly state: JsonObject; readonly content: JsonObject };
 }
+
+/** A question that gets no answer (J8). */
+export type WithdrawnQuestion = Pick<ActionCall, 'action' | 'runtimeKey' | 'tool'> & {
+  /** The question's state. */
+  readonly state: JsonObject;
+};
 
 /** The skills that an agent imports (C8). */
 export interface LoadableSkills {
@@ -101,4 +109,9 @@ export interface Executor {
    * @returns null if nothing is known; an exception counts as null
    */
   recover?(call: ActionCall, context: ActionContext): Promise<ActionOutcome | null>;
+  /**
+   * The action has ended while its question waited: it was denied, it expired, or the action was cancelled. Called at most
+   * once per question, and not after a crash. What it throws is ignored.
+   */
+  withdraw?(question: WithdrawnQuestion): void | Promise<void>;
 }
