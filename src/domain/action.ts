@@ -174,22 +174,29 @@ export interface ActionError {
   readonly overloaded?: boolean;
 }
 
+/** What a target asks a person before it goes on (J8). */
+export interface Question {
+  /** Who asks, for example `MCP server "github"`. */
+  readonly from: string;
+  /** Text for people. It is data of the target, cut to `limits.questionChars`. */
+  readonly message: string;
+  /** JSON Schema of the values that it asks for: a flat object of primitives. Null: a yes or no is enough. */
+  readonly schema: JsonObject | null;
+  /** An HTTP(S) page that the person is asked to open. It is shown, never opened. */
+  readonly url?: string;
+  /**
+   * What the executor needs to go on, at most `limits.questionStateChars`. It is journaled without secrets, opaque to the
+   * engine, and never shown.
+   */
+  readonly state: JsonObject;
+}
+
 /** What an executor returns for one attempt. */
 export type ActionOutcome =
   /** `spent`: what a child charged to the parent's budget (S12). */
   | { readonly ok: true; readonly output: Json; readonly spent?: Spent }
+  /**
+   * `question`: the target asks a person, and the next attempt has the answer. Then `error` is what the action fails with
+   * if nobody can be asked (J8).
+   */
   | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent; readonly question?: Question };
-
-/** What a target asks a person before it goes on. */
-export interface Question {
-  /** Who asks, e.g. `MCP server "github"`. */
-  readonly from: string;
-  /** Text for people; data of the target, cut to a limit. */
-  readonly message: string;
-  /** JSON Schema (flat object of primitives) of the values that it asks for; null: a yes or no is enough. */
-  readonly schema: JsonObject | null;
-  /** A page that the person is asked to open; shown, never opened. */
-  readonly url?: string;
-  /** What the executor needs to go on; journaled, opaque to the engine, never shown. */
-  readonly state: JsonObject;
-}

@@ -48,6 +48,7 @@ export const ERROR_TABLE = {
   call_settled: { status: 409, retry: 'no', title: 'The call of a client tool is closed' },
   client_tools_denied: { status: 403, retry: 'no', title: 'The agent accepts no tools with a message' },
   invalid_client_tools: { status: 400, retry: 'no', title: 'The tools of the message are not valid' },
+  invalid_answer: { status: 400, retry: 'no', title: 'The values do not answer the question' },
   approval_closed: { status: 409, retry: 'no', title: 'The approval is no longer open' },
   method_not_allowed: { status: 405, retry: 'no', title: 'The route does not allow this method' },
   run_in_progress: { status: 409, retry: 'later', title: 'A run is in progress' },

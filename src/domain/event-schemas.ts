@@ -60,6 +60,16 @@ const completes = segment
   .exactOptional()
   .describe('The response that this one replaces: its pending values are known now');
 
+/** A question of an action's target, as people see it (J8). */
+export const shownQuestion = z.object({
+  from: text('Who asks'),
+  message: text('Text of the target for people; it is data, and may be cut'),
+  schema: jsonObject
+    .exactOptional()
+    .describe('JSON Schema of the values that it asks for; absent: a yes or no is enough'),
+  url: z.string().exactOptional().describe('An HTTP(S) page that the person is asked to open'),
+});
+
 const block = { segment, content, unclosed, cut };
 const patch = {
   segment,
@@ -232,7 +242,7 @@ export const JOURNALED = {
   }),
   approval_requested: event(
     'action',
-    'A person must approve an action; `GET …/approvals/{id}` always returns the whole call',
+    'A person must approve an action, or answer its target; `GET …/approvals/{id}` always returns the whole call',
     {
       approval_id: z.string(),
       type: actionType,
@@ -241,12 +251,16 @@ export const JOURNALED = {
       complete: z.boolean().describe('Whether the event contains the whole call'),
       parameters: jsonObject.exactOptional(),
       inputs: jsonObject.exactOptional().describe('Values of other actions that are passed to the code'),
+      question: shownQuestion
+        .exactOptional()
+        .describe('The target of the started action asks it; approving answers it, and the action goes on'),
     },
   ),
   approval_resolved: event('action', 'A person has decided', {
     approval_id: z.string(),
     approved: z.boolean(),
     note: z.string().exactOptional(),
+    content: jsonObject.exactOptional().describe('The values that answer the question'),
   }),
   client_tool_called: event('action', 'The client must execute a call, and post its result to `…/calls/{call_id}`', {
     call_id: text('Id of the call'),

@@ -148,6 +148,21 @@ export const limits = {
   approvalsListed: 100,
   /** What a person says about a decision. */
   approvalNoteChars: 2_000,
+  /** Questions that the target of one action may ask. */
+  questionsPerAction: 8,
+  /** Who asks a question, in characters. */
+  questionFromChars: 200,
+  /** The text of a question; the rest is cut. */
+  questionChars: 4_096,
+  questionUrlChars: 2_048,
+  /** The schema of a question's values, as JSON. */
+  questionSchemaChars: 16_384,
+  /** Values that a question may ask for. */
+  questionValues: 64,
+  /** What an executor keeps with its question, as JSON. */
+  questionStateChars: 65_536,
+  /** The values of an answer, as JSON. */
+  questionContentChars: 65_536,
   /** An approval without a decision counts as denied after this time (J8). */
   approvalExpiryMs: 7 * 24 * 3_600_000,
 

@@ -74,9 +74,10 @@ export class ApprovalsOutbox {
   }
 }
 
-/** The call stays in its session. */
-function withoutCall(approval: OpenApproval): OpenApproval {
-  return { ...approval, complete: false, parameters: null, inputs: null };
+/** The call stays in its session, as do the values that a question asks for. */
+function withoutCall({ question, ...approval }: OpenApproval): OpenApproval {
+  const text = question === null ? null : { from: question.from, message: question.message };
+  return { ...approval, complete: false, parameters: null, inputs: null, question: text };
 }
 
 /**

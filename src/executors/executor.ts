@@ -35,9 +35,15 @@ export interface ActionCall {
   readonly timeoutMs: number;
   /** Budget of a child (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
-  /** A person's answer to the question of the attempt before. */
+  /** In the attempts after an approved question: its state, and the values that the person gave (J8). */
   readonly answer?: { readonly state: JsonObject; readonly content: JsonObject };
 }
+
+/** A question that gets no answer (J8). */
+export type WithdrawnQuestion = Pick<ActionCall, 'action' | 'runtimeKey' | 'tool'> & {
+  /** The question's state. */
+  readonly state: JsonObject;
+};
 
 /** The skills that an agent imports (C8). */
 export interface LoadableSkills {
@@ -106,4 +112,9 @@ export interface Executor {
    * @returns null if nothing is known; an exception counts as null
    */
   recover?(call: ActionCall, context: ActionContext): Promise<ActionOutcome | null>;
+  /**
+   * The action has ended while its question waited: it was denied, it expired, or the action was cancelled. Called at most
+   * once per question, and not after a crash. What it throws is ignored.
+   */
+  withdraw?(question: WithdrawnQuestion, context: Pick<ActionContext, 'mcp'>): void | Promise<void>;
 }

@@ -84,6 +84,9 @@ export const toolExecutor: Executor = {
     const outcome = await recoverJob(call, context);
     return outcome === null ? null : checkReported(outcome, call);
   },
+  withdraw({ runtimeKey, tool }, { mcp }) {
+    if (tool?.implementation.type === 'mcp') mcp?.withdraw(runtimeKey);
+  },
 };
 
 /** Other members of the report may explain it. */

@@ -166,7 +166,7 @@ export const planBody = z.strictObject({
   agent: name.optional().meta({ description: 'If set, names are looked up and unknown ones cause warnings' }),
 });
 
-/** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`. */
+/** `{"decision": "approve"}`, or `{"approve": true}`, or `{"deny": true}`; with `content`, if it answers a question. */
 export const approvalBody = z
   .strictObject({
     decision: z.enum(['approve', 'deny']).optional().meta({ description: 'The decision' }),
@@ -177,6 +177,9 @@ export const approvalBody = z
       .max(limits.approvalNoteChars)
       .optional()
       .meta({ description: 'Shown to the model and stored with the decision' }),
+    content: freeObject.optional().meta({
+      description: 'The values that a question asks for, when it is approved. Default: the defaults of its schema',
+    }),
   })
   .refine(
     ({ decision, approve, deny }) => [decision, approve, deny].filter((choice) => choice !== undefined).length === 1,

@@ -118,6 +118,7 @@ function isReplaceable(state: RunState, first: ActionNode, action: ActionDeclara
   const { declaration, stage } = first;
   const { parameters, references } = declaration;
   if (Object.keys(parameters).length > 0 || first.dependents.length > 0 || policy.refusal !== null) return false;
+  if (first.questions > 0) return false;
   if (!sameAction(declaration, { ...action, parameters, references, repaired: declaration.repaired })) return false;
   const producers = action.references.map((name) => producerOf(state, name));
   if (producers.some((producer) => producer !== null && producer.index >= first.index)) return false;

@@ -1,10 +1,12 @@
-/** The attempts of actions: starts, outcomes, time-outs, retries (S5, S7, S8). */
+/** The attempts of actions: starts, outcomes, time-outs, retries, questions (S5, S7, S8, J8). */
 import { actionSpec } from '../domain/action-types.ts';
 import type { ActionError } from '../domain/action.ts';
+import { limits } from '../domain/limits.ts';
 import type { ChildBudget } from '../domain/ports/children.ts';
 import { NOTHING_SPENT } from '../domain/spent.ts';
 import { attemptsAllowed, isOverload, retryDelayMs, timeoutOf } from './attempts.ts';
 import { releaseReservation, reserve, shortageOf } from './budgets.ts';
+import { askApproval } from './prepare.ts';
 import { release, slowDown, speedUp, takeNext } from './ready.ts';
 import { attemptTimer, isWithClient, setStage, settle } from './settle.ts';
 import type { ActionNode, RunState } from './state.ts';
@@ -47,12 +49,28 @@ export function attemptSucceeded(frame: StepFrame, { key, attempt, spent }: Inpu
   settle(frame, node, { status: 'completed' });
 }
 
-export function attemptFailed(frame: StepFrame, { key, attempt, error, random, spent }: Input<'attempt_failed'>): void {
+export function attemptFailed(
+  frame: StepFrame,
+  { key, attempt, error, random, spent, question }: Input<'attempt_failed'>,
+): void {
   const node = runningNode(frame.state, key, attempt);
   if (node === null) return;
   if (isWithClient(node)) return clientEnded(frame, node, { status: 'failed', error });
   releaseReservation(frame.state, node, error.beforeDispatch === true ? NOTHING_SPENT : spent);
-  failAttempt(frame, node, error, random);
+  if (question === true) askQuestion(frame, node);
+  else failAttempt(frame, node, error, random);
+}
+
+/** The attempt has ended with a question: the action gives its slot back, and waits for a person (J8). */
+function askQuestion(frame: StepFrame, node: ActionNode): void {
+  if (node.questions >= limits.questionsPerAction) {
+    const message = `Action "${node.id}" asked more than ${limits.questionsPerAction} questions`;
+    return settle(frame, node, { status: 'failed', error: { code: 'too_many_questions', message, retryable: false } });
+  }
+  node.questions += 1;
+  frame.out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
+  release(frame.state, node);
+  askApproval(frame, node);
 }
 
 export function attemptTimedOut(frame: StepFrame, node: ActionNode, random: number): void {
@@ -73,12 +91,13 @@ function failAttempt(frame: StepFrame, node: ActionNode, error: ActionError, ran
       out.push({ type: 'warn', code: 'overloaded', message, key });
     }
   }
-  if (attempt >= attemptsAllowed(declaration, policy, error)) return settle(frame, node, { status: 'failed', error });
+  const failed = attempt - node.questions;
+  if (failed >= attemptsAllowed(declaration, policy, error)) return settle(frame, node, { status: 'failed', error });
   out.push({ type: 'clear_timer', timer: attemptTimer('timeout', node) });
   releaseReservation(state, node);
   release(state, node);
   setStage(state, node, 'retrying');
-  const delayMs = retryDelayMs(declaration.retry ?? policy.retry, attempt, error, random);
+  const delayMs = retryDelayMs(declaration.retry ?? policy.retry, failed, error, random);
   out.push({ type: 'retry', key, attempt, delayMs, error });
   out.push({ type: 'set_timer', timer: attemptTimer('retry', node), delayMs });
 }

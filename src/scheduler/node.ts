@@ -29,6 +29,7 @@ export function newNode(
     settlement: null,
     satisfied: false,
     attempt: 0,
+    questions: 0,
     unresolved: NOTHING,
     dependencies: NOTHING,
     dependents: NOTHING,

@@ -49,15 +49,18 @@ export function prepare(frame: StepFrame, node: ActionNode): void {
   askApproval(frame, node);
 }
 
-function askApproval(frame: StepFrame, node: ActionNode): void {
+/** Asks a person before the first attempt, or after one that has ended with a question (J8). */
+export function askApproval(frame: StepFrame, node: ActionNode): void {
+  const { key, attempt } = node;
   setStage(frame.state, node, 'asking');
-  frame.out.push({ type: 'ask_approval', key: node.key });
-  frame.out.push({ type: 'set_timer', timer: `approval:${node.key}`, delayMs: limits.approvalExpiryMs });
+  frame.out.push({ type: 'ask_approval', key, attempt });
+  frame.out.push({ type: 'set_timer', timer: `approval:${key}`, delayMs: limits.approvalExpiryMs });
 }
 
 /**
  * Nothing blocks it any more: first looks up whether an earlier outcome can be reused. This needs no slot, so a hit
- * completes at once, however busy the run is (P6).
+ * completes at once, however busy the run is (P6). Also after the answer to a question: an equal action may have completed
+ * in the meantime.
  */
 export function lookup(frame: StepFrame, node: ActionNode): void {
   if (node.policy.reuse !== true) return proceed(frame, node);

@@ -13,8 +13,8 @@ import { NOTHING_SPENT } from '../domain/spent.ts';
 import type { RunPolicy, Settlement } from './types.ts';
 
 /**
- * The stage of an action. `held`: waits until its generation has ended normally (S14). `asking`: the approval question
- * is being prepared; `approval`: waits for the answer (J8). `recalling`: an earlier outcome is being looked up (P6).
+ * The stage of an action. `held`: waits until its generation has ended normally (S14). `asking`: the request
+ * for an approval or an answer is being prepared; `approval`: waits for the decision (J8). `recalling`: an earlier outcome is being looked up (P6).
  * `retrying`: waits for its backoff (S7). `calling`: the call for the client is being checked; `awaiting_client`: waits
  * for the client's result (C3).
  */
@@ -57,6 +57,8 @@ export interface ActionNode {
   satisfied: boolean;
   /** Number of the latest started attempt; 0 before the first. */
   attempt: number;
+  /** Attempts that have ended with a question; they do not count as failed (J8). */
+  questions: number;
   /** Names in `depends_on` that are not bound yet. */
   unresolved: readonly string[];
   dependencies: readonly ActionNode[];

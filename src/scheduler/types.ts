@@ -99,6 +99,8 @@ export type SchedulerInput = { readonly at: number } & (
       readonly spent?: Spent;
       /** Uniform in [0, 1): the jitter of the backoff (S7). */
       readonly random: number;
+      /** The target asks a person, and the next attempt has the answer (J8). */
+      readonly question?: true;
     }
   /** `random`: as above, for a timeout that is followed by a retry; without it the full backoff applies. */
   | { readonly type: 'timer_fired'; readonly timer: TimerId; readonly random?: number }
@@ -149,8 +151,11 @@ export type SchedulerCommand =
       readonly delayMs: number;
       readonly error: ActionError;
     }
-  /** Ask a person to approve the action with its current parameters (J8); answer with `approval_asked`. */
-  | { readonly type: 'ask_approval'; readonly key: ActionKey }
+  /**
+   * Ask a person to approve the action with its current parameters, or to answer the question that `attempt` has ended
+   * with; 0: it has not started (J8). Answer with `approval_asked`.
+   */
+  | { readonly type: 'ask_approval'; readonly key: ActionKey; readonly attempt: number }
   | ({ readonly type: 'settle'; readonly key: ActionKey; readonly attempt: number } & Settlement)
   | { readonly type: 'set_timer'; readonly timer: TimerId; readonly delayMs: number }
   | { readonly type: 'clear_timer'; readonly timer: TimerId }

@@ -691,3 +691,155 @@ describe('P6 a second declaration after one without parameters', () => {
     ]);
   });
 });
+
+describe('[J8] questions of targets', () => {
+  test('an attempt that ends with a question gives its slot back, and uses no timeout', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    expect(run.ask('a')).toEqual([
+      'clear_timer timeout:a#1',
+      'ask_approval a',
+      `set_timer approval:a ${7 * 24 * 3_600_000}`,
+      'start b',
+      'set_timer timeout:b#1 60000',
+    ]);
+    expect(statusOf(run.state, run.key('a'))).toBe('awaiting_approval');
+    expect(run.commands.find(({ type }) => type === 'ask_approval')).toMatchObject({ attempt: 1 });
+    // The answer waits for the slot.
+    expect(run.approve('a')).toEqual(['clear_timer approval:a']);
+    expect(statusOf(run.state, run.key('a'))).toBe('ready');
+    expect(withoutTimers(run.succeed('b'))).toEqual(['settle b completed', 'start a #2']);
+    expect(withoutTimers(run.succeed('a', 2))).toEqual(['settle a completed']);
+  });
+
+  test('[S7] an attempt with an answer is no retry: an unsafe action gets one, and no more', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { effects: 'unsafe' });
+    run.ask('a');
+    expect(withoutTimers(run.approve('a'))).toEqual(['start a #2']);
+    expect(withoutTimers(run.fail('a', { retryable: true }, 2))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] a safe action keeps all its retries, with their usual delays', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.ask('a');
+    run.approve('a');
+    expect(withoutTimers(run.fail('a', { retryable: true }, 2))).toEqual(['retry a after 250']);
+    run.fire('retry:a#2');
+    expect(withoutTimers(run.ask('a', 3))).toEqual(['ask_approval a']);
+    run.approve('a');
+    expect(withoutTimers(run.fail('a', { retryable: true }, 4))).toEqual(['retry a after 500']);
+    run.fire('retry:a#4');
+    expect(withoutTimers(run.fail('a', { retryable: true }, 5))).toEqual(['settle a failed boom']);
+  });
+
+  test('[S7] only the running attempt can ask', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    expect(run.ask('a', 2)).toEqual([]);
+    run.ask('a');
+    expect(run.ask('a')).toEqual([]);
+    run.approve('a');
+    expect(run.ask('a')).toEqual([]);
+    run.succeed('a', 2);
+    expect(run.ask('a', 2)).toEqual([]);
+  });
+
+  test('an action may have an approval, and then questions', () => {
+    const run = new Driver();
+    expect(withoutTimers(run.declare({ id: 'a' }, { needsApproval: true }))).toEqual(['queue a []', 'ask_approval a']);
+    run.approve('a');
+    expect(withoutTimers(run.ask('a'))).toEqual(['ask_approval a']);
+    expect(withoutTimers(run.approve('a'))).toEqual(['start a #2']);
+    const attempts = run.commands.flatMap((command) => (command.type === 'ask_approval' ? [command.attempt] : []));
+    expect(attempts).toEqual([0, 1]);
+  });
+
+  test('a denied or late answer fails the action, and its dependents are skipped', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b', dependsOn: ['a'] });
+    run.declare({ id: 'c' });
+    run.ask('a');
+    run.ask('c');
+    expect(withoutTimers(run.approve('a', false, 'no'))).toEqual([
+      'settle a failed approval_denied',
+      'settle b skipped a',
+    ]);
+    expect(withoutTimers(run.fire('approval:c'))).toEqual(['settle c failed approval_denied']);
+    expect([run.approve('a'), run.approve('c')]).toEqual([[], []]);
+  });
+
+  test('a question that cannot be asked fails the action', () => {
+    const run = new Driver();
+    run.asks = false;
+    run.declare({ id: 'a' });
+    run.ask('a');
+    expect(withoutTimers(run.asked('a', failure({ code: 'invalid_question' })))).toEqual([
+      'settle a failed invalid_question',
+    ]);
+  });
+
+  test('the number of questions is limited', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    for (let asked = 1; asked <= limits.questionsPerAction; asked += 1) {
+      expect(withoutTimers(run.ask('a', asked))).toEqual(['ask_approval a']);
+      run.approve('a');
+    }
+    expect(withoutTimers(run.ask('a', limits.questionsPerAction + 1))).toEqual(['settle a failed too_many_questions']);
+  });
+
+  test('a run with only questions open waits, and its time budget does not count', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.end();
+    expect(run.ask('a')).toEqual([
+      'clear_timer timeout:a#1',
+      'ask_approval a',
+      `set_timer approval:a ${7 * 24 * 3_600_000}`,
+      'clear_timer budget',
+      'end_run waiting',
+    ]);
+    run.at += 3 * 24 * 3_600_000;
+    expect(run.approve('a')).toEqual([
+      'set_timer budget 3600000',
+      'clear_timer approval:a',
+      'start a #2',
+      'set_timer timeout:a#2 60000',
+    ]);
+  });
+
+  test('[P6] an equal action that has completed in the meantime answers it', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' }, { reuse: true });
+    run.recalled('a', 'nothing');
+    run.ask('a');
+    expect(withoutTimers(run.approve('a'))).toEqual(['lookup a']);
+    expect(withoutTimers(run.recalled('a', 'outcome'))).toEqual(['settle a completed']);
+  });
+
+  test('[P6] an action that has asked is not replaced by a second declaration', () => {
+    const run = new Driver({ maxParallelActions: 1 });
+    run.declare({ id: 'a' });
+    run.declare({ id: 'b' });
+    run.ask('a');
+    run.approve('a');
+    expect(withoutTimers(run.declare({ id: 'a', parameters: { x: 1 } }))).toEqual(["settle a' rejected duplicate_id"]);
+  });
+
+  test('a cancel ends it without an abort', () => {
+    const run = new Driver();
+    run.declare({ id: 'a' });
+    run.ask('a');
+    expect(withoutTimers(run.cancel())).toEqual([
+      'stop_generation',
+      'settle a cancelled user',
+      'complete_iteration 1',
+      'end_run cancelled',
+      'drained',
+    ]);
+  });
+});

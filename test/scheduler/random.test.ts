@@ -37,7 +37,10 @@ const attempt = fc.record({
   latencyMs: fc.integer({ min: 0, max: 3_000 }),
   outcome: fc.oneof(
     { weight: 16, arbitrary: fc.constant('ok' as const) },
-    { weight: 5, arbitrary: fc.constantFrom('fatal', 'retryable', 'overloaded', 'before_dispatch', 'hang', 'late') },
+    {
+      weight: 5,
+      arbitrary: fc.constantFrom('fatal', 'retryable', 'overloaded', 'before_dispatch', 'hang', 'late', 'asks'),
+    },
   ),
 });
 

@@ -133,6 +133,12 @@ export class Driver {
     return this.say({ type: 'attempt_failed', key: this.key(id), attempt, error: failure(error), random });
   }
 
+  /** The attempt ends with a question. */
+  ask(id: string, attempt = 1): string[] {
+    const input = { type: 'attempt_failed', key: this.key(id), attempt, error: failure(), random: 0.5 } as const;
+    return this.say({ ...input, question: true });
+  }
+
   condition(id: string, value: boolean | string): string[] {
     const result = typeof value === 'string' ? { ok: false as const, message: value } : { ok: true as const, value };
     return this.say({ type: 'condition_evaluated', key: this.key(id), result });

@@ -15,10 +15,10 @@ import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../src/sche
 import { MODEL, declaration, failure, policy } from './scheduler-kit.ts';
 import type { UntimedInput } from './scheduler-kit.ts';
 
-/** The behaviour of an attempt: `late` reports long after its abort, `hang` never reports. */
+/** The behaviour of an attempt: `late` reports long after its abort, `hang` never reports, `asks` ends with a question. */
 export interface AttemptScript {
   readonly latencyMs: number;
-  readonly outcome: 'ok' | 'fatal' | 'retryable' | 'overloaded' | 'before_dispatch' | 'hang' | 'late';
+  readonly outcome: 'ok' | 'fatal' | 'retryable' | 'overloaded' | 'before_dispatch' | 'hang' | 'late' | 'asks';
 }
 
 export interface ActionScript {
@@ -173,7 +173,10 @@ class Simulator {
       }
       case 'ask_approval': {
         const { approval } = this.#script(command.key);
-        const { key } = command;
+        const { key, attempt } = command;
+        if (attempt > 0 && this.#running.get(key) !== attempt) this.#fail(`a question without its attempt: ${key}`);
+        if (attempt === 0 && this.#startedAt.has(key)) this.#fail(`approval of a started action: ${key}`);
+        this.#running.delete(key);
         this.#after(0, () =>
           this.#input({ type: 'approval_asked', key, error: approval === 'unasked' ? failure() : null }),
         );
@@ -280,7 +283,8 @@ class Simulator {
           ...(script.outcome === 'before_dispatch' ? { beforeDispatch: true } : {}),
           ...(script.outcome === 'overloaded' ? { overloaded: true } : {}),
         });
-        this.#input({ type: 'attempt_failed', key, attempt, error, random: 0.25, ...spent });
+        const asks = script.outcome === 'asks' ? { question: true as const } : {};
+        this.#input({ type: 'attempt_failed', key, attempt, error, random: 0.25, ...spent, ...asks });
       }
     });
   }

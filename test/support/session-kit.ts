@@ -75,6 +75,8 @@ export interface KitOptions {
   >;
   /** Lookups of attempts that an earlier host left running. */
   readonly recover?: Partial<Record<ActionType, NonNullable<Executor['recover']>>>;
+  /** Questions whose action has ended. */
+  readonly withdraw?: NonNullable<Executor['withdraw']>;
   /** The bytes of the messages' files. */
   readonly blobs?: BlobStore;
   /** For large files of messages. */
@@ -221,13 +223,20 @@ function resolvedAgent({ agent: change, from = 'assistant', tools = [], skills }
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
 }
 
-function executors({ executors: replaced = {}, recover: known = {} }: KitOptions): Record<ActionType, Executor> {
+function executors({
+  executors: replaced = {},
+  recover: known = {},
+  withdraw,
+}: KitOptions): Record<ActionType, Executor> {
   const real = createExecutors();
   const entries = ACTION_TYPES.map((type): [ActionType, Executor] => {
     const execute = replaced[type];
     const recover = known[type];
     if (execute === undefined) return [type, real[type]];
-    return [type, { execute, ...(recover === undefined ? {} : { recover }) }];
+    return [
+      type,
+      { execute, ...(recover === undefined ? {} : { recover }), ...(withdraw === undefined ? {} : { withdraw }) },
+    ];
   });
   return Object.fromEntries(entries) as Record<ActionType, Executor>;
 }

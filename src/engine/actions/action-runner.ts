@@ -3,7 +3,7 @@
  *
  *  - `conditions`: evaluates `when`
  *  - `lookups`: finds reusable earlier outcomes
- *  - `approvals`: asks people for approval
+ *  - `approvals`: asks people for approval, and the questions of targets
  *  - `attempts`: runs executors
  *  - `clients`: shows calls to the client, which executes them
  *  - `timers`: timeouts, retry delays, expiries
@@ -114,6 +114,13 @@ export class ActionRunner {
     );
   }
 
+  /** Asks a person about an action: before its first attempt, or after one that has ended with a question (J8). */
+  ask(command: Extract<SchedulerCommand, { type: 'ask_approval' }>): ReturnType<Approvals['ask']> {
+    // Equal actions do not wait for the person: the lookup is repeated after the answer.
+    if (command.attempt > 0) this.lookups.release(command.key, null);
+    return this.approvals.ask(command);
+  }
+
   retrying({ key, attempt, delayMs, error }: Extract<SchedulerCommand, { type: 'retry' }>): void {
     this.#scope.actions.append('action_retrying', key, { attempt, delay_ms: delayMs, error: errorJson(error) });
   }
@@ -126,6 +133,7 @@ export class ActionRunner {
     this.attempts.forget(key);
     // A cancelled action, or one whose request has expired, can no longer be approved (J8).
     this.approvals.close(key);
+    this.approvals.questions.close(key);
     this.clients.close(key, command);
     const seq = this.settlements.append(command, now);
     this.names.forget(key);
@@ -192,6 +200,7 @@ export class ActionRunner {
   /** The run has ended: releases everything. */
   dispose(): void {
     this.attempts.abortAll();
+    this.approvals.questions.closeAll();
     this.clients.abortAll();
     this.timers.cancelAll();
     this.lookups.releaseAll();

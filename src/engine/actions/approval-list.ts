@@ -4,6 +4,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { ShownQuestion } from './questions.ts';
 
 /** An open request, with the session in which it is decided. */
 export interface OpenApproval {
@@ -29,6 +30,8 @@ export interface OpenApproval {
   readonly complete: boolean;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  /** What the target of the started action asks; null: the action needs an approval to start. */
+  readonly question: ShownQuestion | null;
 }
 
 /** Oldest first, by time and id. */
@@ -82,6 +85,7 @@ export function openApprovals(
           complete: parameters !== null,
           parameters,
           inputs: parameters === null ? null : (data.inputs ?? {}),
+          question: data.question ?? null,
         },
       ];
     });

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
+import type { ShownQuestion } from './questions.ts';
 
 /** `cancelled`: the action ended for another reason before a decision. */
 type ApprovalStatus = 'open' | 'approved' | 'denied' | 'expired' | 'cancelled';
@@ -27,6 +28,10 @@ export interface ApprovalView {
   readonly bytes: number;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  /** What the target of the started action asks; null: the action needs an approval to start. */
+  readonly question: ShownQuestion | null;
+  /** The values that answered the question; null if there are none. */
+  readonly content: JsonObject | null;
 }
 
 /** @param open whether a run is waiting for the decision; null if there is no such approval */
@@ -54,6 +59,8 @@ export function approvalView(journal: Journal, id: string, now: number, open: bo
     bytes: data.bytes,
     parameters: call?.parameters ?? null,
     inputs: call?.inputs ?? null,
+    question: data.question ?? null,
+    content: end?.type === 'approval_resolved' ? (end.data.content ?? null) : null,
   };
 }
 

@@ -1,8 +1,11 @@
 /**
- * Asks people to approve actions of one run (J8). They approve each call exactly as it will be executed.
+ * Asks people to approve actions of one run, and to answer the questions of their targets (J8). They approve each call
+ * exactly as it will be executed.
  *
  * Owns the open requests and their total size. Does not own the calls: they are stored in the journal, in the request's
  * event, and are read from there when an attempt starts.
+ *
+ * An action has at most one open request. Its approval precedes its first attempt; a question follows an attempt.
  *
  * Invariants:
  *  1. The executed call is the one in the request: it is not resolved again by a retry or after a crash.
@@ -17,28 +20,34 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkMeter } from '../../domain/work.ts';
-import type { SchedulerInput } from '../../scheduler/types.ts';
+import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { actionInFullSession } from '../session/session-full.ts';
 import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
-import { checkCall } from './call-check.ts';
+import { approvalNotRecorded, checkCall } from './call-check.ts';
+import { Questions, shownQuestion } from './questions.ts';
 
 /** A request's event: the part shown to people, and the part that only the execution reads. */
 interface ApprovalRequest {
+  /** The call, if it was resolved for this request. */
+  readonly call?: ResolvedCall;
   readonly data: EventData['approval_requested'];
   readonly state: JsonObject;
 }
 
+type Ask = Pick<Extract<SchedulerCommand, { type: 'ask_approval' }>, 'key' | 'attempt'>;
 type Asked = Pick<Extract<SchedulerInput, { type: 'approval_asked' }>, 'key' | 'error'>;
 
 const encoder = new TextEncoder();
 
 export class Approvals {
+  readonly questions: Questions;
   readonly #scope: ActionScope;
-  readonly #open = new Map<ActionKey, string>();
-  /** Sequence numbers of the requests' events. */
+  /** Ids of the open requests, and when they were made. */
+  readonly #open = new Map<ActionKey, { readonly id: string; readonly since: number }>();
+  /** Sequence numbers of the events of the latest requests. */
   readonly #asked = new Map<ActionKey, number>();
   #bytes = 0;
   /** Size of all calls resolved for requests, including those that were too large. */
@@ -48,47 +57,71 @@ export class Approvals {
 
   constructor(scope: ActionScope) {
     this.#scope = scope;
+    this.questions = new Questions(scope);
   }
 
-  /** Resolves an action permanently and asks for approval, unless it could not run anyway. */
-  ask(key: ActionKey): Asked {
-    const { context, log, actions, replay } = this.#scope;
+  /** Resolves an action permanently and asks for approval, or asks its target's question, unless it could not run anyway. */
+  ask({ key, attempt }: Ask): Asked {
+    const { context, log, actions, replay, names } = this.#scope;
     const recorded = log.replaying ? replay : null;
-    const unasked = recorded?.approvalErrorOf(key) ?? null;
-    if (unasked !== null) return { key, error: unasked };
-    const asked = recorded?.approvalRequestOf(key) ?? null;
+    const asked = recorded?.nextApprovalRequest(key) ?? null;
     if (asked !== null) {
+      names.forget(key);
       const { seq, data } = actions.write('approval_requested', key, asked.data);
       this.#opened(key, seq, data);
       return { key, error: null };
     }
-    const request = this.#request(key);
+    // The last request of an action: it fails.
+    const unasked = recorded?.approvalErrorOf(key) ?? null;
+    if (unasked !== null) return { key, error: unasked };
+    const request = attempt === 0 ? this.#request(key) : this.#questionRequest(key);
     if ('error' in request) {
       log.record({ type: 'approval_asked', at: context.clock.now(), key, error: request.error });
       return { key, error: request.error };
     }
     const seq = actions.append('approval_requested', key, request.data, request.state);
     this.#opened(key, seq, request.data);
-    actions.warn(key, request.call);
+    if (request.call !== undefined) actions.warn(key, request.call);
     return { key, error: null };
   }
 
   /** Events of an earlier version have no `bytes`. */
-  #opened(key: ActionKey, seq: number, { approval_id: id, bytes = 0 }: EventData['approval_requested']): void {
-    this.#open.set(key, id);
+  #opened(
+    key: ActionKey,
+    seq: number,
+    { approval_id: id, bytes = 0, question }: EventData['approval_requested'],
+  ): void {
+    this.#open.set(key, { id, since: this.#scope.context.clock.now() });
     this.#asked.set(key, seq);
     this.#bytes += bytes;
+    if (question !== undefined) this.questions.asked(key, seq);
   }
 
-  /** The request for an action, or the error why there is none. */
-  #request(key: ActionKey): (ApprovalRequest & { readonly call: ResolvedCall }) | { readonly error: ActionError } {
+  /** The request for an answer to the question that the action's attempt has ended with, or the error why there is none. */
+  #questionRequest(key: ActionKey): ApprovalRequest | { readonly error: ActionError } {
+    const question = this.questions.take(key);
+    const found = shownQuestion(this.#scope.actions.declaration(key), question);
+    if ('error' in found) return found;
+    const request = this.#request(key, true);
+    if ('error' in request) return request;
+    const { data, state } = request;
+    return { data: { ...data, question: found.shown }, state: { ...state, question: question.state } };
+  }
+
+  /**
+   * The request for an action, or the error why there is none.
+   *
+   * @param hasRun its call was valid when its first attempt started
+   */
+  #request(key: ActionKey, hasRun = false): ApprovalRequest | { readonly error: ActionError } {
     const { context, actions, names } = this.#scope;
     const action = actions.declaration(key);
     const refusal = context.journal.full ? actionInFullSession() : this.#exhausted(action);
     if (refusal !== null) return { error: refusal };
-    const call = names.resolve(key);
+    const call = hasRun ? this.callOf(key) : names.resolve(key);
     names.forget(key);
-    const error = checkCall(action, call, context, this.#meter);
+    if (call === null) return { error: approvalNotRecorded(action) };
+    const error = hasRun && call.spent !== true ? null : checkCall(action, call, context, this.#meter);
     // A validation that takes too much work is repeated when the action runs.
     const isUnchecked = call.spent !== true && this.#meter.exceeded;
     if (error !== null && !isUnchecked) return { error };
@@ -104,7 +137,7 @@ export class Approvals {
     }
     const complete = text.length <= limits.approvalChars;
     return {
-      call,
+      ...(hasRun ? {} : { call }),
       data: {
         approval_id: approvalId,
         type: action.type,
@@ -126,23 +159,32 @@ export class Approvals {
   }
 
   /** @returns whether the decision counts, that is, whether the request was still open */
-  resolve({ key, approved, note, onDecided }: Extract<RunInput, { type: 'approval_resolved' }>): boolean {
+  resolve({ key, approved, note, content, onDecided }: Extract<RunInput, { type: 'approval_resolved' }>): boolean {
     const approval = this.close(key);
     if (approval === null) {
       onDecided?.(false);
       return false;
     }
     const { log, actions } = this.#scope;
-    actions.append('approval_resolved', key, { approval_id: approval, approved, ...(note === null ? {} : { note }) });
+    const { data } = actions.write('approval_resolved', key, {
+      approval_id: approval,
+      approved,
+      ...(note === null ? {} : { note }),
+      ...(content === undefined ? {} : { content }),
+    });
+    if (approved) this.questions.answered(key, data.content ?? {});
     if (onDecided !== undefined) log.afterSync(() => onDecided(true));
     return true;
   }
 
   /** Closes the action's open request. @returns its id, or null if there is none */
   close(key: ActionKey): string | null {
-    const id = this.#open.get(key) ?? null;
+    const open = this.#open.get(key);
+    if (open === undefined) return null;
     this.#open.delete(key);
-    return id;
+    const { context, results } = this.#scope;
+    results.waited(key, context.clock.now() - open.since);
+    return open.id;
   }
 
   /** Whether approval was requested for the action. */
@@ -163,12 +205,12 @@ export class Approvals {
 
   /** The open requests. */
   get open(): readonly (OpenRequest & { readonly key: ActionKey })[] {
-    return [...this.#open].map(([key, id]) => ({ key, id, seq: this.#asked.get(key) ?? 0 }));
+    return [...this.#open].map(([key, { id }]) => ({ key, id, seq: this.#asked.get(key) ?? 0 }));
   }
 
   /** The action of an open request. */
   keyOf(approvalId: string): ActionKey | null {
-    for (const [key, id] of this.#open) if (id === approvalId) return key;
+    for (const [key, { id }] of this.#open) if (id === approvalId) return key;
     return null;
   }
 }

@@ -18,7 +18,7 @@ import { limits } from '../../domain/limits.ts';
 import { isCapability } from '../../domain/action-types.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ActionWorkspace, VariableStore } from '../../domain/ports/session-stores.ts';
-import type { ActionContext, LoadableSkills } from '../../executors/executor.ts';
+import type { ActionCall, ActionContext, LoadableSkills } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { feedIssue } from '../feeds/feed-sources.ts';
@@ -63,6 +63,7 @@ export class Attempts {
   start(start: Start): void {
     const { key, attempt } = start;
     const { isRecorded, resolved } = this.announce(key, attempt);
+    this.#approvals.questions.delivered(key);
     // The crash interrupted it, unless a later record contains its end.
     if (isRecorded) this.#interrupted.set(key, start);
     else this.#run(start, resolved ?? this.#approvals.callOf(key), (execute) => execute());
@@ -130,7 +131,8 @@ export class Attempts {
     const abort = new AbortController();
     this.#running.set(key, { attempt, abort });
     const executor = context.executors[action.type];
-    const call = {
+    const answer = this.#approvals.questions.answerOf(key);
+    const call: ActionCall = {
       action,
       runtimeKey: `${context.sessionKey}/${context.runNumber}/${key}`,
       attempt,
@@ -140,6 +142,7 @@ export class Attempts {
       relic: relicOf(action, context.resolved),
       timeoutMs,
       budget,
+      ...(answer === undefined ? {} : { answer }),
     };
     const actionContext = this.#contextOf(key, attempt, abort.signal);
     const execute = async (): Promise<ActionOutcome> => {
@@ -244,11 +247,15 @@ export class Attempts {
     at: number,
     random: number,
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
-    if (this.#running.get(key)?.attempt === attempt) this.#running.delete(key);
+    const isRunning = this.#running.get(key)?.attempt === attempt;
+    if (isRunning) this.#running.delete(key);
     if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
     const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
-    if (!outcome.ok) return { type: 'attempt_failed', at, key, attempt, error: outcome.error, random, ...spent };
-    return { type: 'attempt_succeeded', at, key, attempt, ...spent };
+    if (outcome.ok) return { type: 'attempt_succeeded', at, key, attempt, ...spent };
+    const { error, question } = outcome;
+    if (question === undefined) return { type: 'attempt_failed', at, key, attempt, error, random, ...spent };
+    if (isRunning) this.#approvals.questions.raise(key, question);
+    return { type: 'attempt_failed', at, key, attempt, error, random, ...spent, question: true };
   }
 
   /** Live output of a running attempt; output of earlier attempts is dropped. */

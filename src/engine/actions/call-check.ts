@@ -58,7 +58,7 @@ export function checkCall(
 }
 
 /** For a run parked by an earlier version, which stored no call: what would run now is not what was approved. */
-function approvalNotRecorded({ id }: ActionDeclaration): ActionError {
+export function approvalNotRecorded({ id }: ActionDeclaration): ActionError {
   const message = `Action "${id}" was approved, but the approved call was not recorded: declare the action again`;
   return { code: 'approval_not_recorded', message, retryable: false };
 }

@@ -48,7 +48,8 @@ export class Replay {
   readonly #outputs = new Map<string, number>();
   readonly #estimates = new Map<string, number>();
   readonly #conditions = new Map<string, ConditionResult>();
-  readonly #approvals = new Map<string, EventOf<'approval_requested'>>();
+  /** Approval requests of each action, in order: its approval, then the questions of its target. */
+  readonly #approvals = new Map<string, EventOf<'approval_requested'>[]>();
   readonly #approvalErrors = new Map<string, ActionError>();
   readonly #started = new Map<string, number>();
   /** Whether a generation ended its run, by iteration; and those whose responses were written again. */
@@ -85,7 +86,11 @@ export class Replay {
       if (typeof key === 'string') {
         if (type === 'action_completed') this.#outputs.set(key, seq);
         if (type === 'action_queued') this.#estimates.set(key, Number(state?.['estimate'] ?? 0));
-        if (event.type === 'approval_requested') this.#approvals.set(key, event);
+        if (event.type === 'approval_requested') {
+          const asked = this.#approvals.get(key);
+          if (asked === undefined) this.#approvals.set(key, [event]);
+          else asked.push(event);
+        }
         if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
       }
       if (event.type === 'iteration_completed') this.#final.set(event.data.iteration, event.data.final);
@@ -160,9 +165,9 @@ export class Replay {
     return this.#estimates.get(key) ?? null;
   }
 
-  /** The approval request for an action; null if there was none. */
-  approvalRequestOf(key: string): EventOf<'approval_requested'> | null {
-    return this.#approvals.get(key) ?? null;
+  /** The next approval request for an action; null if there was no further one. */
+  nextApprovalRequest(key: string): EventOf<'approval_requested'> | null {
+    return this.#approvals.get(key)?.shift() ?? null;
   }
 
   /** Why an approval could not be requested for an action. */

@@ -1,5 +1,5 @@
 /** Converts an input to its record, and a record back to the input (J9). */
-import type { ActionOutcome } from '../../domain/action.ts';
+import type { ActionOutcome, Question } from '../../domain/action.ts';
 import type { GenerationRunner } from '../generation/generation-runner.ts';
 import type { Replay } from '../replay/replay.ts';
 import type { RunContext } from './run-context.ts';
@@ -34,7 +34,17 @@ export function recordInput(
     case 'attempt_ended': {
       const { type, key, attempt, outcome } = input;
       const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
-      return log.record({ type, at, key, attempt, error: outcome.ok ? null : outcome.error, random, ...spent });
+      const asks = outcome.ok || outcome.question === undefined ? {} : { question: true as const };
+      return log.record({
+        type,
+        at,
+        key,
+        attempt,
+        error: outcome.ok ? null : outcome.error,
+        random,
+        ...spent,
+        ...asks,
+      });
     }
     case 'recalled': {
       const { type, key, found } = input;
@@ -65,6 +75,9 @@ export function recordInput(
   }
 }
 
+/** Stands for a recorded question, whose text and state are in the event of its request. */
+const RECORDED: Question = { from: '', message: '', schema: null, state: {} };
+
 /** The recorded input, with the events of its text and the output of its action. */
 export function inputOf(
   recorded: Exclude<RecordedInput, { type: 'run_started' | 'condition_evaluated' | 'approval_asked' }>,
@@ -83,8 +96,9 @@ export function inputOf(
     case 'attempt_ended': {
       const { type, key, attempt, error } = recorded;
       const spent = recorded.spent === undefined ? {} : { spent: recorded.spent };
+      const asks = recorded.question === true ? { question: RECORDED } : {};
       const outcome: ActionOutcome =
-        error === null ? { ok: true, output: replay.outputOf(key), ...spent } : { ok: false, error, ...spent };
+        error === null ? { ok: true, output: replay.outputOf(key), ...spent } : { ok: false, error, ...spent, ...asks };
       return { type, key, attempt, outcome };
     }
     case 'recalled': {

@@ -82,6 +82,12 @@ export class Results {
     if (!this.#startedAt.has(key)) this.#startedAt.set(key, at);
   }
 
+  /** The started action has waited for a person: this time is no part of its duration. */
+  waited(key: ActionKey, ms: number): void {
+    const startedAt = this.#startedAt.get(key);
+    if (startedAt !== undefined) this.#startedAt.set(key, startedAt + ms);
+  }
+
   startedAt(key: ActionKey): number | null {
     return this.#startedAt.get(key) ?? null;
   }

@@ -42,9 +42,14 @@ export type RunInput =
   | Scheduled<'timer_fired' | 'cancel_requested' | 'generation_idle'>
   /**
    * `more`: it came together with other answers, and the run does not wait before all of them are taken.
-   * `onDecided`: called with whether this decision counts: when it is durable, or immediately if another one was first.
+   * `content`: the values for a question that is approved; in a record, they are in the event. `onDecided`: called with
+   * whether this decision counts: when it is durable, or immediately if another one was first.
    */
-  | (Scheduled<'approval_resolved'> & { readonly more?: true; readonly onDecided?: (counts: boolean) => void })
+  | (Scheduled<'approval_resolved'> & {
+      readonly more?: true;
+      readonly content?: JsonObject;
+      readonly onDecided?: (counts: boolean) => void;
+    })
   /** The call of a client tool is valid; `parameters` are what the client gets (C3). */
   | (Scheduled<'client_called'> & { readonly parameters: JsonObject })
   /** The client's result. `sha256`: of its canonical JSON. `more`: as above. `onDecided`: the same, but not yet durable. */
@@ -133,7 +138,7 @@ export type RecordedInput = { readonly at: number } & (
   | { readonly type: 'posted_text'; readonly chars: number }
   | { readonly type: 'tool_call'; readonly delta: ToolCallDelta }
   | GenerationEnded
-  /** `error` is null for a success. */
+  /** `error` is null for a success. `question`: it has ended with a question, which is in the event of its request. */
   | {
       readonly type: 'attempt_ended';
       readonly key: ActionKey;
@@ -141,5 +146,6 @@ export type RecordedInput = { readonly at: number } & (
       readonly error: ActionError | null;
       readonly spent?: Spent;
       readonly random: number;
+      readonly question?: true;
     }
 );

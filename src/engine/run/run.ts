@@ -254,7 +254,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'retry':
         return actions.retrying(command);
       case 'ask_approval':
-        return decide({ type: 'approval_asked', at: context.clock.now(), ...actions.approvals.ask(command.key) });
+        return decide({ type: 'approval_asked', at: context.clock.now(), ...actions.ask(command) });
       case 'settle':
         actions.settled(command);
         return segments.advance();

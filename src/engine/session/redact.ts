@@ -3,7 +3,7 @@
  * actions are redacted before the journal, readers or the model see them.
  */
 import { TooDeep } from '../../bounded/json-size.ts';
-import type { ActionOutcome, ActionType } from '../../domain/action.ts';
+import type { ActionOutcome, ActionType, Question } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -82,10 +82,14 @@ function redacting(executor: Executor, redact: Redactor): Executor {
   const safe = <T extends ActionOutcome | null>(outcome: T): T => {
     if (outcome === null) return outcome;
     if (outcome.ok) return { ...outcome, output: redactJson(outcome.output, redact) };
-    return { ...outcome, error: { ...outcome.error, message: redact(outcome.error.message) } };
+    const { error, question } = outcome;
+    const failed = { ...outcome, error: { ...error, message: redact(error.message) } };
+    if (question === undefined) return failed;
+    return { ...failed, question: redactJson({ ...question } as unknown as Json, redact) as unknown as Question };
   };
-  const { recover } = executor;
+  const { recover, withdraw } = executor;
   return {
+    ...(withdraw === undefined ? {} : { withdraw: (question, context) => withdraw(question, context) }),
     async execute(call, context) {
       const progress = new Progress(context, redact);
       try {

@@ -1,5 +1,5 @@
 /**
- * Decisions about actions that wait for approval (J8).
+ * Decisions about actions that wait for approval, or for the answer to a question of their target (J8).
  *
  * Invariant: the first decision counts. A different one that arrives while it is being written is rejected.
  */
@@ -9,6 +9,8 @@ import { openApprovals } from '../actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import { approvalClosed, approvalView } from '../actions/approval-view.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
+import { answerContent } from '../actions/question-answer.ts';
+import type { Decision } from '../actions/question-answer.ts';
 import { recordOf } from './run-setup.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRuns } from './session-runs.ts';
@@ -24,15 +26,21 @@ export class SessionApprovals {
     this.#runs = runs;
   }
 
-  /** Resolves when the decision is durable (J1). @throws EngineError `unknown_approval`, `approval_closed` */
-  async decide(approvalId: string, approved: boolean, note: string | null): Promise<void> {
+  /**
+   * Resolves when the decision is durable (J1).
+   *
+   * @throws EngineError `unknown_approval`, `approval_closed`, `invalid_answer`
+   */
+  async decide(approvalId: string, { approved, note, content: given }: Decision): Promise<void> {
     const found = this.#runs.waitingFor(approvalId);
     if (found !== null) {
       const { run, active, key } = found;
       if (this.#deciding.has(approvalId)) throw approvalClosed(this.view(approvalId), 'deciding');
+      const content = answerContent(this.view(approvalId), { approved, content: given });
       this.#runs.resume(run);
       const counts = new Promise<boolean>((onDecided) => {
-        active.put({ type: 'approval_resolved', key, approved, note, onDecided });
+        const values = content === undefined ? {} : { content };
+        active.put({ type: 'approval_resolved', key, approved, note, ...values, onDecided });
         // A run that ends first does not call back.
         active.live.drained.catch(() => undefined).finally(() => onDecided(false));
       });
@@ -52,11 +60,12 @@ export class SessionApprovals {
    *
    * @returns the id of the run
    */
-  async accept(approvalId: string, approved: boolean, note: string | null): Promise<string> {
+  async accept(approvalId: string, decision: Decision): Promise<string> {
+    const { approved } = decision;
     const deciding = this.#deciding.get(approvalId);
     if (deciding?.approved === approved) await deciding.counts;
     const { run_id: runId, status } = this.view(approvalId);
-    if (status !== (approved ? 'approved' : 'denied')) await this.decide(approvalId, approved, note);
+    if (status !== (approved ? 'approved' : 'denied')) await this.decide(approvalId, decision);
     else await this.#scope.journal.sync();
     return runId;
   }

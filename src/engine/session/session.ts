@@ -33,6 +33,7 @@ import { Pacer } from '../../domain/work.ts';
 import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
+import type { Decision } from '../actions/question-answer.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
@@ -63,7 +64,7 @@ import { SessionWorkspace } from './session-workspace.ts';
 /** An answer to what a run has asked: the result of a call, or a decision. */
 export type ClientAnswer =
   | { readonly callId: string; readonly result: CallResult }
-  | { readonly approvalId: string; readonly approved: boolean; readonly note: string | null };
+  | ({ readonly approvalId: string } & Omit<Decision, 'content'> & Partial<Pick<Decision, 'content'>>);
 
 export class Session {
   /** Its runs as a tree. */
@@ -277,10 +278,17 @@ export class Session {
    * Decides about an action that waits for approval; resolves when the decision is durable (J1). The first decision
    * counts.
    *
-   * @throws EngineError `unknown_approval`; `approval_closed` if another decision was first, or the request has ended
+   * @param content values for the question of an action's target; null: the defaults of its schema
+   * @throws EngineError `unknown_approval`; `approval_closed` if another decision was first, or the request has ended;
+   *   `invalid_answer` if the values are not those that the question asks for: it stays open
    */
-  async resolveApproval(approvalId: string, approved: boolean, note: string | null): Promise<void> {
-    await this.#approvals.decide(approvalId, approved, note);
+  async resolveApproval(
+    approvalId: string,
+    approved: boolean,
+    note: string | null,
+    content: JsonObject | null = null,
+  ): Promise<void> {
+    await this.#approvals.decide(approvalId, { approved, note, content });
   }
 
   /**
@@ -306,7 +314,8 @@ export class Session {
 
   async #take(answer: ClientAnswer): Promise<string> {
     if ('callId' in answer) return (await this.#calls.settle(answer.callId, answer.result)).run_id;
-    return await this.#approvals.accept(answer.approvalId, answer.approved, answer.note);
+    const { approvalId, approved, note, content = null } = answer;
+    return await this.#approvals.accept(approvalId, { approved, note, content });
   }
 
   /** The approval requests that wait for a decision, oldest first (J8). */

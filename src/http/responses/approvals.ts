@@ -2,8 +2,12 @@
 import * as z from 'zod';
 import type { OpenApproval } from '../../engine/actions/approval-list.ts';
 import type { ApprovalView } from '../../engine/actions/approval-view.ts';
-import { jsonObject } from '../../domain/event-schemas.ts';
+import { jsonObject, shownQuestion } from '../../domain/event-schemas.ts';
 import { actionId, actionType, approvalId, at, digest, digestBytes, name, number, runId, userId } from './members.ts';
+
+const question = shownQuestion
+  .nullable()
+  .describe('What the target of the started action asks; null: the action needs an approval to start');
 
 export const approval: z.ZodType<ApprovalView> = z.object({
   approval_id: approvalId,
@@ -23,6 +27,8 @@ export const approval: z.ZodType<ApprovalView> = z.object({
   bytes: digestBytes,
   parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
   inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
+  question,
+  content: jsonObject.nullable().describe('The values that answered the question; null if there are none'),
 });
 
 export const openApproval: z.ZodType<OpenApproval> = z.object({
@@ -44,6 +50,7 @@ export const openApproval: z.ZodType<OpenApproval> = z.object({
     .describe('Whether `parameters` and `inputs` are included; `GET …/approvals/{approval}` always has them'),
   parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
   inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
+  question,
 });
 
 export const approvals = z.object({

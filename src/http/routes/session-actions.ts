@@ -107,10 +107,10 @@ sessionOperation(
     const { session } = c.env;
     void session.record;
     requireScope(c, 'approve');
-    const { decision, approve, deny, note } = validate(approvalBody, await readJson(c.req.raw));
+    const { decision, approve, deny, note, content } = validate(approvalBody, await readJson(c.req.raw));
     const approved = decision === undefined ? (approve ?? deny === false) : decision === 'approve';
     const id = c.req.param('approval');
-    await session.resolveApproval(id, approved, note ?? null);
+    await session.resolveApproval(id, approved, note ?? null, content ?? null);
     return c.json({ approval_id: id, decision: approved ? 'approve' : 'deny' });
   },
 );

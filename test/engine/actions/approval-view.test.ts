@@ -58,6 +58,8 @@ describe('[J8] an approval', () => {
       bytes: 12,
       parameters: CALL.parameters,
       inputs: CALL.inputs,
+      question: null,
+      content: null,
     });
   });
 

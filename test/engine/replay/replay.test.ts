@@ -121,9 +121,22 @@ describe('[J2] the actions of a record', () => {
     write('action_completed', { output: { n: 1 }, ms: 1, attempt: 2 }, { key: '1/0' }, 'a');
     const record = replay();
     expect(record.estimateOf('1/0')).toBe(700);
-    expect(record.approvalRequestOf('1/0')).toMatchObject({ seq: asked, data: REQUEST });
+    expect(record.nextApprovalRequest('1/0')).toMatchObject({ seq: asked, data: REQUEST });
+    expect(record.nextApprovalRequest('1/0')).toBeNull();
     expect(record.startedAt('1/0')).toBe(started);
     expect(record.outputOf('1/0')).toEqual({ n: 1 });
+  });
+
+  test('[J8] have all their requests in order: the approval, then the questions of the target', () => {
+    const { write, replay } = recording();
+    const seqs = ['apr_1', 'apr_2', 'apr_3'].map((id) =>
+      write('approval_requested', { ...REQUEST, approval_id: id }, { key: '1/0' }, 'a'),
+    );
+    write('approval_requested', REQUEST, { key: '1/1' }, 'b');
+    const record = replay();
+    expect(seqs.map(() => record.nextApprovalRequest('1/0')?.seq)).toEqual(seqs);
+    expect(record.nextApprovalRequest('1/0')).toBeNull();
+    expect(record.nextApprovalRequest('1/1')).not.toBeNull();
   });
 
   test('lack a value if no event contains it', () => {
@@ -133,7 +146,7 @@ describe('[J2] the actions of a record', () => {
     write('action_failed', { error: FAILURE }, { key: '1/0' }, 'a');
     const record = replay();
     expect(record.estimateOf('1/0')).toBe(0);
-    expect([record.approvalRequestOf('1/0'), record.startedAt('1/0'), record.outputOf('1/0')]).toEqual([
+    expect([record.nextApprovalRequest('1/0'), record.startedAt('1/0'), record.outputOf('1/0')]).toEqual([
       null,
       null,
       null,

@@ -1,0 +1,509 @@
+/** The target of a running action asks a person, and goes on with the answer (J8, J2, J9). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome, Question } from '../../../src/domain/action.ts';
+import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
+import type { ActionCall, WithdrawnQuestion } from '../../../src/executors/executor.ts';
+import { VirtualClock } from '../../../testing/virtual-clock.ts';
+import { toolOf } from '../../support/definitions.ts';
+import { eventsOf } from '../../support/events.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
+import type { CrashPoint } from '../../support/node-sql.ts';
+import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
+import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+
+function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
+  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'idempotent', approval: 'never', ...fields });
+}
+
+const TOOLS = [
+  tool({ name: 'book' }),
+  tool({ name: 'pay', effects: 'unsafe' }),
+  tool({ name: 'careful', approval: 'always' }),
+  tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
+];
+
+const ACTION = (id: string, name: string, parameters: JsonObject = {}, fields: JsonObject = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
+const SET = (id: string, value: string): string =>
+  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value } })}</action>`;
+
+const ERROR = { code: 'question_unanswered', message: 'nobody answers', retryable: false };
+const OK: ActionOutcome = { ok: true, output: 'done' };
+const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
+const SEATS: JsonObject = {
+  type: 'object',
+  properties: { seats: { type: 'integer', minimum: 1 }, window: { type: 'boolean', default: true } },
+  required: ['seats'],
+};
+
+function asks(fields: Partial<Question> = {}): ActionOutcome {
+  const question: Question = { from: 'the airline', message: 'Go on?', schema: null, state: {}, ...fields };
+  return { ok: false, error: ERROR, question };
+}
+
+const askedOf = (events: readonly SessionEvent[]): readonly EventOf<'approval_requested'>[] =>
+  eventsOf(events, 'approval_requested');
+
+/** State that survives hosts: the disk, the clock, and every executed call. */
+class Scene {
+  readonly disk = openNodeSql();
+  readonly clock = new VirtualClock();
+  readonly calls: ActionCall[] = [];
+  readonly withdrawn: WithdrawnQuestion[] = [];
+  /** The outcome of each attempt; null: it never ends. */
+  readonly ends: (ActionOutcome | null)[] = [];
+  readonly events: SessionEvent[] = [];
+  #host: { readonly sql: CrashingSql; readonly kit: SessionKit } | null = null;
+  #approvals = 0;
+  readonly #options: KitOptions;
+
+  constructor(options: KitOptions = {}) {
+    this.#options = options;
+  }
+
+  get crashed(): boolean {
+    return this.#host?.sql.crashed === true;
+  }
+
+  get kit(): SessionKit {
+    if (this.#host === null) throw new Error('there is no host');
+    return this.#host.kit;
+  }
+
+  /** Starts a new host; the previous one is lost. */
+  async start(crash: CrashPoint | null = null): Promise<SessionKit> {
+    this.#host?.sql.kill();
+    const sql = new CrashingSql(this.disk, crash);
+    const kit = await sessionKit({
+      sql,
+      clock: this.clock,
+      tools: TOOLS,
+      approvalIds: () => `apr_${String((this.#approvals += 1)).padStart(32, '0')}`,
+      executors: { tool: this.#execute },
+      withdraw: (question) => void this.withdrawn.push(question),
+      ...this.#options,
+    });
+    this.#host = { sql, kit };
+    kit.session.listen((batch) => this.events.push(...(batch ?? [])));
+    await kit.session.recover();
+    await settle();
+    return kit;
+  }
+
+  async run(...pieces: string[]): Promise<void> {
+    const chunks = async function* (): AsyncGenerator<string> {
+      yield* pieces;
+    };
+    await this.kit.session.execute(chunks(), pieces.join(''));
+    await settle();
+  }
+
+  /** Advances the clock until no timer is due. */
+  async pass(): Promise<void> {
+    for (let turn = 0; turn < 50; turn += 1) {
+      await settle();
+      const { next } = this.clock;
+      if (next === null || next - this.clock.now() > 60_000) return;
+      this.clock.advance(next - this.clock.now());
+    }
+  }
+
+  get open(): string[] {
+    return this.kit.session.openApprovals({ limit: 100, after: null }).map(({ approval_id: id }) => id);
+  }
+
+  /** Decides the oldest open request. */
+  async decide(approved = true, content: JsonObject | null = null): Promise<void> {
+    await this.kit.session.resolveApproval(this.open[0] ?? '', approved, null, content);
+    await settle();
+  }
+
+  /** The journaled events of these types. */
+  typesOf(...types: SessionEvent['type'][]): string[] {
+    return this.events.map(({ type }) => type).filter((type) => types.includes(type));
+  }
+
+  #execute = async (call: ActionCall): Promise<ActionOutcome> => {
+    this.calls.push(call);
+    return this.ends.shift() ?? (await new Promise(() => undefined));
+  };
+}
+
+async function scene(options: KitOptions = {}): Promise<Scene> {
+  const made = new Scene(options);
+  await made.start();
+  return made;
+}
+
+const failures = ({ events }: Scene): string[] => eventsOf(events, 'action_failed').map(({ data }) => data.error.code);
+
+describe('[J8] a question of a target', () => {
+  test('waits like a request for approval, and shows who asks, what, and the call', async () => {
+    const stage = await scene();
+    stage.ends.push(
+      asks({ message: 'How many?', schema: SEATS, url: 'https://air.example/seats', state: { secret: 7 } }),
+    );
+    await stage.run(ACTION('a', 'book', { to: 'Rome' }));
+    const [asked] = askedOf(stage.events);
+    const question = { from: 'the airline', message: 'How many?', schema: SEATS, url: 'https://air.example/seats' };
+    expect(asked?.data).toMatchObject({ type: 'tool', complete: true, parameters: { to: 'Rome' }, question });
+    expect(JSON.stringify(stage.events)).not.toContain('secret');
+    expect(stage.events.at(-1)).toMatchObject({ type: 'agent_waiting', data: { reason: 'approvals' } });
+    const [listed] = stage.kit.session.openApprovals({ limit: 10, after: null });
+    expect(listed).toMatchObject({ action_id: 'a', parameters: { to: 'Rome' }, question });
+    expect(stage.kit.session.approval(stage.open[0] ?? '')).toMatchObject({
+      status: 'open',
+      parameters: { to: 'Rome' },
+      question,
+      content: null,
+    });
+    expect(stage.clock.next).toBeNull();
+  });
+
+  test('is answered: the next attempt executes the same call, with the state and the values', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ schema: SEATS, state: { page: 2 } }), OK);
+    await stage.run(SET('s1', 'Ann'), '<response final="false">$s1.value</response>');
+    await stage.run(ACTION('a', 'book', { to: '$to' }), SET('s2', 'Mallory'));
+    await stage.decide(true, { seats: 3 });
+    expect(stage.calls.map(({ attempt, parameters, answer }) => [attempt, parameters, answer])).toEqual([
+      [1, { to: 'Ann' }, undefined],
+      [2, { to: 'Ann' }, { state: { page: 2 }, content: { seats: 3 } }],
+    ]);
+    expect(eventsOf(stage.events, 'approval_resolved')[0]?.data).toMatchObject({
+      approved: true,
+      content: { seats: 3 },
+    });
+    expect(stage.events.at(-1)?.type).toBe('agent_completed');
+    const id = askedOf(stage.events)[0]?.data.approval_id ?? '';
+    expect(stage.kit.session.approval(id)).toMatchObject({ status: 'approved', content: { seats: 3 } });
+    expect(stage.withdrawn).toEqual([]);
+  });
+
+  test.each([
+    ['a missing value', { window: false }, 'content.seats: is missing (expected: integer)'],
+    ['a wrong type', { seats: 'two' }, 'content.seats: expected integer, got string "two"'],
+    ['a value out of range', { seats: 0 }, 'content.seats: 0 is out of range (allowed: at least 1)'],
+    ['an unknown value', { seats: 1, meal: 'x' }, 'content.meal: unknown parameter (allowed: seats, window)'],
+    ['no values, of which some have no default', null, 'content.seats: is missing (expected: integer)'],
+    ['too much', { seats: 1, window: 'x'.repeat(limits.questionContentChars) }, 'content: is too large'],
+  ])('refuses %s, and stays open', async (_what, content, message) => {
+    const stage = await scene();
+    stage.ends.push(asks({ schema: SEATS }), OK);
+    await stage.run(ACTION('a', 'book'));
+    await expect(stage.decide(true, content)).rejects.toMatchObject({
+      code: 'invalid_answer',
+      status: 400,
+      message: expect.stringContaining(message),
+    });
+    expect(stage.open).toHaveLength(1);
+    await stage.decide(true, { seats: 1 });
+    expect(stage.calls.at(-1)?.answer).toEqual({ state: {}, content: { seats: 1 } });
+  });
+
+  test('without values is answered with the defaults of its schema; without a schema, with none', async () => {
+    const stage = await scene();
+    const schema = {
+      type: 'object',
+      properties: { window: { type: 'boolean', default: true }, note: { type: 'string' } },
+    };
+    stage.ends.push(asks({ schema }), asks(), OK);
+    await stage.run(ACTION('a', 'book'));
+    await stage.decide();
+    await expect(stage.decide(true, { window: true })).rejects.toMatchObject({ code: 'invalid_answer' });
+    await stage.decide();
+    expect(stage.calls.map(({ answer }) => answer?.content)).toEqual([undefined, { window: true }, {}]);
+  });
+
+  test('and only a question has values', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ schema: SEATS }));
+    await stage.run(ACTION('a', 'careful'));
+    await expect(stage.decide(true, {})).rejects.toMatchObject({
+      code: 'invalid_answer',
+      message: 'content: the request is no question',
+    });
+    await stage.decide();
+    await expect(stage.decide(false, { seats: 1 })).rejects.toMatchObject({
+      code: 'invalid_answer',
+      message: 'content: a denied question has no values',
+    });
+    expect(stage.open).toHaveLength(1);
+  });
+
+  test('that is denied fails the action, and is withdrawn', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ state: { page: 2 } }));
+    await stage.run(ACTION('a', 'book', { to: 'Rome' }));
+    await stage.decide(false);
+    expect(failures(stage)).toEqual(['approval_denied']);
+    expect(stage.calls).toHaveLength(1);
+    expect(stage.withdrawn).toMatchObject([
+      { action: { id: 'a' }, tool: { name: 'book' }, runtimeKey: stage.calls[0]?.runtimeKey, state: { page: 2 } },
+    ]);
+  });
+
+  test('expires as denied, and is withdrawn', async () => {
+    const stage = await scene();
+    stage.ends.push(asks());
+    await stage.run(ACTION('a', 'book'));
+    stage.clock.advance(limits.approvalExpiryMs);
+    await stage.kit.session.wake();
+    await stage.pass();
+    expect(failures(stage)).toEqual(['approval_denied']);
+    expect(stage.withdrawn).toHaveLength(1);
+  });
+
+  test('of a cancelled run is withdrawn; what the executor throws changes nothing', async () => {
+    const stage = await scene({
+      withdraw: () => {
+        throw new Error('gone');
+      },
+    });
+    stage.ends.push(asks());
+    await stage.run(ACTION('a', 'book'));
+    await stage.kit.session.cancel('user');
+    await settle();
+    expect(stage.events.at(-1)?.type).toBe('agent_cancelled');
+    expect(stage.kit.faults).toEqual([]);
+  });
+
+  test('may be followed by others, up to a limit', async () => {
+    const stage = await scene();
+    stage.ends.push(...Array.from({ length: limits.questionsPerAction + 1 }, () => asks()));
+    await stage.run(ACTION('a', 'pay'));
+    for (let round = 0; round < limits.questionsPerAction; round += 1) await stage.decide();
+    expect(failures(stage)).toEqual(['too_many_questions']);
+    expect(stage.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  test('[S7] its answer is kept for the retries of the attempt that gets it, and no longer', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ state: { n: 1 } }), FLAKY, asks({ state: { n: 2 } }), OK);
+    await stage.run(ACTION('a', 'book'));
+    await stage.decide();
+    await stage.pass();
+    await stage.decide();
+    expect(stage.calls.map(({ attempt, answer }) => [attempt, answer?.state])).toEqual([
+      [1, undefined],
+      [2, { n: 1 }],
+      [3, { n: 1 }],
+      [4, { n: 2 }],
+    ]);
+    expect(stage.events.at(-1)?.type).toBe('agent_completed');
+  });
+
+  test('[P6] holds no claim of a cached call: an equal action goes on, and its outcome settles both', async () => {
+    const stage = await scene();
+    stage.ends.push(asks(), OK);
+    await stage.run(ACTION('a', 'cached', { x: 1 }), ACTION('b', 'cached', { x: 1 }));
+    await stage.kit.session.ended(1);
+    expect(stage.calls.map(({ action }) => action.id)).toEqual(['a', 'b']);
+    await stage.decide();
+    await stage.kit.session.ended(1);
+    expect(stage.calls).toHaveLength(2);
+    expect(eventsOf(stage.events, 'action_completed').map(({ action_id: id, data }) => [id, data.cached])).toEqual([
+      ['b', undefined],
+      ['a', true],
+    ]);
+    expect(stage.withdrawn).toHaveLength(1);
+  });
+
+  test('is not part of the duration of its action', async () => {
+    const stage = await scene();
+    stage.ends.push(asks(), OK);
+    await stage.run(ACTION('a', 'book'));
+    stage.clock.advance(3 * 24 * 3_600_000);
+    await stage.decide();
+    expect(eventsOf(stage.events, 'action_completed')[0]?.data).toMatchObject({ attempt: 2, ms: 0 });
+  });
+
+  test.each([
+    ['a page that is no web page', { url: 'javascript:alert(1)' }, 'its "url" must be an HTTP(S) URL'],
+    ['a page with a user name', { url: 'https://ours@evil.example/' }, 'its "url" must be an HTTP(S) URL'],
+    ['a schema of no object', { schema: { type: 'string' } }, 'must describe an object'],
+    [
+      'nested values',
+      { schema: { type: 'object', properties: { a: { type: 'object' } } } },
+      'the value "a" of its "schema" must be a string',
+    ],
+    [
+      'a schema that cannot be used',
+      { schema: { type: 'object', properties: { a: { type: 'string', pattern: '(' } } } },
+      'its "schema" cannot be used',
+    ],
+    [
+      'a large schema',
+      { schema: { type: 'object', title: 'x'.repeat(limits.questionSchemaChars) } },
+      'its "schema" is too large',
+    ],
+    ['a large state', { state: { x: 'x'.repeat(limits.questionStateChars) } }, 'its "state" is too large'],
+    [
+      'many values',
+      {
+        schema: {
+          type: 'object',
+          properties: Object.fromEntries(
+            Array.from({ length: limits.questionValues + 1 }, (_, at) => [`v${at}`, { type: 'string' }]),
+          ),
+        },
+      },
+      'its "schema" has 65 values (allowed: 64)',
+    ],
+  ])('with %s fails the action', async (_what, fields, message) => {
+    const stage = await scene();
+    stage.ends.push(asks(fields));
+    await stage.run(ACTION('a', 'book'));
+    expect(eventsOf(stage.events, 'action_failed')[0]?.data.error).toMatchObject({
+      code: 'invalid_question',
+      message: expect.stringContaining(message),
+    });
+    expect(askedOf(stage.events)).toEqual([]);
+    // Also in a replay.
+    expect((await stage.start()).faults).toEqual([]);
+  });
+
+  test('is data: its text is cut, on one line where it says who asks, and without secrets', async () => {
+    const stage = await scene({ secrets: ['hunter2-hunter2'] });
+    stage.ends.push(
+      asks({
+        from: `the\n\nsystem ${'x'.repeat(limits.questionFromChars)}`,
+        message: `hunter2-hunter2 ${'y'.repeat(limits.questionChars)}`,
+        state: { token: 'hunter2-hunter2' },
+      }),
+      OK,
+    );
+    await stage.run(ACTION('a', 'book'));
+    const question = askedOf(stage.events)[0]?.data.question;
+    expect(question?.from).toMatch(/^the system x+…$/);
+    expect(question?.from).toHaveLength(limits.questionFromChars);
+    expect(question?.message).toMatch(/^\[secret\] y+…$/);
+    expect(question?.message).toHaveLength(limits.questionChars);
+    await stage.decide();
+    expect(stage.calls[1]?.answer?.state).toEqual({ token: '[secret]' });
+  });
+});
+
+describe('[J2] [J9] a question across hosts', () => {
+  test('stays open, with the same expiry, and its answer reaches the next attempt', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ schema: SEATS, state: { page: 2 } }), OK);
+    await stage.run(ACTION('a', 'careful', { to: 'Rome' }));
+    await stage.start();
+    await stage.decide();
+    const before = stage.kit.session.openApprovals({ limit: 1, after: null });
+    await stage.start();
+    expect(stage.kit.session.openApprovals({ limit: 1, after: null })).toEqual(before);
+    await stage.start();
+    await stage.decide(true, { seats: 2 });
+    expect(stage.calls.map(({ attempt, parameters, answer }) => [attempt, parameters, answer])).toEqual([
+      [1, { to: 'Rome' }, undefined],
+      [2, { to: 'Rome' }, { state: { page: 2 }, content: { seats: 2 } }],
+    ]);
+    await stage.start();
+    expect(stage.kit.faults).toEqual([]);
+    expect(stage.typesOf('action_started', 'approval_requested', 'approval_resolved', 'action_completed')).toEqual([
+      'approval_requested',
+      'approval_resolved',
+      'action_started',
+      'approval_requested',
+      'approval_resolved',
+      'action_started',
+      'action_completed',
+    ]);
+  });
+
+  test('is not withdrawn by a replay', async () => {
+    const stage = await scene();
+    stage.ends.push(asks(), null);
+    await stage.run(ACTION('a', 'book'), ACTION('b', 'book', { wait: true }));
+    await stage.decide(false);
+    expect(stage.withdrawn).toHaveLength(1);
+    await stage.start();
+    expect(stage.withdrawn).toHaveLength(1);
+    expect(stage.kit.faults).toEqual([]);
+  });
+
+  test('an attempt with an answer that a crash interrupted has it again; an unsafe one does not run again', async () => {
+    const stage = await scene();
+    stage.ends.push(asks({ state: { n: 1 } }), asks({ state: { n: 2 } }));
+    await stage.run(ACTION('a', 'book'), ACTION('b', 'pay'));
+    await stage.decide();
+    await stage.decide();
+    stage.ends.push(OK);
+    await stage.start();
+    await stage.pass();
+    const byAction = (id: string): unknown[] =>
+      stage.calls.filter(({ action }) => action.id === id).map(({ attempt, answer }) => [attempt, answer?.state]);
+    expect(byAction('a')).toEqual([
+      [1, undefined],
+      [2, { n: 1 }],
+      [2, { n: 1 }],
+    ]);
+    expect(byAction('b')).toEqual([
+      [1, undefined],
+      [2, { n: 2 }],
+    ]);
+    expect(failures(stage)).toEqual(['outcome_unknown']);
+  });
+
+  /** Asks twice, then completes with both answers; the state says how far it is. */
+  const insistent =
+    (calls: ActionCall[]) =>
+    async (call: ActionCall): Promise<ActionOutcome> => {
+      calls.push(call);
+      const { state = {}, content = {} } = call.answer ?? {};
+      const got = [...((state['got'] as number[] | undefined) ?? []), ...Object.values(content)] as number[];
+      if (got.length === 2) return { ok: true, output: got };
+      const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+      return asks({ message: `After ${got.length}`, schema, state: { got } });
+    };
+
+  test.each(['torn', 'unsynced'] as const)('ends the same if the host is lost at any append (%s)', async (leaves) => {
+    let isCrashed = true;
+    for (let atAppend = 1; isCrashed; atAppend += 1) {
+      const calls: ActionCall[] = [];
+      const stage = new Scene({ executors: { tool: insistent(calls) } });
+      // The session is created by a host that survives it.
+      await stage.start();
+      await stage.start({ atAppend, leaves });
+      const text = ACTION('a', 'careful', { to: 'Rome' });
+      stage.run(text).catch(() => undefined);
+      await settle();
+      isCrashed = stage.crashed;
+      if (stage.crashed) await stage.start();
+      if (stage.kit.session.runCount === 0) await stage.run(text);
+      await stage.pass();
+      for (let turn = 0; turn < 10 && stage.open.length > 0; turn += 1) {
+        const [id = ''] = stage.open;
+        const { question } = stage.kit.session.approval(id);
+        const content = question === null ? null : { n: question.message === 'After 0' ? 10 : 20 };
+        stage.kit.session.resolveApproval(id, true, null, content).catch(() => undefined);
+        await settle();
+        isCrashed ||= stage.crashed;
+        if (stage.crashed) await stage.start();
+        await stage.pass();
+      }
+      const { session, faults } = stage.kit;
+      const run = session.runs().at(-1);
+      if (run === undefined) throw new Error('there is no run');
+      const { status, actions } = await resultOf(session, run);
+      expect({ atAppend, faults, status, outputs: actions.map(({ output }) => output) }).toEqual({
+        atAppend,
+        faults: [],
+        status: 'completed',
+        outputs: [[10, 20]],
+      });
+      // The answer of an attempt depends on its number only.
+      const answers = [
+        undefined,
+        { state: { got: [] }, content: { n: 10 } },
+        { state: { got: [10] }, content: { n: 20 } },
+      ];
+      for (const { attempt, answer } of calls) expect([attempt, answer]).toEqual([attempt, answers[attempt - 1]]);
+    }
+  });
+});
