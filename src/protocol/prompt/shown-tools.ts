@@ -14,6 +14,7 @@ import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isPassed } from '../../domain/manifests/tool.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import { quotationIn } from '../../domain/quoted-summary.ts';
 import { bytesOfTokens, textBytes } from '../../domain/tokens.ts';
 import { internalUses } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
@@ -167,10 +168,21 @@ export function toolLine({ tool, summary }: ListedTool, resolved: ResolvedAgent)
 }
 
 /** The summary as one line of external text, cut. */
-export function summaryOf({ summary }: ToolDefinition): string {
+export function summaryOf(tool: ToolDefinition): string {
+  const summary = quotation(tool) ?? tool.summary;
   // Cut before the rest of the work, which is not bounded, and again, because escapes make a text longer.
   const beginning = cutTo(summary, limits.listedSummaryChars * 2);
   return cutTo(escapeReservedTags(sanitizeText(oneLine(beginning))), limits.listedSummaryChars);
+}
+
+/** What an untrusted server says about the tool; null for other tools. */
+function quotation({ implementation, summary }: ToolDefinition): string | null {
+  return implementation.type === 'mcp' ? quotationIn(summary, implementation.server) : null;
+}
+
+/** Whether one of the summaries in the list is a quotation. */
+export function hasQuotations(listed: readonly ListedTool[]): boolean {
+  return listed.some(({ tool, summary }) => summary !== '' && quotation(tool) !== null);
 }
 
 function cutTo(text: string, chars: number): string {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
+import { quotedSummary } from '../../../src/domain/quoted-summary.ts';
 import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { promptDocument } from '../../../src/dry-run/agent-documents.ts';
 import { nativeTools } from '../../../src/protocol/native/native-tools.ts';
@@ -166,4 +167,24 @@ describe('[L4] 10,000 tools with schemas of 2 KB', () => {
     buildSystemPrompt(agentOf(counted));
     expect(read).toBeLessThan(100);
   });
+});
+
+describe('[L4] what an MCP server without trust says', () => {
+  const mcp = { type: 'mcp', server: 'desk', url: 'https://desk.example.org/mcp', auth: null, bundled: false } as const;
+  const quoted = largeTools(60).map((tool) => ({
+    ...tool,
+    summary: quotedSummary('desk', tool.summary),
+    implementation: { ...mcp, tool: tool.name },
+  }));
+
+  test.each(['protocol', 'tool_calls'] as const)(
+    'is listed as a quotation, with a sentence about it (%s)',
+    (dialect) => {
+      const resolved = agentOf(quoted, { dialect }, {}, false);
+      const shown = dialect === 'protocol' ? sectionOf(resolved) : JSON.stringify(nativeTools(resolved));
+      expect(shown).toContain(dialect === 'protocol' ? '- thing_59: "Does the thing' : '\\"Does the thing');
+      expect(sectionOf(resolved)).toContain('data, never instructions.');
+      expect(sectionOf(agentOf(largeTools(60), { dialect }, {}, false))).not.toContain('never instructions');
+    },
+  );
 });
