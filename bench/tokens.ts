@@ -5,8 +5,10 @@
 import { table, writeSection } from './report.ts';
 import { CALLS, TURNS } from './tokens/calls.ts';
 import { ENCODINGS, FORMS, median, native, tokensWithSpecialTags } from './tokens/measure.ts';
+import { toolPrompts } from './tokens/tool-prompts.ts';
 import type { ShownAction } from '../src/protocol/prompt/examples.ts';
 import { renderAction } from '../src/protocol/prompt/examples.ts';
+import { limits } from '../src/domain/limits.ts';
 
 const TARGET = 1.2;
 
@@ -76,6 +78,11 @@ ${sections.join('\n\n')}
 
 Tokens of an attribute of the compact form (\`o200k_base\`):
 
-${attributes}`;
+${attributes}
+
+The system prompt of an agent with many tools, whose schemas have 2 KB each (\`o200k_base\`). The short form is the default, with a budget of
+${String(limits.promptToolTokens)} estimated tokens for tools:
+
+${table(['tools', 'tokens in full', 'tokens in short form', 'building it the first time in a run, ms'], toolPrompts(count))}`;
 console.log(body);
 writeSection('Tokens', 'npm run bench:tokens', body);

@@ -293,6 +293,13 @@ const INTERNAL_ACTION_TABLE = {
     prompt: '{name}: read one of your skills',
     forgetsResults: false,
   },
+  describe_tools: {
+    parameters: { 'names?': 'strings', 'search?': 'text' },
+    further: {},
+    prompt:
+      '{names?, search?}: the parameters of your tools, of several at once; search: words of a tool that is not listed',
+    forgetsResults: false,
+  },
   clear_context: {
     parameters: {},
     further: {},
@@ -303,6 +310,15 @@ const INTERNAL_ACTION_TABLE = {
 
 /** Reads a skill of the agent (C8): allowed by the import of a skill, not by the list of allowed internal actions. */
 export const LOAD_SKILL = 'load_skill' satisfies keyof typeof INTERNAL_ACTION_TABLE;
+
+/**
+ * Describes tools that the prompt lists in short form (L4): allowed if there are such tools, not by the list of allowed
+ * internal actions.
+ */
+export const DESCRIBE_TOOLS = 'describe_tools' satisfies keyof typeof INTERNAL_ACTION_TABLE;
+
+/** The actions that the agent's imports allow. A section of their own in the prompt shows them, and workflows have none. */
+export const IMPLIED_ACTIONS: readonly string[] = [LOAD_SKILL, DESCRIBE_TOOLS];
 
 /** Idempotent: repeating one leaves the same state. */
 export type InternalAction = keyof typeof INTERNAL_ACTION_TABLE;

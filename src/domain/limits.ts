@@ -431,6 +431,42 @@ export const limits = {
   /** One result in a prompt; references still resolve to the full value. */
   resultPromptChars: 16_384,
   resultsPromptChars: 131_072,
+  /**
+   * Tools of an agent in its prompt, in estimated tokens: if all of them need more, some are listed in short form (L4).
+   * Default of `protocol.tool_tokens`, and its range.
+   */
+  promptToolTokens: 6_000,
+  promptToolLeastTokens: 100,
+  promptToolMostTokens: 1_000_000,
+  /** Tools in short form: one summary, one of a long list, and how many names are listed. */
+  listedSummaryChars: 160,
+  listedSummaryLeastChars: 40,
+  listedTools: 1_000,
+  /** Tools that are too large to be shown in full, after which the others are listed: each of them is rendered. */
+  largeToolsSkipped: 8,
+  /** Functions of one request: OpenAI accepts no more (P17). */
+  nativeFunctions: 128,
+  /**
+   * Tools that one `describe_tools` describes, their JSON, which is less than `resultPromptChars`; and the parameters of one,
+   * its summary, and its example.
+   */
+  describedTools: 20,
+  describedToolsChars: 12_000,
+  describedToolChars: 8_000,
+  describedSummaryChars: 2_000,
+  describedExampleChars: 1_000,
+  /** Names that a search finds, and how many of them are described; its characters and words; and what it reads of a summary. */
+  foundTools: 20,
+  foundToolsDescribed: 3,
+  toolSearchChars: 200,
+  toolSearchWords: 12,
+  toolSearchSummaryChars: 400,
+  /** Unknown names for which similar ones are searched. */
+  unknownToolsSuggested: 5,
+  /** Cost of one `describe_tools`, in steps: a search of 20,000 tools with the longest summaries and words. */
+  describeToolsSteps: 10_000_000,
+  /** Parameters of a tool in short form in the error of a call with wrong ones. */
+  toolHintChars: 2_000,
   /** One description of a skill in a prompt, and all of them together, about 3,000 tokens (C8). */
   skillSummaryPromptChars: 600,
   skillSummariesPromptChars: 12_000,

@@ -1,6 +1,8 @@
 import { limits } from './limits.ts';
 import type { ChatMessage } from './ports/model.ts';
 
+const BYTES_PER_TOKEN = 4;
+
 /**
  * A rough number of tokens without a tokenizer: four UTF-8 bytes per token, at least one for any text. Good enough for
  * budgets and marked estimates, not for billing.
@@ -21,7 +23,12 @@ export function estimateMessages(messages: readonly Pick<ChatMessage, 'content' 
 
 /** The same for a text of which only the size is known. */
 export function tokensOf(bytes: number): number {
-  return Math.ceil(bytes / 4);
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** The size of a text of which only the estimated tokens are known. */
+export function bytesOfTokens(tokens: number): number {
+  return tokens * BYTES_PER_TOKEN;
 }
 
 /** UTF-8 bytes. Each half of a surrogate pair counts as two, so the sum does not depend on where a text is cut. */

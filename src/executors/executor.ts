@@ -7,7 +7,7 @@ import type { AgentDefinition } from '../domain/manifests/agent.ts';
 import type { RelicDefinition } from '../domain/manifests/relic.ts';
 import type { RunnerNeeds } from '../domain/manifests/program.ts';
 import type { SkillDefinition } from '../domain/manifests/skill.ts';
-import type { ToolDefinition } from '../domain/manifests/tool.ts';
+import type { ToolDefinition, ToolDescription } from '../domain/manifests/tool.ts';
 import type { ActionWorkspace, FeedStore, VariableStore } from '../domain/ports/session-stores.ts';
 import type { ChildBudget, ChildSessions } from '../domain/ports/children.ts';
 import type { CodeTools } from '../domain/ports/code-tools.ts';
@@ -52,6 +52,14 @@ export interface LoadableSkills {
   loaded(name: string, files: number): void;
 }
 
+/** The tools of an agent whose prompt lists some of them without their parameters (L4). */
+export interface DescribableTools {
+  readonly known: ReadonlyMap<string, ToolDefinition>;
+  describe(tool: ToolDefinition): ToolDescription;
+  /** Its name and the summary of the short form. */
+  list(tool: ToolDefinition): Pick<ToolDescription, 'name' | 'summary'>;
+}
+
 /** The parts of the engine and the outside world that an executor may use. */
 export interface ActionContext {
   /** Aborted at the timeout, on a cancel, and when the attempt is superseded. */
@@ -81,6 +89,8 @@ export interface ActionContext {
   readonly workspace?: ActionWorkspace | null;
   /** The agent's skills (C8); null or absent: it has none, or the call is for a feed. */
   readonly skills?: LoadableSkills | null;
+  /** The agent's tools (L4); null or absent: the prompt shows all of them in full, or the call is for a feed. */
+  readonly tools?: DescribableTools | null;
   readonly children: ChildSessions;
   /** The scope of an imported agent or workflow that only its importers see (M2). */
   scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;

@@ -1,12 +1,19 @@
-/** `type="internal"`: the model changes its own session: variables, feeds, context, and skills (I, C8). */
+/** `type="internal"`: the model changes its own session: variables, feeds, context; and reads skills and tools (I, C8, L4). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { INTERNAL_ACTIONS, LOAD_SKILL, isInternalAction } from '../domain/action-types.ts';
+import {
+  DESCRIBE_TOOLS,
+  IMPLIED_ACTIONS,
+  INTERNAL_ACTIONS,
+  LOAD_SKILL,
+  isInternalAction,
+} from '../domain/action-types.ts';
 import type { InternalAction } from '../domain/action-types.ts';
 import type { AgentDefinition } from '../domain/manifests/agent.ts';
 import type { FeedStore } from '../domain/ports/session-stores.ts';
+import { describeTools } from './describe-tools.ts';
 import type { Executor } from './executor.ts';
 import { failure } from '../domain/failure.ts';
 import { failureOf, quote, wrongParameter } from './failure.ts';
@@ -15,21 +22,33 @@ import { loadSkill } from './load-skill.ts';
 /** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
+/** What allows an action although internal actions are disabled or restricted. */
+export interface Implied {
+  /** Skills, for `load_skill` (C8). */
+  readonly skills?: boolean;
+  /** Tools in short form, for `describe_tools` (L4). */
+  readonly shortTools?: boolean;
+}
+
 /**
- * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill` is allowed if the agent has skills (C8).
+ * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill` and `describe_tools` are allowed if the agent has what they read.
  */
 export function internalPolicy(
   { enabled, allowed, blocked }: AgentDefinition['internalActions'],
   name: string,
-  hasSkills = false,
+  has: Implied = {},
 ): { readonly code: 'unknown_name' | 'not_allowed'; readonly message: string } | null {
+  const isImplied = (action: string): boolean =>
+    action === LOAD_SKILL ? has.skills === true : action === DESCRIBE_TOOLS && has.shortTools === true;
   const mayUse = (action: InternalAction): boolean => {
     if (blocked.includes(action)) return false;
-    if (action === LOAD_SKILL) return hasSkills;
+    if (IMPLIED_ACTIONS.includes(action)) return isImplied(action);
     return enabled && (allowed?.includes(action) ?? true);
   };
   if (!isInternalAction(name)) {
-    const known = INTERNAL_ACTIONS.filter((action) => action !== LOAD_SKILL || hasSkills).join(', ');
+    const known = INTERNAL_ACTIONS.filter((action) => !IMPLIED_ACTIONS.includes(action) || isImplied(action)).join(
+      ', ',
+    );
     return {
       code: 'unknown_name',
       message: `No internal action is called "${name.slice(0, limits.excerptChars)}" (known: ${known})`,
@@ -38,8 +57,9 @@ export function internalPolicy(
   if (mayUse(name)) return null;
   const listed = INTERNAL_ACTIONS.filter(mayUse).join(', ') || 'none';
   const reasons: readonly (readonly [boolean, string])[] = [
-    [name === LOAD_SKILL && !hasSkills, 'is not available: this agent has no skills'],
-    [name !== LOAD_SKILL && !enabled, 'is not allowed: internal actions are disabled for this agent'],
+    [name === LOAD_SKILL && !isImplied(name), 'is not available: this agent has no skills'],
+    [name === DESCRIBE_TOOLS && !isImplied(name), 'is not available: the prompt describes all tools of this agent'],
+    [!IMPLIED_ACTIONS.includes(name) && !enabled, 'is not allowed: internal actions are disabled for this agent'],
     [blocked.includes(name), 'is blocked for this agent'],
   ];
   const why = reasons.find(([holds]) => holds)?.[1] ?? 'is not allowed for this agent';
@@ -49,7 +69,10 @@ export function internalPolicy(
 export const internalExecutor: Executor = {
   async execute({ action, parameters }, context) {
     const { variables, internalActions, feeds, signal } = context;
-    const refusal = internalPolicy(internalActions, action.name, (context.skills?.known.size ?? 0) > 0);
+    const refusal = internalPolicy(internalActions, action.name, {
+      skills: (context.skills?.known.size ?? 0) > 0,
+      shortTools: context.tools != null,
+    });
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;
     const { key, value } = parameters;
@@ -83,6 +106,8 @@ export const internalExecutor: Executor = {
       }
       case 'load_skill':
         return await loadSkill(parameters['name'], context);
+      case 'describe_tools':
+        return await describeTools(parameters, context);
       case 'add_context_feed':
       case 'remove_context_feed':
       case 'update_context_feed':

@@ -16,8 +16,8 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
   'context_feed_updated',
 ]);
 
-/** Actions whose parameters and outputs show feeds, or the text of a skill, which is a part of the prompt (C8). */
-const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill)$/;
+/** Actions whose parameters and outputs show feeds, or parts of the prompt: the text of a skill (C8), tools (L4). */
+const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill|describe_tools)$/;
 
 /** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
 export function isHiddenAction(name: string | null | undefined): boolean {

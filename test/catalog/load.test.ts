@@ -62,7 +62,7 @@ cognitive_engine:
   prices: {m1: {input: 2, output: 8}, m2: {input: 1, output: 4, cached_input: 0.25}}
 capabilities: [python, shell, python]
 internal_actions: {enabled: true, allowed_actions: [set_variable], blocked_actions: [clear_context]}
-protocol: {form: compact, dialect: protocol, json: strict, bare_text: reject, response_default: final, on_failed_final: end, act_in_reasoning: true}
+protocol: {form: compact, dialect: protocol, json: strict, bare_text: reject, response_default: final, on_failed_final: end, act_in_reasoning: true, tool_tokens: 2000}
 loop: {mode: supervised, iteration_cap: 4, max_parallel_by_type: {llm: 2, python: 1}, allow_parallel_actions: false, fail_fast: true, stream_thoughts: false, stream_action_results: false}
 budgets: {seconds: 2m, model_calls: 7, tokens: 9000, cost: 0.5, actions: 11}
 environment: {variables: {CITY: Ulm, COUNT: 3}}`,
@@ -95,6 +95,7 @@ environment: {variables: {CITY: Ulm, COUNT: 3}}`,
       responseDefault: 'final',
       onFailedFinal: 'end',
       actInReasoning: true,
+      toolTokens: 2_000,
     },
     loop: {
       mode: 'supervised',

@@ -125,16 +125,16 @@ describe('[C8] load_skill', () => {
   test('is allowed by the import of a skill alone; only blocked_actions forbids it', () => {
     const open = { enabled: true, allowed: null, blocked: [] };
     const allowed = (policy: Parameters<typeof internalPolicy>[0], has = true): string | undefined =>
-      internalPolicy(policy, 'load_skill', has)?.message;
+      internalPolicy(policy, 'load_skill', { skills: has })?.message;
     expect(allowed(open)).toBeUndefined();
     expect(allowed({ ...open, enabled: false })).toBeUndefined();
     expect(allowed({ ...open, allowed: ['set_variable'] })).toBeUndefined();
     expect(allowed({ ...open, blocked: ['load_skill'] })).toContain('is blocked for this agent');
     expect(allowed({ ...open, allowed: ['load_skill'] }, false)).toContain('this agent has no skills');
-    expect(internalPolicy({ ...open, enabled: false }, 'set_variable', true)?.message).toBe(
+    expect(internalPolicy({ ...open, enabled: false }, 'set_variable', { skills: true })?.message).toBe(
       'The internal action "set_variable" is not allowed: internal actions are disabled for this agent (allowed: load_skill)',
     );
-    expect(internalPolicy(open, 'load', false)?.message).not.toContain('load_skill');
+    expect(internalPolicy(open, 'load')?.message).not.toContain('load_skill');
   });
 
   test('without skills is refused before anything happens', async () => {

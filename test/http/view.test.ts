@@ -9,6 +9,7 @@ import type { Operation, OperationName, Scope } from '../../src/http/operations.
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { viewOf } from '../../src/http/view.ts';
 import { checkedSession } from '../support/response-check.ts';
+import { largeTool, largeTools } from '../support/many-tools.ts';
 import { runText, settle, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 
@@ -142,6 +143,24 @@ describe('T1: view', () => {
     expect(viewed).toContain('skill_loaded');
     expect(viewed).not.toMatch(/a private rule|of the operator/);
     expect(await seen(['read'])).toContain('a private rule');
+  });
+
+  test('[L4] what describe_tools tells the model is a part of the prompt, and needs read', async () => {
+    const summary = 'a private summary';
+    const kit = await sessionKit({
+      tools: [largeTool(0, { summary }), ...largeTools(40).slice(1)],
+      script: [
+        '<action type="internal" name="describe_tools" id="d">{"names":["thing_0"]}</action>',
+        '<response final="true">a public answer</response>',
+      ],
+    });
+    const ask = fetchOf(kit);
+    const body = JSON.stringify({ content: 'do it', stream: false });
+    const viewed =
+      (await ask('/message', ['message', 'view'], { method: 'POST', body })) + (await ask('/events', ['view']));
+    expect(viewed).toContain('a public answer');
+    expect(viewed).not.toContain(summary);
+    expect(await ask('/events', ['read'])).toContain(summary);
   });
 
   test('without it, a token that may only send messages gets the whole answer', async () => {

@@ -59,6 +59,7 @@ export function toAgent(
       responseDefault: protocol.response_default ?? DEFAULT_PROTOCOL.responseDefault,
       onFailedFinal: protocol.on_failed_final ?? DEFAULT_PROTOCOL.onFailedFinal,
       actInReasoning: protocol.act_in_reasoning ?? DEFAULT_PROTOCOL.actInReasoning,
+      ...(protocol.tool_tokens === undefined ? {} : { toolTokens: protocol.tool_tokens }),
     },
     clientTools: input.client_tools ?? 'deny',
     loop: {

@@ -4,7 +4,7 @@ import type { ImportedType } from '../../domain/action-types.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { INTERNAL_ACTIONS, LOAD_SKILL, isInternalAction } from '../../domain/action-types.ts';
+import { IMPLIED_ACTIONS, INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifests/workflow.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
@@ -175,11 +175,11 @@ function toTarget(
   const { type, target, action } = written;
   if (type === 'internal') {
     const name = target ?? action;
-    if (name === undefined || !isInternalAction(name) || name === LOAD_SKILL) {
+    if (name === undefined || !isInternalAction(name) || IMPLIED_ACTIONS.includes(name)) {
       const found = name === undefined ? 'is missing' : `"${name}" is not an internal action of a workflow`;
       context.addIssue(
         [...field, 'target'],
-        `${found} (allowed: ${INTERNAL_ACTIONS.filter((known) => known !== LOAD_SKILL).join(', ')})`,
+        `${found} (allowed: ${INTERNAL_ACTIONS.filter((known) => !IMPLIED_ACTIONS.includes(known)).join(', ')})`,
       );
     }
     return { target: name ?? null, action: null };

@@ -321,6 +321,13 @@ export const agentSchema = z.strictObject({
         .optional()
         .describe('After a final response whose actions failed. Default continue.'),
       act_in_reasoning: z.boolean().optional().describe('Whether actions in reasoning blocks run. Default false.'),
+      tool_tokens: count
+        .min(limits.promptToolLeastTokens)
+        .max(limits.promptToolMostTokens)
+        .optional()
+        .describe(
+          `Estimated tokens of tools in the prompt; beyond it, some are listed in short form. Default ${limits.promptToolTokens}.`,
+        ),
     })
     .optional()
     .describe("How the model's text is parsed, see docs/protocol.md."),

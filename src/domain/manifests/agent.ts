@@ -90,6 +90,8 @@ export interface ProtocolOptions {
   readonly responseDefault: 'auto' | 'final' | 'continue';
   readonly onFailedFinal: 'continue' | 'end';
   readonly actInReasoning: boolean;
+  /** Estimated tokens of tools in the prompt; absent: `limits.promptToolTokens`. */
+  readonly toolTokens?: number;
 }
 
 export const DEFAULT_PROTOCOL: ProtocolOptions = {

@@ -92,6 +92,18 @@ export interface ToolDefinition extends ManifestBase {
   readonly examples: readonly Json[];
 }
 
+/** What a model is told about a tool on demand (L4). */
+export interface ToolDescription {
+  readonly name: string;
+  readonly summary: string;
+  /** Whether a person is asked first. */
+  readonly note?: string;
+  /** One line per parameter. */
+  readonly parameters: string;
+  readonly returns?: string;
+  readonly example?: string;
+}
+
 /** Whether the tool came with a message. */
 export function isPassed({ implementation }: Pick<ToolDefinition, 'implementation'>): boolean {
   return implementation.type === 'client' && implementation.passed === true;

@@ -10,6 +10,7 @@ import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { internalPolicy } from '../../executors/internal.ts';
 import { relicTarget } from '../../executors/relic.ts';
+import { hasShortTools } from '../../protocol/prompt/shown-tools.ts';
 import type { Estimates } from './learned-durations.ts';
 
 type Refusal = NonNullable<ActionPolicy['refusal']>;
@@ -152,7 +153,10 @@ function refusalOf(
   }
   if (actionSpec(type).allowedBy === 'always') return null;
   // A disallowed internal action is not rejected here: it fails in its executor.
-  const why = internalPolicy(agent.internalActions, action.name, (resolved.skills?.size ?? 0) > 0);
+  const why = internalPolicy(agent.internalActions, action.name, {
+    skills: (resolved.skills?.size ?? 0) > 0,
+    shortTools: hasShortTools(resolved),
+  });
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }
 

@@ -32,6 +32,7 @@ import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
 import type { Lookups } from './lookups.ts';
+import { describableTools } from './describable-tools.ts';
 import { executedParameters } from './shown-parameters.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
@@ -185,6 +186,7 @@ export class Attempts {
       mcp: context.mcp ?? null,
       workspace: this.#workspaceOf(key, attempt, signal),
       skills: loadableSkills(resolved, key, this.#scope),
+      tools: describableTools(resolved),
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: context.fetch,

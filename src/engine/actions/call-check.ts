@@ -8,6 +8,8 @@ import type { ActionDeclaration, ActionError } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
+import { isInShortForm } from '../../protocol/prompt/shown-tools.ts';
+import { parameterHint } from '../../protocol/prompt/tool-block.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { actionInFullSession } from '../session/session-full.ts';
@@ -53,8 +55,11 @@ export function checkCall(
     return { code: 'reference_quota', message, retryable: false };
   }
   const tool = toolOf(action, resolved);
-  const message = tool === null ? null : validateParameters(tool.parameters, parameters, meter);
-  return message === null ? null : { code: 'invalid_parameters', message, retryable: false };
+  const issue = tool === null ? null : validateParameters(tool.parameters, parameters, meter);
+  if (tool === null || issue === null) return null;
+  // The prompt does not have them: with them, the next call can be right (L4).
+  const message = isInShortForm(tool, resolved) ? `${issue}\n${parameterHint(tool)}` : issue;
+  return { code: 'invalid_parameters', message, retryable: false };
 }
 
 /** For a run parked by an earlier version, which stored no call: what would run now is not what was approved. */

@@ -13,6 +13,7 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { McpServerDefinition } from '../../domain/manifests/mcp-server.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import { quotedSummary } from '../../domain/quoted-summary.ts';
 import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { WorkMeter } from '../../domain/work.ts';
 import { schemaIssue } from '../validate-parameters.ts';
@@ -196,7 +197,7 @@ function summaryOf({ title, description }: ListedTool, { name, trust }: McpServe
   if (text === '') return `A tool of the MCP server "${name}", which does not describe it`;
   const cut = text.length > limits.mcpUntrustedDescriptionChars;
   const shown = text.slice(0, limits.mcpUntrustedDescriptionChars).toWellFormed();
-  return `The MCP server "${name}" describes it: ${JSON.stringify(cut ? `${shown}…` : shown)}`;
+  return quotedSummary(name, cut ? `${shown}…` : shown);
 }
 
 function effectsOf({ annotations }: ListedTool, { trust }: McpServerDefinition): Effects {

@@ -10,7 +10,6 @@
 import {
   ACTION_TYPES,
   DEFAULT_ACTION_TYPE,
-  INTERNAL_ACTIONS,
   actionSpec,
   internalActionSpec,
   isCapability,
@@ -19,7 +18,9 @@ import {
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { ProtocolOptions } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
-import { isInternalAllowed } from '../prompt/allowed.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
+import { internalUses } from '../prompt/allowed.ts';
+import { isInShortForm } from '../prompt/shown-tools.ts';
 import { toLark } from './lark.ts';
 import { Rules, choice, literal } from './rules.ts';
 import { SchemaGrammar, shape } from './schema.ts';
@@ -95,18 +96,21 @@ function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean
     const field = name === null ? '' : `"\\"name\\"" COLON ${named('"')} COMMA `;
     return `identity END-TAG OPEN ${field}"\\"parameters\\"" COLON ${value} fields CLOSE`;
   };
-  const toolCalls = [...resolved.tools.values()].map((tool) => {
+  const inShort = new Set([...resolved.tools.values()].filter((tool) => isInShortForm(tool, resolved)));
+  const inFull = [...resolved.tools.values()].filter((tool) => !inShort.has(tool));
+  const fullCalls = inFull.map((tool) => {
     const value = new SchemaGrammar(rules, tool.name, tool.parameters, notes).parameters();
     // A parameter called "parameters" would be read as the full form, so such a tool is called in the full form.
-    const collides = isCompact && Object.hasOwn(Object(tool.parameters['properties']), 'parameters');
+    const collides = isCompact && hasParameters(tool);
     return call(tool.name, collides ? `OPEN "\\"parameters\\"" COLON ${value} CLOSE` : value);
   });
+  const toolCalls = [...fullCalls, ...shortCalls(rules, [...inShort], isCompact, call, notes)];
   const relicCalls = agent.imports.relics.flatMap((name) => {
     const endpoints = Object.keys(resolved.relics.get(name)?.endpoints ?? {});
     if (endpoints.length === 0) return [call(`${name}.`, 'object', 'ID')];
     return endpoints.map((endpoint) => call(`${name}.${endpoint}`, 'object'));
   });
-  const internalCalls = INTERNAL_ACTIONS.filter((name) => isInternalAllowed(agent, name)).map((name) => {
+  const internalCalls = internalUses(agent, inShort.size > 0).map((name) => {
     const { parameters: kinds, further } = internalActionSpec(name);
     return call(name, parameters(name, { ...kinds, ...further }));
   });
@@ -126,4 +130,38 @@ function defineActions(rules: Rules, resolved: ResolvedAgent, isCompact: boolean
     return [rules.add(`${type}-action`, `${head} ${choice(calls)} END-ACTION`)];
   });
   rules.define('action', choice(ways));
+}
+
+/** Whether a parameter is called "parameters". */
+function hasParameters({ parameters: { properties } }: ToolDefinition): boolean {
+  return Object.hasOwn(Object(properties), 'parameters');
+}
+
+/**
+ * The calls of tools in short form (L4): one alternative for all names, with any object as parameters, because the rules of
+ * thousands of schemas would be too large.
+ */
+function shortCalls(
+  rules: Rules,
+  tools: readonly ToolDefinition[],
+  isCompact: boolean,
+  call: (name: string, value: string, rest: string) => string,
+  notes: Set<string>,
+): string[] {
+  const named = (name: string, tools: readonly ToolDefinition[], value: string): string[] => {
+    if (tools.length === 0) return [];
+    notes.add(
+      `${tools.length} tools in short form: their parameters are not in the grammar; they are checked before dispatch`,
+    );
+    return [call('', value, rules.lexeme(name, choice(tools.map((tool) => literal(tool.name)))))];
+  };
+  const collides = (tool: ToolDefinition): boolean => isCompact && hasParameters(tool);
+  return [
+    ...named(
+      'short-tool',
+      tools.filter((tool) => !collides(tool)),
+      'object',
+    ),
+    ...named('short-tool-with-parameters', tools.filter(collides), 'OPEN "\\"parameters\\"" COLON object CLOSE'),
+  ];
 }

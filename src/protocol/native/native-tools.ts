@@ -2,10 +2,13 @@
 import { actionSpec, internalActionSpec, isInternalAction } from '../../domain/action-types.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import { isPassed } from '../../domain/manifests/tool.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolSummary } from '../../domain/ports/model.ts';
-import { internalUses } from '../prompt/prompt.ts';
+import { internalUses } from '../prompt/allowed.ts';
+import { hasShortTools, shownTools } from '../prompt/shown-tools.ts';
 import { approvalNote, toolReturns, workflowReturns, workspaceNote } from '../prompt/returns.ts';
 
 const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
@@ -26,16 +29,21 @@ const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
 
 /**
  * Everything that the agent may call by function call: tools, capabilities, internal actions, agents, workflows.
- * If two share a name, the first one counts, both in this list and when it is called.
+ * If two share a name, the first one counts, both in this list and when it is called. At most `limits.nativeFunctions`:
+ * tools in short form come last, with parameters of any kind, and those that have no place are called in the text (L4).
  */
 export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
   const { agent, tools, workflows } = resolved;
-  // Tools of a message come last: the functions before them are always the same (C3).
-  const summaries = [...tools.values()].map((tool) => ({
-    passed: isPassed(tool),
+  const inFull = (tool: ToolDefinition): ToolSummary => ({
     name: tool.name,
     summary: described(tool.summary + approvalNote(resolved, 'tool', tool), toolReturns(tool, resolved)),
     parameters: tool.parameters,
+  });
+  const { full, short, functions } = shownTools(resolved);
+  const inShort = short.slice(0, functions).map(({ tool, summary }) => ({
+    name: tool.name,
+    summary: (summary === '' ? tool.name : summary) + approvalNote(resolved, 'tool', tool),
+    parameters: { type: 'object' },
   }));
   const typeSummary = (name: string, type: ActionType, returns = ''): ToolSummary => {
     const { functionSummary, parameters } = actionSpec(type);
@@ -45,7 +53,7 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
   };
   const further: ToolSummary[] = [
     ...agent.capabilities.map((type) => typeSummary(type, type, workspaceNote(agent))),
-    ...internalUses(agent).map((name) => {
+    ...internalUses(agent, hasShortTools(resolved)).map((name) => {
       const { prompt, parameters } = internalActionSpec(name);
       return { name, summary: prompt, parameters: schemaOf(parameters) };
     }),
@@ -56,14 +64,13 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
     }),
   ];
   const listed = new Map<string, ToolSummary>();
-  const own = (passed: boolean): ToolSummary[] =>
-    summaries
-      .filter((tool) => tool.passed === passed)
-      .map(({ name, summary, parameters }) => ({ name, summary, parameters }));
-  for (const tool of [...own(false), ...further, ...own(true)]) {
+  // Tools of a message come last: the functions before them are always the same (C3).
+  const passed = [...tools.values()].filter(isPassed).map(inFull);
+  const room = limits.nativeFunctions - further.length - inShort.length - passed.length;
+  for (const tool of [...full.slice(0, Math.max(0, room)).map(inFull), ...further, ...inShort, ...passed]) {
     if (!listed.has(tool.name)) listed.set(tool.name, tool);
   }
-  return [...listed.values()];
+  return [...listed.values()].slice(0, limits.nativeFunctions);
 }
 
 /** The action type of a called name. A name that the agent does not have is treated as an unknown tool. */

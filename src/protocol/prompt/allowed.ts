@@ -1,11 +1,25 @@
 /** Whether an agent's manifest allows an internal action: disabled wins over blocked, blocked wins over allowed. */
-import { LOAD_SKILL } from '../../domain/action-types.ts';
+import { DESCRIBE_TOOLS, INTERNAL_ACTIONS, LOAD_SKILL } from '../../domain/action-types.ts';
+import type { InternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 
-/** An agent with skills may load them although internal actions are disabled or restricted, unless it is blocked (C8). */
-export function isInternalAllowed({ internalActions, imports }: AgentDefinition, name: string): boolean {
+/**
+ * An agent with skills may load them (C8), and one with tools in short form may describe them (L4), although internal actions
+ * are disabled or restricted, unless the action is blocked.
+ */
+export function isInternalAllowed(
+  { internalActions, imports }: AgentDefinition,
+  name: string,
+  hasShortTools = false,
+): boolean {
   const { enabled, allowed, blocked } = internalActions;
   if (blocked.includes(name)) return false;
   if (name === LOAD_SKILL) return (imports.skills ?? []).length > 0;
+  if (name === DESCRIBE_TOOLS) return hasShortTools;
   return enabled && (allowed === null || allowed.includes(name));
+}
+
+/** The internal actions that an agent may use. */
+export function internalUses(agent: AgentDefinition, hasShortTools: boolean): InternalAction[] {
+  return INTERNAL_ACTIONS.filter((name) => isInternalAllowed(agent, name, hasShortTools));
 }

@@ -5,34 +5,25 @@
 import {
   ACTION_TYPES,
   DEFAULT_ACTION_TYPE,
-  INTERNAL_ACTIONS,
-  LOAD_SKILL,
+  IMPLIED_ACTIONS,
   actionSpec,
   internalActionSpec,
   isImported,
 } from '../../domain/action-types.ts';
-import type { ActionType, InternalAction } from '../../domain/action-types.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import type { ActionType } from '../../domain/action-types.ts';
 import { isPassed } from '../../domain/manifests/tool.ts';
 import type { AgentDefinition, ProtocolOptions } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
-import { isInternalAllowed } from './allowed.ts';
+import { internalUses, isInternalAllowed } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
-import { limits } from '../../domain/limits.ts';
-import { defaultOf, limitsOf } from './parameter-limits.ts';
+import { parameterLines } from './parameter-lines.ts';
+import { shortToolSection } from './short-tool-section.ts';
+import { hasShortTools, shownTools } from './shown-tools.ts';
 import { skillSection } from './skill-section.ts';
-import {
-  approvalNote,
-  endpointReturns,
-  oneLine,
-  tablesOf,
-  toolReturns,
-  workflowReturns,
-  workspaceNote,
-} from './returns.ts';
+import { toolBlock } from './tool-block.ts';
+import { approvalNote, endpointReturns, oneLine, tablesOf, workflowReturns, workspaceNote } from './returns.ts';
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
 export function buildSystemPrompt(resolved: ResolvedAgent): string {
@@ -45,11 +36,12 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
   // Functions are declared in a separate field of the request; a second way to call them would cost and confuse (P17).
   const acting =
     agent.protocol.dialect === 'tool_calls'
-      ? [functionCalling(agent), skillSection(resolved)]
+      ? [functionCalling(agent), shortToolSection(resolved), skillSection(resolved)]
       : [
-          protocol(agent),
+          protocol(resolved),
           examples(resolved),
           tools(resolved),
+          shortToolSection(resolved),
           code(agent),
           internals(agent),
           agents(resolved),
@@ -70,9 +62,10 @@ function who(agent: AgentDefinition): string {
   return lines.filter((line) => line !== '').join('\n\n');
 }
 
-function protocol(agent: AgentDefinition): string {
+function protocol(resolved: ResolvedAgent): string {
+  const { agent } = resolved;
   const { form, responseDefault } = agent.protocol;
-  const { shape, fields, identity, mode } = form === 'compact' ? compactForm(agent) : fullForm(agent);
+  const { shape, fields, identity, mode } = form === 'compact' ? compactForm(resolved) : fullForm(resolved);
   const unmarked = {
     auto: 'Without final it ends your work unless an action is still open that the response does not use.',
     final: 'Without final it ends your work.',
@@ -117,23 +110,23 @@ interface FormLines {
   readonly mode: string;
 }
 
-function fullForm(agent: AgentDefinition): FormLines {
+function fullForm(resolved: ResolvedAgent): FormLines {
   return {
     shape: shapeOf({ type: 'tool', name: 'NAME', id: 'ID', mode: 'async', parameters: {} }, 'full'),
     fields:
       'The body is one strict JSON object: "name" (not for code and llm), "parameters", and where needed "depends_on": ["a","b"], "output_key", "timeout" (seconds), "retry" (attempts), "on_error": "skip", "when" (a condition over names).',
-    identity: `type: ${['tool', ...furtherTypes(agent)].join(', ')}. The id is yours: letters, digits, _; never the same twice.`,
+    identity: `type: ${['tool', ...furtherTypes(resolved)].join(', ')}. The id is yours: letters, digits, _; never the same twice.`,
     mode: 'mode "async" runs beside everything else; "sync" makes later actions without depends_on wait for it',
   };
 }
 
 /** Every attribute costs tokens, and tokens cost time: defaults are omitted. */
-function compactForm(agent: AgentDefinition): FormLines {
+function compactForm(resolved: ResolvedAgent): FormLines {
   return {
     shape: shapeOf({ name: 'NAME', mode: 'async', parameters: {} }, 'compact'),
     fields:
       'The body is the strict JSON object of the parameters. Everything else is an attribute, and only where needed: type, id, mode, depends_on="a,b", output_key, timeout (seconds), retry (attempts), on_error="skip", when (a condition over names).',
-    identity: `type only if it is not a tool: ${furtherTypes(agent).join(', ')}. id only if something refers to the action: letters, digits, _; never the same twice.`,
+    identity: `type only if it is not a tool: ${furtherTypes(resolved).join(', ')}. id only if something refers to the action: letters, digits, _; never the same twice.`,
     mode: 'mode="async" runs beside everything else; without mode, later actions without depends_on wait for it',
   };
 }
@@ -182,19 +175,8 @@ function exampleText({ title, user, outputs }: PromptExample): string {
 
 function tools(resolved: ResolvedAgent): string {
   // Tools of a message are in the user's turn, so that the system prompt stays the same (C3).
-  const own = [...resolved.tools.values()].filter((tool) => !isPassed(tool));
-  if (own.length === 0) return '';
-  const blocks = own.map((tool) => {
-    const example = tool.examples[0];
-    return [
-      `## ${tool.name}${approvalNote(resolved, 'tool', tool)}`,
-      tool.summary,
-      ...parameterLines(tool.parameters, ''),
-      ...shownIf(toolReturns(tool, resolved)),
-      ...(example === undefined ? [] : [`Example: ${JSON.stringify(example)}`]),
-    ].join('\n');
-  });
-  return ['# Tools (type="tool")', ...blocks].join('\n\n');
+  const blocks = shownTools(resolved).full.map((tool) => toolBlock(tool, resolved));
+  return blocks.length === 0 ? '' : ['# Tools (type="tool")', ...blocks].join('\n\n');
 }
 
 function shownIf(line: string): string[] {
@@ -222,68 +204,6 @@ export function passedInstructions({ instructions }: ResolvedAgent): string {
   return `<system>${title}\n${escapeReservedTags(sanitizeText(instructions), 'reserved')}</system>`;
 }
 
-/** One line per parameter; the properties of an object are indented below it. */
-function parameterLines(schema: JsonObject, indent: string): string[] {
-  const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
-  const required = Array.isArray(schema['required']) ? schema['required'] : [];
-  const lines: string[] = [];
-  for (const [name, spec] of Object.entries(properties)) {
-    if (!isJsonObject(spec)) {
-      lines.push(`${indent}- ${name}`);
-      continue;
-    }
-    const byDefault = defaultOf(spec);
-    const notes = [
-      typeOf(spec),
-      ...(byDefault === null ? [] : [byDefault]),
-      ...(required.includes(name) ? ['required'] : []),
-    ].join(', ');
-    const description = typeof spec['description'] === 'string' ? `: ${oneLine(spec['description'])}` : '';
-    lines.push(`${indent}- ${name} (${notes})${description}`);
-    if (spec['type'] === 'object' && indent.length < 4) lines.push(...parameterLines(spec, `${indent}  `));
-  }
-  if (lines.length === 0 && indent === '') return ['No parameters.'];
-  if (schema['additionalProperties'] === true && indent === '') lines.push('- any further parameters');
-  return lines;
-}
-
-/** The type of a parameter with its limits: `integer 1..60`. */
-function typeOf(spec: JsonObject): string {
-  const options = spec['enum'];
-  if (Array.isArray(options)) return options.map((option) => JSON.stringify(option)).join('|');
-  if (spec['const'] !== undefined) return JSON.stringify(spec['const']);
-  return `${plainTypeOf(spec)}${limitsOf(spec)}`;
-}
-
-function plainTypeOf(spec: JsonObject): string {
-  const type: Json | undefined = spec['type'];
-  if (type === 'array') return isJsonObject(spec['items']) ? `array of ${typeOf(spec['items'])}` : 'array';
-  if (type === 'object' && isJsonObject(spec['additionalProperties'])) {
-    return `object of ${typeOf(spec['additionalProperties'])}`;
-  }
-  if (Array.isArray(type)) return type.join('|');
-  return typeof type === 'string' ? type : unionOf(spec);
-}
-
-/** The alternatives of a value: `"all"|{from: string, to?: string}`. */
-function unionOf({ anyOf, oneOf }: JsonObject): string {
-  const options = anyOf ?? oneOf;
-  if (!Array.isArray(options) || options.length === 0) return 'any';
-  const text = [...new Set(options.map(alternative))].join('|');
-  return text.length <= limits.unionPromptChars ? text : 'any';
-}
-
-function alternative(option: Json): string {
-  if (!isJsonObject(option)) return 'any';
-  const { type, properties, required } = option;
-  if (type !== 'object' || !isJsonObject(properties)) return typeOf(option);
-  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
-  const members = Object.entries(properties).map(
-    ([name, spec]) => `${name}${isRequired(name) ? '' : '?'}: ${isJsonObject(spec) ? typeOf(spec) : 'any'}`,
-  );
-  return `{${members.join(', ')}}`;
-}
-
 function code(agent: AgentDefinition): string {
   const lines = agent.capabilities.map(
     (type) => `- type="${type}"${approvalNote({ agent }, type, null)} ${actionSpec(type).prompt ?? ''}`,
@@ -297,8 +217,8 @@ function code(agent: AgentDefinition): string {
 }
 
 function internals(agent: AgentDefinition): string {
-  const lines = internalUses(agent)
-    .filter((name) => name !== LOAD_SKILL)
+  const lines = internalUses(agent, false)
+    .filter((name) => !IMPLIED_ACTIONS.includes(name))
     .map((name) => `- ${name} ${internalActionSpec(name).prompt}`);
   return section('Internal actions (type="internal", parameters in braces)', lines);
 }
@@ -357,20 +277,16 @@ function persona(title: string, text: string): string {
 }
 
 /** The action types other than tools. */
-function furtherTypes(agent: AgentDefinition): string[] {
+function furtherTypes(resolved: ResolvedAgent): string[] {
+  const { agent } = resolved;
   const typesBy = (way: ReturnType<typeof actionSpec>['allowedBy']): readonly ActionType[] =>
     ACTION_TYPES.filter((type) => type !== DEFAULT_ACTION_TYPE && actionSpec(type).allowedBy === way);
   return [
     ...typesBy('always').map((type) => `${type} (${actionSpec(type).prompt ?? ''})`),
     ...agent.capabilities,
-    ...(internalUses(agent).length > 0 ? typesBy('internal_actions') : []),
+    ...(internalUses(agent, hasShortTools(resolved)).length > 0 ? typesBy('internal_actions') : []),
     ...ACTION_TYPES.filter(isImported).filter(
       (type) => type !== DEFAULT_ACTION_TYPE && agent.imports[`${type}s`].length > 0,
     ),
   ];
-}
-
-/** The internal actions that an agent may use. */
-export function internalUses(agent: AgentDefinition): InternalAction[] {
-  return INTERNAL_ACTIONS.filter((name) => isInternalAllowed(agent, name));
 }

@@ -14,6 +14,7 @@ import { buildGrammar } from '../../../src/protocol/grammar/grammar.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { promptExamples, renderAction } from '../../../src/protocol/prompt/examples.ts';
 import { demoText } from '../../support/demo-text.ts';
+import { agentOf, largeTool, largeTools } from '../../support/many-tools.ts';
 import { engineFor } from '../../support/xgrammar.ts';
 import type { Engine } from '../../support/xgrammar.ts';
 
@@ -494,5 +495,30 @@ describe('cortex grammar', () => {
     const { status, stdout, stderr } = run(...args);
     expect({ status, stdout }).toEqual({ status: code, stdout: '' });
     expect(stderr).toContain(words);
+  });
+});
+
+describe.each(FORMS)('[L4] tools in short form, %s form', (form) => {
+  const named = largeTool(7, { name: 'odd', parameters: { type: 'object', properties: { parameters: {} } } });
+  const resolved = agentOf([...largeTools(100), named], { form }, {}, false);
+
+  test('may be called by their names, with any object; other names may not', async () => {
+    const engine = await engineFor(buildGrammar(resolved, { format: 'gbnf' }).text);
+    const call = (name: string, parameters: JsonObject): string => renderAction({ name, parameters }, form);
+    expect(engine.refusal(call('thing_99', { anything: [1] }))).toBeNull();
+    expect(engine.refusal(call('thing_100', {}))).not.toBeNull();
+    const shape = form === 'compact' ? { parameters: { parameters: 1 } } : { parameters: 1 };
+    expect(engine.refusal(call('odd', shape))).toBeNull();
+    const described = renderAction(
+      { type: 'internal', name: 'describe_tools', parameters: { names: ['thing_1'] } },
+      form,
+    );
+    expect(engine.refusal(described)).toBeNull();
+  });
+
+  test('2,000 of them add little more than their names', () => {
+    const { text, notes } = buildGrammar(agentOf(largeTools(2_000), { form }, {}, false), { format: 'gbnf' });
+    expect(text.length).toBeLessThan(2_000 * 20 + 20_000);
+    expect(notes).toContainEqual(expect.stringContaining('2000 tools in short form'));
   });
 });

@@ -3,7 +3,9 @@ import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
+import { limits } from '../../../src/domain/limits.ts';
 import { bundled } from '../../support/bundled.ts';
+import { agentOf, largeTool, largeTools } from '../../support/many-tools.ts';
 import { nativeTools, nativeType } from '../../../src/protocol/native/native-tools.ts';
 import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
@@ -22,6 +24,8 @@ describe('[P17] function declarations for the endpoint', () => {
         capabilities: ['python', 'shell', 'docker'],
         internalActions: { enabled: true, allowed: null, blocked: [] },
         imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'], skills: ['pdf'] },
+        // Then some tools are in short form, and can be described.
+        protocol: { ...agent.protocol, dialect: 'tool_calls', toolTokens: 100 },
       })),
     );
     const names = tools.map(({ name }) => name);
@@ -142,5 +146,61 @@ describe('[P17] the prompt of a model that calls functions', () => {
 
   test('[P11] says how to answer if bare text does not count as the answer', () => {
     expect(speaking('tool_calls', 'reject')).toContain('<response final="true">');
+  });
+});
+
+describe('[P17] functions of tools in short form', () => {
+  const functionsOf = (count: number, toolTokens?: number): ReturnType<typeof nativeTools> =>
+    nativeTools(
+      agentOf(largeTools(count), { dialect: 'tool_calls', ...(toolTokens === undefined ? {} : { toolTokens }) }),
+    );
+
+  test('have a short summary and accept any object; describe_tools is one', () => {
+    const tools = functionsOf(60);
+    expect(tools.find(({ name }) => name === 'thing_0')?.parameters).toEqual(largeTool(0).parameters);
+    expect(tools.find(({ name }) => name === 'thing_59')).toEqual({
+      name: 'thing_59',
+      summary: largeTool(59).summary,
+      parameters: { type: 'object' },
+    });
+    expect(tools.find(({ name }) => name === 'describe_tools')).toMatchObject({
+      parameters: { properties: { names: { type: 'array' }, search: { type: 'string' } }, required: [] },
+    });
+    expect(tools.filter(({ name }) => name.startsWith('thing_'))).toHaveLength(60);
+  });
+
+  test.each([
+    ['if there is room for all schemas', 300, 1_000_000],
+    ['if there is not', 10_000, undefined],
+  ])('are at most 128, %s', (_, count, toolTokens) => {
+    const tools = functionsOf(count, toolTokens);
+    expect(tools).toHaveLength(limits.nativeFunctions);
+    expect(new Set(tools.map(({ name }) => name)).size).toBe(limits.nativeFunctions);
+    expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['describe_tools', 'set_variable', 'python']));
+  });
+
+  test('tools without a function are listed in the prompt; others are not listed twice', () => {
+    const resolved = agentOf(largeTools(200), { dialect: 'tool_calls' });
+    const functions = new Set(nativeTools(resolved).map(({ name }) => name));
+    const lines = new Set(
+      buildSystemPrompt(resolved)
+        .split('\n')
+        .flatMap((line) => /^- (thing_\d+)/.exec(line)?.[1] ?? []),
+    );
+    for (const { name } of largeTools(200)) expect([name, functions.has(name)]).toEqual([name, !lines.has(name)]);
+  });
+
+  test('the functions of a conversation with calls are bounded in other dialects as well', () => {
+    expect(nativeTools(agentOf(largeTools(1_000)))).toHaveLength(limits.nativeFunctions);
+    expect(nativeTools(agentOf(largeTools(1_000), { toolTokens: 1_000_000 }))).toHaveLength(limits.nativeFunctions);
+  });
+
+  test('a tool of the message keeps its schema and comes last', () => {
+    const passed = largeTool(5_000, { implementation: { type: 'client', passed: true } });
+    expect(nativeTools(agentOf([...largeTools(1_000), passed], { dialect: 'tool_calls' })).at(-1)).toEqual({
+      name: passed.name,
+      summary: expect.stringContaining(passed.summary),
+      parameters: passed.parameters,
+    });
   });
 });

@@ -1,0 +1,54 @@
+/** One tool with its parameters: in the prompt, as the answer of `describe_tools`, and in failures (L4). */
+import { limits } from '../../domain/limits.ts';
+import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition, ToolDescription } from '../../domain/manifests/tool.ts';
+import { parameterLines } from './parameter-lines.ts';
+import { approvalNote, oneLine, toolReturns } from './returns.ts';
+
+/** The tool in full form. */
+export function toolBlock(tool: ToolDefinition, resolved: ResolvedAgent): string {
+  const returns = toolReturns(tool, resolved);
+  const example = exampleOf(tool);
+  return [
+    `## ${tool.name}${approvalNote(resolved, 'tool', tool)}`,
+    tool.summary,
+    ...parameterLines(tool.parameters, ''),
+    ...(returns === '' ? [] : [returns]),
+    ...(example === null ? [] : [example]),
+  ].join('\n');
+}
+
+function exampleOf({ examples: [example] }: ToolDefinition): string | null {
+  return example === undefined ? null : `Example: ${JSON.stringify(example)}`;
+}
+
+/** The same as data. Its parameters are cut at a line. */
+export function toolDescription(tool: ToolDefinition, resolved: ResolvedAgent): ToolDescription {
+  const returns = toolReturns(tool, resolved);
+  const note = approvalNote(resolved, 'tool', tool).trim();
+  const example = exampleOf(tool);
+  return {
+    name: tool.name,
+    summary: oneLine(tool.summary.slice(0, limits.describedSummaryChars).toWellFormed()),
+    ...(note === '' ? {} : { note }),
+    parameters: cutLines(parameterLines(tool.parameters, ''), limits.describedToolChars),
+    ...(returns === '' ? {} : { returns }),
+    ...(example === null || example.length > limits.describedExampleChars ? {} : { example }),
+  };
+}
+
+/** The parameters of a tool for the failure of a call with wrong ones. */
+export function parameterHint({ parameters }: ToolDefinition): string {
+  return `Its parameters:\n${cutLines(parameterLines(parameters, ''), limits.toolHintChars)}`;
+}
+
+/** The first lines, with the number of those that are left out. */
+function cutLines(lines: readonly string[], chars: number): string {
+  let length = 0;
+  const most = lines.findIndex((line) => (length += line.length + 1) > chars);
+  if (most === -1) return lines.join('\n');
+  const left = lines.length - most;
+  return [...lines.slice(0, most), `[${left} more ${left === 1 ? 'line is' : 'lines are'} left out for length]`].join(
+    '\n',
+  );
+}
