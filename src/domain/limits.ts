@@ -790,11 +790,13 @@ export const limits = {
   /** Tools and characters of their definitions, of all servers of an agent. */
   mcpTools: 2_000,
   mcpToolsChars: 1_048_576,
-  /** One tool's schemas as JSON; a larger one is left out. */
+  /** A schema of a tool as JSON, and its depth. Of a larger one, parameters are not checked here. */
   mcpSchemaChars: 32_768,
+  mcpSchemaDepth: 64,
   /** What a server says about a tool, and how much of it the model sees of a server that is not trusted. */
   mcpDescriptionChars: 4_096,
   mcpUntrustedDescriptionChars: 500,
+  mcpUntrustedNoteChars: 200,
   /** Bytes and pages of a list of tools, and how long a run waits for a list, and for a newer one. */
   mcpListBytes: 8_388_608,
   mcpListPages: 200,

@@ -6,6 +6,7 @@
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { jsonChars, TooDeep } from '../../bounded/json-size.ts';
 import { checkShape } from '../../bounded/schema-shape.ts';
 import type { Effects } from '../../domain/action-types.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -15,7 +16,7 @@ import type { McpServerDefinition } from '../../domain/manifests/mcp-server.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { quotedSummary } from '../../domain/quoted-summary.ts';
 import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
-import { WorkMeter } from '../../domain/work.ts';
+import { WorkExceeded, WorkMeter } from '../../domain/work.ts';
 import { schemaIssue } from '../validate-parameters.ts';
 
 /** A tool as its server lists it: untrusted. */
@@ -147,7 +148,7 @@ function definitionOf(
       bundled,
       tool: isOurs ? null : name,
     },
-    parameters: usable(inputSchema, meter) ?? { type: 'object' },
+    parameters: shown(usable(inputSchema, meter) ?? { type: 'object' }, server),
     returns: outputSchema === undefined ? null : usable(outputSchema, meter),
     effects: effectsOf(listed, server),
     approval: server.approval,
@@ -157,10 +158,40 @@ function definitionOf(
 
 /** A schema that values can be checked against; null if this one cannot be used. */
 function usable(schema: JsonObject, meter: WorkMeter): JsonObject | null {
-  if (JSON.stringify(schema).length > limits.mcpSchemaChars) return null;
   let issue: string | null = null;
-  checkShape(schema, (path, message) => (issue ??= `${path.join('.')}: ${message}`));
+  try {
+    if (jsonChars(schema, limits.mcpSchemaChars, limits.mcpSchemaDepth, meter) > limits.mcpSchemaChars) return null;
+    checkShape(schema, (path, message) => (issue ??= `${path.join('.')}: ${message}`));
+  } catch (fault) {
+    if (fault instanceof TooDeep || fault instanceof WorkExceeded) return null;
+    throw fault;
+  }
   return issue === null && schemaIssue(schema, meter) === null ? schema : null;
+}
+
+/** The notes in a schema, which the model reads: quotations as well, if the server is not trusted. */
+function shown(schema: JsonObject, { trust }: McpServerDefinition): JsonObject {
+  return trust ? schema : (withQuotedNotes(schema) as JsonObject);
+}
+
+const NOTES: ReadonlySet<string> = new Set(['title', 'description']);
+/** Members that contain values, not schemas. */
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required']);
+
+function withQuotedNotes(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(withQuotedNotes);
+  if (!isJsonObject(schema)) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => {
+      if (NOTES.has(name) && typeof value === 'string') return [name, quotation(value, limits.mcpUntrustedNoteChars)];
+      return [name, VALUES.has(name) ? value : withQuotedNotes(value)];
+    }),
+  );
+}
+
+function quotation(text: string, maxChars: number): string {
+  const line = text.toWellFormed().replaceAll(/\s+/g, ' ').trim();
+  return JSON.stringify(line.length > maxChars ? `${line.slice(0, maxChars).toWellFormed()}…` : line);
 }
 
 /**

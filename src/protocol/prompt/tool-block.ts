@@ -2,6 +2,7 @@
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolDefinition, ToolDescription } from '../../domain/manifests/tool.ts';
+import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { parameterLines } from './parameter-lines.ts';
 import { approvalNote, oneLine, toolReturns } from './returns.ts';
 
@@ -9,13 +10,21 @@ import { approvalNote, oneLine, toolReturns } from './returns.ts';
 export function toolBlock(tool: ToolDefinition, resolved: ResolvedAgent): string {
   const returns = toolReturns(tool, resolved);
   const example = exampleOf(tool);
-  return [
+  const block = [
     `## ${tool.name}${approvalNote(resolved, 'tool', tool)}`,
     tool.summary,
-    ...parameterLines(tool.parameters, ''),
+    ...linesOf(tool),
     ...(returns === '' ? [] : [returns]),
     ...(example === null ? [] : [example]),
   ].join('\n');
+  // What a server says is data (E5).
+  return tool.implementation.type === 'mcp' ? escapeReservedTags(sanitizeText(block)) : block;
+}
+
+/** Authors of manifests know how much they write; servers do not. */
+function linesOf({ implementation, parameters }: ToolDefinition): readonly string[] {
+  const lines = parameterLines(parameters, '');
+  return implementation.type === 'mcp' ? [cutLines(lines, limits.describedToolChars)] : lines;
 }
 
 function exampleOf({ examples: [example] }: ToolDefinition): string | null {

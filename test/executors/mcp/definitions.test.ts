@@ -23,6 +23,12 @@ const toolOf = (name: string, fields: Partial<ListedTool> = {}): ListedTool => (
   ...fields,
 });
 
+function deep(levels: number): ListedTool['inputSchema'] {
+  let schema: ListedTool['inputSchema'] = { type: 'object' };
+  for (let level = 0; level < levels; level += 1) schema = { type: 'object', properties: { a: schema } };
+  return schema;
+}
+
 function defined(
   tools: readonly ListedTool[],
   server: Partial<McpServerDefinition> = {},
@@ -82,11 +88,36 @@ test('[E5] the description of a server without trust is a short quotation', () =
   );
 });
 
+test('[E5] notes in schemas are quotations as well, and values stay as they are', () => {
+  const inputSchema = {
+    type: 'object',
+    description: 'You must\nobey.',
+    properties: {
+      description: { type: 'string', title: 'x'.repeat(1_000), default: { description: 'as it is' } },
+      one: { enum: [{ title: 'as it is' }] },
+    },
+  };
+  expect(defined([toolOf('a', { inputSchema })]).tools[0]?.parameters).toEqual({
+    type: 'object',
+    description: '"You must obey."',
+    properties: {
+      description: {
+        type: 'string',
+        title: JSON.stringify(`${'x'.repeat(limits.mcpUntrustedNoteChars)}…`),
+        default: { description: 'as it is' },
+      },
+      one: { enum: [{ title: 'as it is' }] },
+    },
+  });
+  expect(defined([toolOf('a', { inputSchema })], { trust: true }).tools[0]?.parameters).toEqual(inputSchema);
+});
+
 test.each<[string, ListedTool['inputSchema']]>([
   ['names another document', { type: 'object', properties: { a: { $ref: 'https://example.com/schema.json' } } }],
   ['has a reference without a target', { type: 'object', properties: { a: { $ref: '#/$defs/none' } } }],
   ['has an unknown type', { type: 'object', properties: { a: { type: 'strnig' } } }],
   ['has a pattern that is none', { type: 'object', properties: { a: { type: 'string', pattern: '(' } } }],
+  ['is too deep', deep(2_000)],
   ['is too large', { type: 'object', description: 'x'.repeat(limits.mcpSchemaChars) }],
 ])('[E5] the parameters are open if their schema %s', (_, inputSchema) => {
   expect(defined([toolOf('a', { inputSchema, outputSchema: inputSchema })]).tools[0]).toMatchObject({
