@@ -10,7 +10,16 @@
  * 3. A message is sent once: while one is being sent or answered, another one is refused.
  */
 import { CortexError, visibleText } from '../src/client/index.ts';
-import type { Client, ClientTools, ContentPart, Message, OnApproval, Run, Session } from '../src/client/index.ts';
+import type {
+  Client,
+  ClientTools,
+  ContentPart,
+  JsonObject,
+  Message,
+  OnApproval,
+  Run,
+  Session,
+} from '../src/client/index.ts';
 
 /** One message of the conversation, oldest first. */
 export interface ChatMessage {
@@ -120,9 +129,13 @@ export class ChatStore {
   };
 
   /** Decides a request for approval. @param id `approval_id` of one of `approvals` */
-  readonly decide = async (id: string, approve: boolean, note?: string): Promise<void> => {
+  readonly decide = async (id: string, approve: boolean, note?: string, content?: JsonObject): Promise<void> => {
     const session = await this.#session;
-    const decision = { approve, ...(note === undefined ? {} : { note }) };
+    const decision = {
+      approve,
+      ...(note === undefined ? {} : { note }),
+      ...(content === undefined ? {} : { content }),
+    };
     await session?.decide(id, decision).catch((fault: unknown) => this.#failed(fault));
   };
 

@@ -1,7 +1,7 @@
 /** The package's entry `cortex-edge/react`: a conversation with an agent as a React hook. */
 import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { ChatStore } from './chat-store.ts';
-import type { ContentPart } from '../src/client/index.ts';
+import type { ContentPart, JsonObject } from '../src/client/index.ts';
 import type { ChatOptions, ChatSnapshot } from './chat-store.ts';
 
 export type { ChatMessage, ChatOptions, ChatSnapshot, ChatStatus } from './chat-store.ts';
@@ -11,8 +11,8 @@ export interface Chat extends ChatSnapshot {
   readonly send: (content: string | readonly ContentPart[]) => Promise<boolean>;
   /** Cancels the active run. */
   readonly stop: () => Promise<void>;
-  /** Approves or denies one of `approvals`. */
-  readonly approve: (approvalId: string, note?: string) => Promise<void>;
+  /** Approves or denies one of `approvals`. `content`: the values that its question asks for. */
+  readonly approve: (approvalId: string, note?: string, content?: JsonObject) => Promise<void>;
   readonly deny: (approvalId: string, note?: string) => Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export function useAgent({ client, agent, sessionId, clientTools, onApproval }: 
       ...snapshot,
       send: store.send,
       stop: store.stop,
-      approve: (id: string, note?: string) => store.decide(id, true, note),
+      approve: (id: string, note?: string, content?: JsonObject) => store.decide(id, true, note, content),
       deny: (id: string, note?: string) => store.decide(id, false, note),
     }),
     [snapshot, store],

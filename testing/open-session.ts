@@ -135,12 +135,13 @@ export class TestSession {
   }
 
   /**
-   * Approves an action that waits, and lets the run continue.
+   * Approves an action that waits, or answers the question of its target, and lets the run continue.
    *
    * @param which the id of its approval or of the action, or its name. Default: the oldest request
+   * @param content the values that the question asks for. Default: the defaults of its schema
    */
-  async approve(which?: string): Promise<TestRun> {
-    return await this.#decide(which, true, null);
+  async approve(which?: string, content: JsonObject | null = null): Promise<TestRun> {
+    return await this.#decide(which, true, null, content);
   }
 
   /** Denies an action that waits, with a reason for the model. Like `approve`. */
@@ -177,7 +178,12 @@ export class TestSession {
     return await this.#view(latest.runId);
   }
 
-  async #decide(which: string | undefined, approve: boolean, note: string | null): Promise<TestRun> {
+  async #decide(
+    which: string | undefined,
+    approve: boolean,
+    note: string | null,
+    content: JsonObject | null = null,
+  ): Promise<TestRun> {
     const open = this.approvals;
     const approval =
       which === undefined
@@ -187,7 +193,7 @@ export class TestSession {
     const asked = this.#world.sessions.get(approval.session_id);
     const run = this.#openRun();
     await this.#world.time.during(
-      asked?.session.resolveApproval(approval.approval_id, approve, note) ?? Promise.resolve(),
+      asked?.session.resolveApproval(approval.approval_id, approve, note, content) ?? Promise.resolve(),
     );
     return await this.#follow(run);
   }

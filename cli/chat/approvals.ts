@@ -2,9 +2,10 @@
 import pc from 'picocolors';
 import { messageOf } from '../../src/domain/errors.ts';
 import type { EventOf } from '../../src/domain/event.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { isJsonObject } from '../../src/domain/json.ts';
+import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
-import { visible } from '../terminal/visible.ts';
+import { askedBy, visible } from '../terminal/visible.ts';
 import { shown } from './question.ts';
 import type { Api, Ask, Question } from './question.ts';
 
@@ -19,6 +20,8 @@ interface Requested {
   readonly sha256: string;
   readonly parameters?: JsonObject | null;
   readonly inputs?: JsonObject | null;
+  /** What the target of the action asks. */
+  readonly question?: OpenApproval['question'];
 }
 
 interface RequestedCall {
@@ -55,8 +58,9 @@ function approval(requested: Requested): Question {
 }
 
 async function decide(requested: Requested, ask: Ask, api: Api): Promise<boolean> {
-  const { path, label, bytes, sha256 } = requested;
-  console.log(pc.yellow(`  ? ${label} waits for your approval`));
+  const { path, label, bytes, sha256, question = null } = requested;
+  console.log(pc.yellow(`  ? ${label} waits for your ${question === null ? 'approval' : 'answer'}`));
+  if (question !== null) console.log(askedBy(question, process.stdout.columns || 80));
   const isHere = requested.parameters !== undefined && requested.parameters !== null;
   if (isHere || bytes <= PRINTED_BYTES) {
     const { parameters, inputs } = isHere ? requested : await api.read<Requested>(path);
@@ -64,15 +68,38 @@ async function decide(requested: Requested, ask: Ask, api: Api): Promise<boolean
     if (Object.keys(inputs ?? {}).length > 0) console.log(`  inputs\n${shown(inputs)}`);
   } else console.log(`    too long to show; read it before you decide: ${api.curl(path)}`);
   console.log(pc.dim(`    ${bytes} bytes, sha256 ${sha256}`));
-  const said = await ask('  approve? [y/N] ');
+  const said = await ask(question === null ? '  approve? [y/N] ' : '  answer? [y/N] ');
   if (said === null) {
     console.log(`    decide with: ${api.curl(path, { decision: 'approve' })}`);
     return false;
   }
   const isApproved = /^y(es)?$/i.test(said.trim());
   const note = isApproved ? '' : ((await ask('  reason (optional) ')) ?? '').trim();
-  const body = { decision: isApproved ? 'approve' : 'deny', ...(note === '' ? {} : { note }) };
+  const content = isApproved && question?.schema !== undefined ? await valuesOf(question.schema, ask) : {};
+  const body = { decision: isApproved ? 'approve' : 'deny', ...(note === '' ? {} : { note }), ...content };
   // Another client may have decided meanwhile; its decision counts.
   await api.call(path, body).catch((fault: unknown) => console.log(pc.red(`  ${messageOf(fault)}`)));
   return true;
+}
+
+/** Asks for each value; nothing is sent if none is given, so that the defaults count. The session validates them. */
+async function valuesOf({ properties }: JsonObject, ask: Ask): Promise<{ readonly content?: JsonObject }> {
+  const content: [string, Json][] = [];
+  for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    const { type = 'string', default: preset } = isJsonObject(property) ? property : {};
+    const said = await ask(`  ${visible(`${name} (${String(type)})`)}${preset === undefined ? '' : ' [default] '}: `);
+    const text = (said ?? '').trim();
+    if (text !== '') content.push([name, valueOf(text, type)]);
+    else if (preset !== undefined) content.push([name, preset]);
+  }
+  // fromEntries defines own properties, even for `__proto__`.
+  return content.length === 0 ? {} : { content: Object.fromEntries(content) };
+}
+
+/** A text that is not of the type is sent as it is, and refused with the reason. */
+function valueOf(text: string, type: Json): Json {
+  if (type === 'array') return text.split(',').map((part) => part.trim());
+  if (type === 'boolean' && /^(y|yes|true|n|no|false)$/i.test(text)) return /^(y|yes|true)$/i.test(text);
+  const isNumber = type === 'number' || type === 'integer';
+  return isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
 }

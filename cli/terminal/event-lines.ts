@@ -40,7 +40,8 @@ function detailOf({ type, data }: SessionEvent): string {
     case 'action_completed':
       return pc.dim(`${data.ms} ms`);
     case 'approval_requested':
-      return visible(data.approval_id);
+      if (data.question === undefined) return visible(data.approval_id);
+      return visible(`${data.approval_id}  ${data.question.from} asks: ${cut(data.question.message)}`);
     case 'client_tool_called':
       return visible(`${data.name} ${data.call_id}`);
     default:

@@ -32,6 +32,14 @@ export function boxed(value: unknown, columns: number): string {
     .join('\n');
 }
 
+/** The question of an action's target. It says who asks, and what they say is in a box, so it cannot imitate our own output. */
+export function askedBy(
+  { from, ...said }: { readonly from: string; readonly message: string },
+  columns: number,
+): string {
+  return `    ${visible(from)} asks\n${boxed(said, columns)}`;
+}
+
 /** Counts wide characters as two columns, like most terminals. */
 function rowsOf(line: string, width: number): string[] {
   const rows: string[] = [];

@@ -21,8 +21,8 @@ export async function waitingOf(session: Session, runId: string): Promise<Waitin
 export function waitingLines({ approvals, calls }: Waiting, sessionId: string, call: CommandCall): string[] {
   return [
     ...approvals.map(
-      ({ approval_id: id, action_id: action, name, type }) =>
-        `waits for the approval of ${visible(`${action} (${name ?? type})`)}: ${again(call, 'approve', id)}`,
+      ({ approval_id: id, action_id: action, name, type, question }) =>
+        `waits for ${question == null ? 'the approval of' : 'an answer to the question of'} ${visible(`${action} (${name ?? type})`)}: ${again(call, 'approve', id)}`,
     ),
     ...calls.map(
       ({ name }) => `waits for the result of the client tool ${visible(name)}: ${again(call, 'chat', sessionId)}`,

@@ -1,14 +1,14 @@
 /** A request for approval: what is asked, all of the call, and the decision (J8). */
 import { useState } from 'preact/hooks';
 import { CortexError } from '../../src/client/index.ts';
-import type { Decision, OpenApproval } from '../../src/client/index.ts';
-import { Field } from '../parts/fields.tsx';
+import type { Decision, JsonObject, OpenApproval } from '../../src/client/index.ts';
+import { CodeField, TextField } from '../parts/fields.tsx';
 import { time } from '../parts/format.ts';
-import * as limits from '../parts/limits.ts';
 import { Loaded, useLoad } from '../parts/loaded.tsx';
 import { showInvisible } from '../parts/safe-text.ts';
 import { Values } from '../parts/values.tsx';
 import { AskCard } from './ask-card.tsx';
+import { outputOf } from './tool-declarations.ts';
 
 const CLOSED = 'No longer open: decided elsewhere, cancelled or expired';
 
@@ -23,8 +23,18 @@ export interface ApprovalCardProps {
 }
 
 export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: ApprovalCardProps) {
-  const { complete, session_id: session, approval_id: id, agent, type, name, expires_at: expiresAt } = approval;
+  const {
+    complete,
+    session_id: session,
+    approval_id: id,
+    agent,
+    type,
+    name,
+    question,
+    expires_at: expiresAt,
+  } = approval;
   const [note, setNote] = useState('');
+  const [answer, setAnswer] = useState('');
   const [decided, setDecided] = useState<string | null>(null);
   // A call that is too large for the list is loaded.
   const load = useLoad(
@@ -34,7 +44,11 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
   const decision = async (approve: boolean): Promise<void> => {
     const text = note.trim();
     try {
-      await decide({ approve, ...(text === '' ? {} : { note: text }) });
+      await decide({
+        approve,
+        ...(text && { note: text }),
+        ...(approve && answer && { content: outputOf(answer).output as JsonObject }),
+      });
       setDecided(approve ? 'Approved' : 'Denied');
     } catch (fault) {
       if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
@@ -60,6 +74,8 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
         )}
         expires {time(expiresAt)}
       </p>
+      {question && <Values title="Question" values={{ ...question }} />}
+      {question?.schema && <CodeField label="Answer (JSON)" value={answer} set={setAnswer} rows={3} />}
       <Loaded load={load}>
         {({ parameters, inputs }) => (
           <>
@@ -70,17 +86,7 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
           </>
         )}
       </Loaded>
-      <Field label="Note to the agent (optional)">
-        {(noteId) => (
-          <input
-            id={noteId}
-            value={note}
-            maxLength={limits.noteChars}
-            autocomplete="off"
-            onInput={({ currentTarget: { value } }) => setNote(value)}
-          />
-        )}
-      </Field>
+      <TextField label="Note to the agent (optional)" value={note} set={setNote} />
     </AskCard>
   );
 }

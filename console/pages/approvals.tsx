@@ -20,10 +20,7 @@ function Approvals() {
   const { client } = access.value;
   const shown = useSteady(load.value?.approvals ?? []);
   return (
-    <Page
-      title="Approvals"
-      about="Requests of all sessions that wait for a person, oldest first. The list stays up to date."
-    >
+    <Page title="Approvals" about="What waits for a person in all sessions.">
       <Loaded load={load}>
         {({ approvals, next }) =>
           approvals.length === 0 ? (

@@ -34,8 +34,6 @@ export const fileBytes = 8_388_608;
 export const messageFileBytes = 16_777_216;
 /** Characters of the name of a file (C2). */
 export const fileNameChars = 100;
-/** Characters of the note of a decision. */
-export const noteChars = 2_000;
 /** Rows of a list, of a page of a list, and issues of a manifest, before "Show all" or "Load more". */
 export const rows = 100;
 /** Runs of a session in the list of sessions. */

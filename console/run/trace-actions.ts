@@ -54,6 +54,8 @@ export function applyToAction(trace: ActionStore, event: SessionEvent): void {
       settle(trace, action, 'cancelled', at, { code: 'cancelled', message: event.data.reason });
       break;
     case 'approval_requested':
+      // The attempt has ended with a question.
+      closeAttempt(action, at);
       wait(action, 'approval', at);
       break;
     case 'client_tool_called':

@@ -5,6 +5,7 @@
  * reader can miss: while a sub-agent or workflow is running, the list is looked up whenever the stream was cut or is quiet.
  */
 import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type { OpenApproval } from './documents.ts';
 import { CortexError } from './error.ts';
 import { Repeated } from './repeated.ts';
@@ -13,6 +14,8 @@ export interface Decision {
   readonly approve: boolean;
   /** Shown to the model and stored; up to 2,000 characters. */
   readonly note?: string;
+  /** The values that an approved question asks for. Default: the defaults of its schema. */
+  readonly content?: JsonObject;
 }
 
 /** Decides; undefined leaves the request open for someone else. */

@@ -116,6 +116,19 @@ export interface OpenApproval {
   readonly complete: boolean;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  /** What the target of the running action asks; null: the action needs an approval to start. */
+  readonly question: Question | null;
+}
+
+/** What the target of an action asks. All of it is text of the target: show it as a quotation. */
+export interface Question {
+  /** Who asks. */
+  readonly from: string;
+  readonly message: string;
+  /** JSON Schema of the values that it asks for, a flat object of primitives. Absent: a yes or no is enough. */
+  readonly schema?: JsonObject;
+  /** A page that the person is asked to open. */
+  readonly url?: string;
 }
 
 /** A request for approval with the whole call and the decision. */
@@ -132,6 +145,9 @@ export interface Approval {
   readonly note: string | null;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  readonly question: Question | null;
+  /** The values that answered the question; null if there are none. */
+  readonly content: JsonObject | null;
 }
 
 /** An entry of `GET …/artifacts`. */

@@ -38,6 +38,7 @@ export type {
   HistoryPage,
   MessagePart,
   OpenApproval,
+  Question,
   OpenCall,
   RunDocument,
   SessionDocument,

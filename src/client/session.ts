@@ -238,16 +238,22 @@ export class Session {
     return await this.connection.json(`${this.#path}/approvals/${encodeURIComponent(id)}`, { ...options });
   }
 
-  /** Decides a request for approval. @throws CortexError `approval_closed` if another decision was first */
-  async decide(id: string, { approve, note }: Decision, options: AbortOptions = {}): Promise<void> {
+  /**
+   * Decides a request for approval, or answers the question of a target.
+   *
+   * @throws CortexError `approval_closed` if another decision was first; `invalid_answer` if the values are not those that
+   *   the question asks for, and it stays open
+   */
+  async decide(id: string, decision: Decision, options: AbortOptions = {}): Promise<void> {
     const path = `${this.#path}/approvals/${encodeURIComponent(id)}`;
     try {
-      await this.connection.json(path, { ...options, method: 'POST', body: { approve, note } });
+      await this.connection.json(path, { ...options, method: 'POST', body: decision });
     } catch (fault) {
       if (!(fault instanceof CortexError) || fault.code !== 'approval_closed') throw fault;
       // The answer to an earlier attempt was lost, or someone else has decided the same.
       const decided = await this.approval(id, options);
-      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === (note ?? null);
+      const { approve, note = null } = decision;
+      const isSame = decided.status === (approve ? 'approved' : 'denied') && decided.note === note;
       if (!isSame) throw fault;
     }
   }

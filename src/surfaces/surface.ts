@@ -70,6 +70,8 @@ export interface SurfaceDecision {
   readonly approvalId: string;
   readonly approved: boolean;
   readonly note: string | null;
+  /** The values that answer a question; absent: the defaults of its schema. */
+  readonly content?: JsonObject;
 }
 
 export interface SurfaceMessage {

@@ -24,6 +24,7 @@ const APPROVAL = {
   complete: true,
   parameters: { code: 'print(1)' },
   inputs: {},
+  question: { from: 'the \u001Bairline', message: 'Go on?\n  approve? [y/N]' },
 };
 
 /** Answers by method and path. */
@@ -125,6 +126,7 @@ describe('[K4] cortex approve', () => {
   test('lists what waits, with its parameters, and without control characters', async () => {
     const { out, code } = await cortex(['approve']);
     expect(out).toContain(`apr_1  p (python), agent clerk\\u{1b}[2K, ${SESSION}\n`);
+    expect(out).toContain('    the \\u{1b}airline asks\n    │ {\n    │   "message": "Go on?\\n  approve? [y/N]"');
     expect(out).toContain('"code": "print(1)"');
     expect(code).toBe(0);
     expect(JSON.parse((await cortex(['approve', '--json'])).out)).toEqual({ approvals: [APPROVAL] });
@@ -133,6 +135,7 @@ describe('[K4] cortex approve', () => {
   test.each([
     [[], { approve: true }, 'approved'],
     [['--deny', '--note', 'too red'], { approve: false, note: 'too red' }, 'denied'],
+    [['--content', '{"seats": 2}'], { approve: true, content: { seats: 2 } }, 'approved'],
   ])('decides one request with %j', async (more, body, decision) => {
     const { out, code } = await cortex(['approve', 'apr_1', ...more, '--json']);
     expect(code).toBe(0);
@@ -143,7 +146,10 @@ describe('[K4] cortex approve', () => {
   });
 
   test.each([
-    [['--deny'], 2, '--deny and --note need the id'],
+    [['--deny'], 2, '--deny, --note and --content need the id'],
+    [['--content', '{}'], 2, '--deny, --note and --content need the id'],
+    [['apr_1', '--content', '[1]'], 2, '--content must be a JSON object'],
+    [['apr_1', '--content', '{'], 2, '--content must be a JSON object'],
     [['apr_9'], 1, 'no open request has the id "apr_9"'],
     [[SESSION], 2, `2 requests of ${SESSION} wait; name the id of one`],
   ])('%j is refused with %i, and nothing is decided', async (args, exit, said) => {

@@ -65,6 +65,8 @@ export interface RunResult {
     readonly name: string | null;
     readonly sha256: string;
     readonly bytes: number;
+    /** What the target of the action asks; absent: the action needs an approval to start. */
+    readonly question?: NonNullable<EventData['approval_requested']['question']>;
   }[];
   /** Open calls of client tools, the oldest ones; absent if there are none. The run may run or have ended (C3). */
   readonly pending?: readonly {
@@ -223,13 +225,14 @@ export class RunFold {
         this.#actionOf(event).declaredSeq = event.seq;
         break;
       case 'approval_requested': {
-        const { approval_id, sha256, bytes } = event.data;
+        const { approval_id, sha256, bytes, question } = event.data;
         this.#approvals.set(approval_id, {
           approval_id,
           action_id: event.action_id,
           name: event.action_name ?? null,
           sha256,
           bytes,
+          ...(question === undefined ? {} : { question }),
         });
         break;
       }

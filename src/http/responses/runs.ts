@@ -1,7 +1,7 @@
 /** Responses about runs: executions of protocol text, messages and workflows. */
 import * as z from 'zod';
 import type { RunResult } from '../../engine/run/run-result.ts';
-import { json, jsonObject, JOURNALED } from '../../domain/event-schemas.ts';
+import { json, jsonObject, JOURNALED, shownQuestion } from '../../domain/event-schemas.ts';
 import { EXECUTION_KINDS } from '../../domain/session.ts';
 import {
   actionId,
@@ -86,6 +86,9 @@ export const runResult: z.ZodType<RunResult> = z.object({
         name,
         sha256: digest,
         bytes: digestBytes,
+        question: shownQuestion
+          .exactOptional()
+          .describe('What the target of the action asks; absent: the action needs an approval to start'),
       }),
     )
     .exactOptional()

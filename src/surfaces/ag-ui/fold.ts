@@ -84,12 +84,15 @@ const LOST: Readonly<Record<StreamEnd, { readonly code: string; readonly message
   connection_lost: { code: 'connection_lost', message: 'The connection to the session was lost; the run continues' },
 };
 
-/** What answers an approval. Anything else denies it. */
-const DECISION = {
-  type: 'object',
-  properties: { approved: { type: 'boolean' }, note: { type: 'string' } },
-  required: ['approved'],
-};
+/** What answers an approval, or a question that asks for values. Anything else denies it. */
+function decisionOf(schema: JsonObject | undefined): JsonObject {
+  const content = schema === undefined ? {} : { content: schema };
+  return {
+    type: 'object',
+    properties: { approved: { type: 'boolean' }, note: { type: 'string' }, ...content },
+    required: ['approved'],
+  };
+}
 
 const PROTOCOL_VERSION = '1.0';
 
@@ -489,17 +492,17 @@ export class AgUiFold implements Fold {
   }
 
   #interrupted(key: string, name: string, event: EventOf<'approval_requested'>): Frame[] {
-    const { approval_id: id, type, sha256, bytes, complete, parameters, inputs } = event.data;
+    const { approval_id: id, type, sha256, bytes, complete, parameters, inputs, question } = event.data;
     // A call of a client tool is shown when it is made: the client executes what it sees.
     const isClient = this.#run.clientTools.includes(name);
     const shown = isClient ? [] : this.#shown(key, name, parameters);
     const call = this.#calls.get(key);
     this.#interrupts.set(key, {
       id,
-      reason: 'tool_call',
-      message: `May ${name} be called?`,
+      reason: question === undefined ? 'tool_call' : 'input_required',
+      message: question === undefined ? `May ${name} be called?` : `${question.from} asks: ${question.message}`,
       ...(call === undefined ? {} : { toolCallId: call.id }),
-      responseSchema: DECISION,
+      responseSchema: decisionOf(question?.schema),
       expiresAt: new Date(event.timestamp + limits.approvalExpiryMs).toISOString(),
       metadata: {
         name,
@@ -509,6 +512,7 @@ export class AgUiFold implements Fold {
         complete,
         ...(parameters === undefined ? {} : { parameters }),
         ...(inputs === undefined ? {} : { inputs }),
+        ...(question === undefined ? {} : { question }),
       },
     });
     return shown;

@@ -172,13 +172,15 @@ function outputOf(given: z.output<typeof content>): Json {
   return texts.every((text) => text !== undefined) ? callOutput(texts.join('\n')) : (given as Json);
 }
 
-/** Only `approved: true` approves. */
+/** Only `approved: true` approves. `content`: the values of an answer. */
 function decisionOf({ interruptId, status, payload }: z.output<typeof resumeEntry>): SurfaceDecision {
-  const { approved, note } = isJsonObject(payload) ? payload : {};
+  const { approved, note, content: values } = isJsonObject(payload) ? payload : {};
+  const isApproved = status === 'resolved' && approved === true;
   return {
     approvalId: interruptId,
-    approved: status === 'resolved' && approved === true,
+    approved: isApproved,
     note: noteOf(note),
+    ...(isApproved && isJsonObject(values) ? { content: values } : {}),
   };
 }
 

@@ -265,9 +265,15 @@ export class ChunkFold {
         ];
       }
       case 'approval_requested': {
-        const shown = this.#shown(key, name, event.data.parameters);
+        const { approval_id: approvalId, parameters, question } = event.data;
+        const shown = this.#shown(key, name, parameters);
         const toolCallId = this.#tools.get(key)?.id ?? key;
-        return [...shown, { type: 'tool-approval-request', approvalId: event.data.approval_id, toolCallId }];
+        // The request has no place for a text.
+        if (question !== undefined) {
+          const data = { approvalId, toolCallId, ...question };
+          shown.push(...this.#begun(), { type: 'data-question', id: approvalId, data });
+        }
+        return [...shown, { type: 'tool-approval-request', approvalId, toolCallId }];
       }
       case 'approval_resolved': {
         const toolCallId = this.#tools.get(key)?.id ?? key;

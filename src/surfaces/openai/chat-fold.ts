@@ -28,11 +28,13 @@ function endOf(outcome: ChatOutcome, sessionId: string): Finish | { readonly err
     case 'cut':
       return errorBody('The answer was cut off, and is being written again; the run continues', 'interrupted');
     case 'approval': {
-      const { approvalId, action } = outcome;
+      const { approvalId, action, question } = outcome;
       const route = `/agent/session/${sessionId}/approvals/${approvalId}`;
-      const message =
-        `A person has to approve the action "${action}" first: POST ${route} with {"decision": "approve"}. ` +
-        'Sent again with the Idempotency-Key that it had, the request then has the answer';
+      const what =
+        question === null
+          ? `A person has to approve the action "${action}" first: POST ${route} with {"decision": "approve"}. `
+          : `A person has to answer a question of the action "${action}" first: ${question.from} asks ${JSON.stringify(question.message)}. POST ${route} with {"decision": "approve", "content": {…}}; GET ${route} has the schema of the values. `;
+      const message = `${what}Sent again with the Idempotency-Key that it had, the request then has the answer`;
       return errorBody(message, 'approval_required', 'invalid_request_error');
     }
     case 'failed':

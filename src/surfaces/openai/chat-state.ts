@@ -10,7 +10,7 @@
  *  3. The message ends where the run first waits for the client. What follows belongs to the next request, with the whole
  *     text of blocks that were open.
  */
-import type { EventType, SessionEvent } from '../../domain/event.ts';
+import type { EventData, EventType, SessionEvent } from '../../domain/event.ts';
 import { cutGeneration, endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { ShownText } from '../shown-text.ts';
@@ -24,7 +24,13 @@ type Call = Extract<Piece, { type: 'call' }>;
 
 export type ChatOutcome =
   | { readonly type: 'completed' | 'unfinished' | 'calls' | 'cancelled' | 'cut' }
-  | { readonly type: 'approval'; readonly approvalId: string; readonly action: string }
+  /** `question`: of the action's target; null: the action needs an approval to start. */
+  | {
+      readonly type: 'approval';
+      readonly approvalId: string;
+      readonly action: string;
+      readonly question: NonNullable<EventData['approval_requested']['question']> | null;
+    }
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
 
 export interface ChatUsage {
@@ -67,7 +73,7 @@ export class ChatState {
   readonly #after: number;
   readonly #blocks = new Map<number, Block>();
   readonly #begun = new Set<Block['type']>();
-  readonly #approvals = new Map<string, string>();
+  readonly #approvals = new Map<string, Pick<Extract<ChatOutcome, { type: 'approval' }>, 'action' | 'question'>>();
   /** Calls without a result, also those of earlier messages. */
   readonly #open = new Map<string, Call>();
   /** Ids of the calls in this message. */
@@ -148,7 +154,10 @@ export class ChatState {
         this.#open.delete(event.data.call_id);
         return;
       case 'approval_requested':
-        this.#approvals.set(event.data.approval_id, event.action_name ?? event.action_id);
+        this.#approvals.set(event.data.approval_id, {
+          action: event.action_name ?? event.action_id,
+          question: event.data.question ?? null,
+        });
         return;
       case 'approval_resolved':
         this.#approvals.delete(event.data.approval_id);
@@ -167,8 +176,8 @@ export class ChatState {
 
   #waits(reason: 'approvals' | 'client_tools'): Piece[] {
     if (reason === 'approvals') {
-      const [[approvalId, action] = ['', '']] = this.#approvals;
-      this.#outcome = { type: 'approval', approvalId, action };
+      const [[approvalId, asked] = ['', { action: '', question: null }]] = this.#approvals;
+      this.#outcome = { type: 'approval', approvalId, ...asked };
       return [];
     }
     this.#outcome = { type: 'calls' };

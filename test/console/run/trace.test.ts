@@ -61,6 +61,25 @@ describe('[U3] the trace of a run', () => {
     ]);
   });
 
+  test('[J8] an attempt that ends with a question has ended; the next one begins after the answer', () => {
+    const action = traceOf(
+      eventsOf(
+        ...started(),
+        queued(0, 'a'),
+        [1, 'action_started', { attempt: 1 }, 'a'],
+        [5, 'approval_requested', { approval_id: 'x', complete: true, question: { from: 'x', message: 'y' } }, 'a'],
+        [105, 'approval_resolved', { approval_id: 'x', approved: true }, 'a'],
+        [106, 'action_started', { attempt: 2 }, 'a'],
+        [110, 'action_completed', { output: 1, ms: 8, attempt: 2 }, 'a'],
+      ),
+    ).action('1.a');
+    expect(action?.attempts.map(({ startedAt, endedAt }) => [startedAt, endedAt])).toEqual([
+      [START + 1, START + 5],
+      [START + 106, START + 110],
+    ]);
+    expect(action?.waits).toEqual([{ for: 'approval', from: START + 5, to: START + 105 }]);
+  });
+
   test('a dependency is the action of this iteration, or the newest of the earlier ones', () => {
     const trace = traceOf(
       eventsOf(

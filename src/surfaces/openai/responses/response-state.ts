@@ -337,6 +337,8 @@ export class ResponseState {
       case 'approval_requested':
         this.#approvals.set(key, approvalItemId(this.#run.runId, event.data.approval_id));
         this.#asked.set(key, event);
+        // Its action has started, and has another item in the next response.
+        if (event.data.question !== undefined) this.#queued.set(key, event.data.parameters ?? {});
         return;
       case 'approval_resolved':
       case 'client_tool_settled':
@@ -384,10 +386,11 @@ export class ResponseState {
 
   #ask(event: Asked): void {
     if (event.type === 'client_tool_called') return this.#function(event);
-    const { approval_id: approvalId, parameters } = event.data;
+    const { approval_id: approvalId, question } = event.data;
     const name = event.action_name ?? event.action_id;
     const id = approvalItemId(this.#run.runId, approvalId);
-    const item = approvalRequest(id, name, parameters ?? this.#queued.get(keyOf(event)) ?? {});
+    const parameters = event.data.parameters ?? this.#queued.get(keyOf(event)) ?? {};
+    const item = approvalRequest(id, name, question === undefined ? parameters : { question, parameters });
     this.#done(this.#added(item), item);
   }
 
