@@ -1,5 +1,8 @@
 /** What a catalogue says about its manifests: to the routes, between objects, and in lists (M4). */
 
+import type { Effects } from './action-types.ts';
+import type { JsonObject } from './json.ts';
+
 export const MANIFEST_KINDS = ['agent', 'tool', 'relic', 'workflow', 'skill', 'monument'] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
@@ -20,6 +23,23 @@ export interface ListedManifest extends ManifestRef {
   readonly updatedAt: number | null;
   /** Why it is quarantined: it cannot be read, or no longer loads. */
   readonly error?: string;
+}
+
+/** What clients of the Model Context Protocol may call (E4). */
+export interface ExposedManifests {
+  readonly agents: readonly ExposedManifest[];
+  /** With the agent that calls it: the first of those that import it; `assistant` precedes the others. */
+  readonly tools: readonly (ExposedManifest & {
+    readonly parameters: JsonObject;
+    readonly effects: Effects;
+    readonly agent: string;
+  })[];
+  readonly workflows: readonly (ExposedManifest & { readonly inputs: JsonObject })[];
+}
+
+interface ExposedManifest {
+  readonly name: string;
+  readonly summary: string;
 }
 
 export interface ManifestRevision {

@@ -189,6 +189,19 @@ export const limits = {
   repeatedAnswerMs: 120_000,
   /** Parts of a message that another protocol's client sends: also those of the actions of a whole run. */
   surfaceParts: 16_384,
+  /** Images and sounds in one result for a client of the Model Context Protocol; others are links. */
+  mcpInlineBytes: 1_048_576,
+  /** Links to artifacts in one result. */
+  mcpLinks: 100,
+  /** A call in the question for its approval. */
+  mcpCallChars: 2_000,
+  /** Content of one resource: it is in memory as base64. Larger artifacts are downloaded. */
+  mcpResourceBytes: 8_388_608,
+  /** Time after which a call becomes a task, if the client knows tasks, and how often it should ask for it. */
+  mcpTaskAfterMs: 1_000,
+  mcpTaskPollMs: 1_000,
+  /** How long clients may keep the list of tools. */
+  mcpListMs: 30_000,
   /** Instructions that come with a message: each generation of its run shows them to the model. */
   instructionChars: 65_536,
   callIdChars: 40,
@@ -591,6 +604,8 @@ export const limits = {
 
   /** Length of a token, its default lifetime, and its maximum lifetime (H5). */
   sessionTokenChars: 2_048,
+  /** Length of a sealed value that a client brings back. */
+  sealedChars: 16_384,
   /** Names of agents in a user token. */
   tokenAgents: 32,
   /** Minimum length of the signing secret: the holder of a token could find a shorter one by trial. */

@@ -47,6 +47,7 @@ export function manifestHost(env: Env): ManifestHost {
     upload: (owner, files) => changed(env, owner, of(owner).upload(owner, files)),
     replace: (owner, files) => changed(env, owner, of(owner).replace(owner, files)),
     validate: async (owner, files) => valueOf(await of(owner).validate(owner, files)),
+    exposed: async (owner) => valueOf(await of(owner).exposed(owner)),
     graph: async (owner) => valueOf(await of(owner).graph(owner)),
   };
 }

@@ -33,6 +33,7 @@ import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
 import { sessionRoutes } from './session-app.ts';
 import { surfaceProblem, unknownSurfaceRoute } from './surfaces/edge-surface.ts';
+import { mcpRoute } from './surfaces/mcp/mcp-route.ts';
 import { surfaceRoutes } from './surfaces/routes.ts';
 import { presentedToken } from './tokens.ts';
 import { unknownRoute } from './unknown-route.ts';
@@ -165,6 +166,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', registryRoutes(manifests));
   app.route('/', agentRoutes(gateway));
   app.route('/', surfaceRoutes({ ...options, gateway, sessionIdOf }));
+  app.route('/', mcpRoute({ ...options, gateway, sessionIdOf }));
 
   return app;
 }

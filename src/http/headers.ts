@@ -70,6 +70,14 @@ export const ifRange: RequestHeader = {
   description: 'The `ETag` that the client has a part of: `Range` counts only if the file has it',
 };
 
+export const mcpConnection: RequestHeader = {
+  name: 'Mcp-Session-Id',
+  description:
+    'The name of the connection, as the response to `initialize` has given it; only with it can calls be cancelled by a notification',
+  pattern: new RegExp(`^[\\x21-\\x7e]{1,${limits.threadNameChars}}$`),
+  expected: `1 to ${limits.threadNameChars} visible characters`,
+};
+
 export const sessionName: RequestHeader = {
   name: 'X-Session-Id',
   description:

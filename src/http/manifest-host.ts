@@ -7,6 +7,7 @@ import type {
   ChangeReport,
   ReplaceReport,
   ManifestFile,
+  ExposedManifests,
 } from '../domain/catalog.ts';
 
 /** `owner` is the namespace, or null for what was made without keys. @throws EngineError the catalogue's error */
@@ -22,6 +23,8 @@ export interface ManifestHost {
   upload(owner: string | null, files: readonly ManifestFile[]): Promise<ChangeReport>;
   replace(owner: string | null, files: readonly ManifestFile[]): Promise<ReplaceReport>;
   validate(owner: string | null, files: readonly ManifestFile[]): Promise<ChangeReport>;
+  /** What clients of the Model Context Protocol may call (E4). */
+  exposed(owner: string | null): Promise<ExposedManifests>;
   /** As data and as text. */
   graph(owner: string | null): Promise<{ readonly graph: Graph; readonly text: string }>;
 }

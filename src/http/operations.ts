@@ -183,6 +183,13 @@ export const OPERATIONS = {
     surface: 'openai',
     summary: 'Cancel the run of a response',
   },
+  'POST /mcp': {
+    // Each of its methods needs its own: surfaces/mcp/mcp-calls.ts.
+    scopes: ['read', 'message', 'files'],
+    surface: 'mcp',
+    summary:
+      'Call agents, tools and workflows with the Model Context Protocol, 2026-07-28 or 2025-11-25; results may be streams',
+  },
 
   // Tokens
   'POST /tokens': {

@@ -87,6 +87,10 @@ interface StreamOptions {
   /** Whether a stream for one run ends when the run waits for people and clients (J8, C3). Default: no. */
   readonly endsWaiting?: boolean;
   readonly expiry?: StreamExpiry | null;
+  /** When the stream ends although the run goes on. Default: never. */
+  readonly detaches?: StreamExpiry | null;
+  /** Called if the reader leaves before the end of the stream. */
+  readonly left?: () => void;
   /** What the reader may have of an event, null for nothing; null: everything (T1). */
   readonly view?: EventView | null;
   /** Counts reads from the journal and yields to other work. */
@@ -99,7 +103,7 @@ interface Wire<Chunk> {
   readonly sizeBytes: (chunk: Chunk) => number;
   readonly heartbeat: Chunk | null;
   /** What precedes the end of the stream; null for nothing. */
-  readonly last: (how: StreamEnd) => Chunk | null;
+  readonly last: (how: StreamEnd | 'detached') => Chunk | null;
 }
 
 const SSE: Wire<Uint8Array> = {
@@ -123,6 +127,8 @@ class Reader<Chunk> {
   readonly #runId: string | null;
   readonly #endsWaiting: boolean;
   readonly #expiry: StreamExpiry | null;
+  readonly #detaches: StreamExpiry | null;
+  readonly #left: () => void;
   readonly #view: EventView | null;
   readonly #slices: Slices | null;
   #cursor: number;
@@ -139,6 +145,8 @@ class Reader<Chunk> {
   constructor(wire: Wire<Chunk>, source: EventSource, options: StreamOptions) {
     this.#wire = wire;
     this.#expiry = options.expiry ?? null;
+    this.#detaches = options.detaches ?? null;
+    this.#left = options.left ?? (() => undefined);
     this.#view = options.view ?? null;
     this.#slices = options.slices ?? null;
     this.#source = source;
@@ -160,12 +168,13 @@ class Reader<Chunk> {
     const stopHeartbeat = heartbeat?.add(() => {
       if (beat !== null && (controller.desiredSize ?? 0) > 0) controller.enqueue(beat);
     });
-    const { clock, at } = this.#expiry ?? { clock: null, at: 0 };
-    const stopWaiting = clock?.schedule(Math.max(0, at - clock.now()), () => this.#expire(controller));
+    const stopWaiting = whenDue(this.#expiry, () => this.#expire(controller));
+    const stopAttached = whenDue(this.#detaches, () => this.#finish(controller, 'detached'));
     this.#leave = () => {
       stopListening();
       stopHeartbeat?.();
-      stopWaiting?.();
+      stopWaiting();
+      stopAttached();
     };
   }
 
@@ -204,6 +213,7 @@ class Reader<Chunk> {
 
   cancel(): void {
     this.#leave();
+    this.#left();
   }
 
   #goLive(controller: ReadableStreamDefaultController<Chunk>): void {
@@ -273,12 +283,19 @@ class Reader<Chunk> {
     this.#finish(controller, 'token_expired');
   }
 
-  #finish(controller: ReadableStreamDefaultController<Chunk>, how: StreamEnd = 'stopped'): void {
+  #finish(controller: ReadableStreamDefaultController<Chunk>, how: StreamEnd | 'detached' = 'stopped'): void {
     this.#leave();
     const last = this.#wire.last(how);
     if (last !== null) controller.enqueue(last);
     controller.close();
   }
+}
+
+/** @returns the cancel function */
+function whenDue(expiry: StreamExpiry | null, callback: () => void): () => void {
+  if (expiry === null) return () => undefined;
+  const { clock, at } = expiry;
+  return clock.schedule(Math.max(0, at - clock.now()), callback);
 }
 
 /** A client's stream. */
@@ -301,7 +318,7 @@ export function foldedStream(
     encode: (batch) => encoder.encode(batch.map((event) => fold.add(event)).join('')),
     sizeBytes: (chunk) => chunk.byteLength,
     heartbeat: HEARTBEAT,
-    last: (how) => encoder.encode(fold.end(how)),
+    last: (how) => encoder.encode(how === 'detached' ? (fold.detached?.() ?? '') : fold.end(how)),
   };
   return streamOf(wire, source, heartbeat, options);
 }

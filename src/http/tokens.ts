@@ -5,6 +5,7 @@
 import { sign, verify } from 'hono/jwt';
 import { EngineError } from '../domain/errors.ts';
 import * as z from 'zod';
+import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { SURFACE_NAMES } from '../surfaces/surface.ts';
 import { SCOPES } from './operations.ts';
@@ -42,6 +43,8 @@ export interface UserToken extends Granted {
 export type Token = SessionToken | UserToken;
 
 const ALGORITHM = 'HS256';
+/** Of a sealed value, which is no token. */
+const SEALED = 'cortex-edge:sealed';
 /** A token of one kind is never accepted as the other. */
 const AUDIENCES = { session: 'cortex-edge:session', user: 'cortex-edge:user' } as const;
 
@@ -85,6 +88,26 @@ export class Tokens {
     );
   }
 
+  /**
+   * Signs what a client has to bring back unchanged; it can read it. Null if there is no secret to sign with.
+   *
+   * @param expiresAt epoch milliseconds
+   */
+  async seal(value: JsonObject, expiresAt: number): Promise<string | null> {
+    const secret = this.#secret();
+    if (secret === null) return null;
+    return await sign({ aud: SEALED, val: value, exp: Math.floor(expiresAt / 1_000) }, secret, ALGORITHM);
+  }
+
+  /** What was sealed; null if it was changed, has expired, or was never sealed here. */
+  async unseal(text: string): Promise<JsonObject | null> {
+    const secret = this.#secret();
+    if (secret === null || text.length > limits.sealedChars) return null;
+    const verified = await verify(text, secret, { alg: ALGORITHM, exp: false, iat: false }).catch(() => null);
+    const claims = sealedClaims.safeParse(verified);
+    return claims.success && claims.data.exp * 1_000 > this.#now() ? (claims.data.val as JsonObject) : null;
+  }
+
   /** @throws EngineError `unauthorized` for anything but a valid, unexpired token */
   async read(token: string): Promise<Token> {
     const refused = new EngineError('unauthorized', 'This token is invalid or has expired');
@@ -107,6 +130,11 @@ export class Tokens {
   }
 }
 
+const sealedClaims = z.object({
+  aud: z.literal(SEALED),
+  val: z.record(z.string(), z.unknown()),
+  exp: z.number(),
+});
 const common = { sub: z.string(), own: z.string().nullable(), scope: z.string(), exp: z.number() };
 const anyClaims = z.discriminatedUnion('aud', [
   z.object({ ...common, aud: z.literal(AUDIENCES.session), inc: z.string().exactOptional() }),

@@ -1,5 +1,5 @@
 /**
- * The contract of protocol adapters: unchanged clients of other systems use our sessions (E1 to E3).
+ * The contract of protocol adapters: unchanged clients of other systems use our sessions (E1 to E4).
  *
  * An adapter translates in both directions and decides nothing: `read` turns a request into a command, `fold` turns the
  * events of a run into the frames of its protocol. It does no I/O, and knows neither HTTP nor the engine. The routes are
@@ -10,6 +10,7 @@
  *     the same folded message, however its patches were cut.
  *  2. A stream always ends with a frame that says how. Only a run that has completed ends as a success.
  */
+import type { ArtifactEntry } from '../domain/artifact.ts';
 import type { EngineError } from '../domain/errors.ts';
 import type { MessageContent } from '../domain/content.ts';
 import type { EventType, SessionEvent } from '../domain/event.ts';
@@ -17,7 +18,7 @@ import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
 
 /** The protocols that clients may speak; `http` is our own. User tokens name those that they are for (T3). */
-export const SURFACE_NAMES = ['ai-sdk', 'openai', 'ag-ui'] as const;
+export const SURFACE_NAMES = ['ai-sdk', 'openai', 'ag-ui', 'mcp'] as const;
 export type SurfaceName = (typeof SURFACE_NAMES)[number];
 
 // --- requests ---
@@ -119,6 +120,17 @@ export type SurfaceCommand =
       /** Answers and decisions that come too late have no effect, and the run says what happened. Default: they are errors. */
       readonly ignoresLate?: boolean;
       readonly stream: boolean;
+      /** How the run depends on its stream. Default: not at all. */
+      readonly attached?: Attached;
+      readonly options: JsonObject;
+    }
+  /** Does this in the session, which was made for it and has no run yet, or this one; answers with a stream. */
+  | {
+      readonly type: 'work';
+      readonly work:
+        | { readonly type: 'program'; readonly text: string }
+        | { readonly type: 'workflow'; readonly inputs: JsonObject };
+      readonly attached?: Attached;
       readonly options: JsonObject;
     }
   /** Answers with a run, from its first event or as its document: this one, or the one that is active or has just ended. */
@@ -136,10 +148,18 @@ export type SurfaceCommand =
   | {
       readonly type: 'cancel';
       readonly runId: string | null;
+      /** Only the first run of the session, whose id the client does not know. */
+      readonly isFirst?: true;
       /** For the document, as in `follow`. */
       readonly after: number;
       readonly options: JsonObject;
     };
+
+/** A run that its client waits for: it is cancelled if the client leaves the stream. */
+export interface Attached {
+  /** The stream ends after this time, milliseconds, and the run goes on without it; null: it does not. */
+  readonly forMs: number | null;
+}
 
 /** A request in terms of the system. */
 export interface SurfaceRequest {
@@ -171,6 +191,10 @@ export interface FoldedRun {
   readonly clientTools: readonly string[];
   /** `options` of the command: one protocol may have several forms of answers. */
   readonly options: JsonObject;
+  /** The artifacts of an event of the run (J6). Absent: none are shown. */
+  readonly artifactsOf?: (
+    event: SessionEvent,
+  ) => readonly { readonly entry: ArtifactEntry; readonly read: () => Uint8Array }[];
 }
 
 /** Why a stream ends: the run has ended or waits (its events say which); or, while the run continues, another reason. */
@@ -182,6 +206,8 @@ export interface Fold {
   add(event: SessionEvent): string;
   /** The last frames. Called once. */
   end(how: StreamEnd): string;
+  /** The same for a stream that ends after a time, although the run goes on (`Attached`). Called instead of `end`. */
+  detached?(): string;
 }
 
 /** A response that is not a stream. */
@@ -228,7 +254,12 @@ export interface Surface {
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly fold: (run: FoldedRun) => Fold;
   /** The run as a document, for clients that want no stream. Only these types of events are given to it. */
-  readonly document?: { readonly events: readonly EventType[]; readonly of: (run: FoldedRun) => DocumentFold };
+  readonly document?: {
+    readonly events: readonly EventType[];
+    /** The same for a run with this status. Default: `events`. */
+    readonly eventsAt?: (status: RunStatus) => readonly EventType[];
+    readonly of: (run: FoldedRun) => DocumentFold;
+  };
   /** The conversation as messages, for pages that are loaded again. Only these types of events are given to it. */
   readonly conversation?: { readonly events: readonly EventType[]; readonly of: (turn: Turn) => TurnFold };
   /** The last frames of a stream that broke off outside of the session. */

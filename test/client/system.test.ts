@@ -72,6 +72,7 @@ const catalogue: ManifestHost = {
     asked.push(files);
     return { manifests: [TOOL], problems: [ISSUE], warnings: [], skipped: [] };
   },
+  exposed: async () => ({ agents: [], tools: [], workflows: [] }),
   graph: async () => ({
     graph: { nodes: [], edges: [{ from: 'agent/a', to: 'tool/b', how: 'import' }] },
     text: 'not this',

@@ -33,6 +33,7 @@ export const noManifests: ManifestHost = {
   upload: nothing,
   replace: nothing,
   validate: nothing,
+  exposed: nothing,
   graph: nothing,
 };
 

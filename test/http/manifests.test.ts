@@ -42,6 +42,7 @@ function catalogue(report: ChangeReport): ManifestHost {
     upload: report,
     replace: { ...report, removed: [{ kind: 'tool', name: 'old' }] },
     validate: report,
+    exposed: { agents: [], tools: [], workflows: [] },
     graph: {
       graph: { nodes: [{ id: 'tool/t', kind: 'tool', name: 't', version: '1.0.0' }], edges: [] },
       text: 'tool t',
@@ -61,6 +62,7 @@ function catalogue(report: ChangeReport): ManifestHost {
     upload: call('upload'),
     replace: call('replace'),
     validate: call('validate'),
+    exposed: call('exposed'),
     graph: call('graph'),
   };
 }

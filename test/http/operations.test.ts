@@ -127,6 +127,7 @@ const byScope =
 /** Their paths name no agent: it is in the body, or the answer leaves out others (surfaces.test.ts, directory.test.ts). */
 const WITHOUT_AGENT: ReadonlySet<Operation> = new Set<Operation>([
   OPERATIONS['GET /sessions'],
+  OPERATIONS['POST /mcp'],
   OPERATIONS['GET /v1/models'],
   OPERATIONS['POST /v1/chat/completions'],
   OPERATIONS['POST /v1/responses'],

@@ -83,7 +83,7 @@ describe('T3: a user token', () => {
     [{}],
     [{ user_id: 'z', agents: [] }],
     [{ user_id: 'z', agents: Array.from({ length: limits.tokenAgents + 1 }, () => 'assistant') }],
-    [{ user_id: 'z', surfaces: ['mcp'] }],
+    [{ user_id: 'z', surfaces: ['smtp'] }],
     [{ user_id: 'z', scopes: ['admin'] }],
     [{ user_id: 'z', scopes: [] }],
     [{ user_id: 'z', expires_in: limits.sessionTokenMaxSeconds + 1 }],

@@ -34,6 +34,9 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
   );
   // without valid parameters, every placeholder would be an issue
   if (implementation.type === 'http' && isValid) checkRequest(implementation, parameters, context);
+  if (input.expose !== undefined && implementation.type === 'client') {
+    context.addIssue(['expose'], 'is for tools that run here: the client of an agent executes this one');
+  }
   return {
     kind: 'Tool',
     ...toBase(input, context.unknown),
@@ -53,6 +56,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
     retry: input.retry === undefined ? null : toRetry(input.retry),
     cacheTtlMs: input.cache_ttl === undefined ? null : toMs(input.cache_ttl),
     ...(input.workspace === 'none' ? { workspace: false } : {}),
+    ...(input.expose === undefined ? {} : { expose: input.expose }),
     examples: input.examples ?? (code?.example === undefined ? [] : [code.example]),
   };
 }

@@ -58,6 +58,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     ),
     failFast: input.fail_fast ?? true,
     maxParallelSteps: input.max_parallel_steps ?? limits.maxParallelActions,
+    ...(input.expose === undefined ? {} : { expose: input.expose }),
     ...(input.capabilities === undefined ? {} : { capabilities: [...new Set(input.capabilities)] }),
     imports: {
       tools: [...used.tool],

@@ -44,6 +44,9 @@ export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImpo
 /** Whether programs see the files of the session (C7). */
 export const workspace = z.enum(['none', 'session']);
 
+/** Protocols that other programs call it with, besides our own (E4). */
+export const expose = z.literal('mcp', { error: 'must be mcp' });
+
 /** Any JSON value. The input was parsed from YAML or JSON, so its values need no validation. */
 export const json = z.unknown() as z.ZodType<Json>;
 

@@ -12,6 +12,7 @@ import {
   base,
   count,
   duration,
+  expose,
   imageBuild,
   imports,
   json,
@@ -147,6 +148,9 @@ export const toolSchema = z.strictObject({
   workspace: workspace
     .optional()
     .describe('`none`: its program sees no files of the session. Default session; a pure tool sees none.'),
+  expose: expose
+    .optional()
+    .describe('`mcp`: clients of `/mcp` may call it, see docs/mcp.md; an agent must import it. Default: they may not.'),
   examples: z.array(json).optional().describe('Example parameters; the model sees the first one.'),
 });
 

@@ -89,6 +89,8 @@ export interface ToolDefinition extends ManifestBase {
   readonly cacheTtlMs: number | null;
   /** False: its program sees no workspace (C7). Default: it does, unless it is `pure`. */
   readonly workspace?: false;
+  /** Clients of the protocol may call it (E4). */
+  readonly expose?: 'mcp';
   readonly examples: readonly Json[];
 }
 

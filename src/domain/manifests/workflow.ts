@@ -90,4 +90,6 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly maxParallelSteps: number;
   /** Types of code that its steps may run (X4). Default: none. */
   readonly capabilities?: readonly Capability[];
+  /** Clients of the protocol may run it (E4). */
+  readonly expose?: 'mcp';
 }

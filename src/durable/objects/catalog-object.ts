@@ -10,8 +10,10 @@ import type {
   ChangeReport,
   ReplaceReport,
   ManifestFile,
+  ExposedManifests,
 } from '../../domain/catalog.ts';
 import { DurableObject } from 'cloudflare:workers';
+import { exposedOf } from '../../catalog/store/exposed.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
 import { ShapeTable } from '../../catalog/store/learned-shapes.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
@@ -102,6 +104,10 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
 
   async validate(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
     return await this.#answer(owner, (store) => store.validate(files));
+  }
+
+  async exposed(owner: string | null): Promise<Reply<ExposedManifests>> {
+    return await this.#answer(owner, (store) => exposedOf(store.data));
   }
 
   async graph(owner: string | null): Promise<Reply<{ graph: ManifestGraph; text: string }>> {

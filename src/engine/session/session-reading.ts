@@ -304,6 +304,11 @@ export class SessionReading {
     }
   }
 
+  /** The artifacts of one event. */
+  artifactsOf(event: SessionEvent): LazyArtifact[] {
+    return artifactsOf(event);
+  }
+
   /** The artifacts of completed actions after the event `after`, oldest first; `next` is the start of the next page. */
   async artifacts(
     after: number,

@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
@@ -17,6 +17,7 @@ import { validate } from '../schemas.ts';
 import * as answers from './answers.ts';
 import { agentBody, toolBody, workflowStartBody } from './bodies.ts';
 import type { CallContext } from './bodies.ts';
+import { programOf } from '../tool-program.ts';
 import { WORK_PATH } from './session-routes.ts';
 import type { Work } from './session-routes.ts';
 
@@ -92,24 +93,6 @@ function unknownTool({ agent, tools }: ResolvedAgent, name: string, isForAll = f
     : 'name another agent in "agent"';
   const message = `The agent "${agent.name}" imports no tool "${name.slice(0, limits.excerptChars)}" (${hint}known: ${known.join(', ') || 'none'}); ${advice}`;
   return new EngineError('unknown_manifest', message, { known });
-}
-
-/**
- * One action as protocol text. Parameters are data: no tag and no reference is read in them.
- *
- * @param timeout in seconds; null: that of the tool
- */
-function programOf(name: string, parameters: JsonObject, timeout: number | null): string {
-  const body = { name, parameters: literal(parameters), ...(timeout === null ? {} : { timeout }) };
-  return `<action type="tool" mode="sync" id="tool">${JSON.stringify(body).replaceAll('<', String.raw`\u003c`)}</action>`;
-}
-
-/** The value with each `$` written as `$$`, which protocol text reads as `$` (P12). */
-function literal(value: Json): Json {
-  if (typeof value === 'string') return value.replaceAll('$', '$$$$');
-  if (Array.isArray(value)) return value.map(literal);
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literal(member)]));
 }
 
 /** The message of an agent call: a text, the only text of an object, or the object as JSON. */

@@ -99,28 +99,49 @@ async function answerOf(
   source: SurfaceSource,
   asked: SurfaceRequest,
 ): Promise<Response> {
-  const { request, caller } = source;
   const { agent, thread } = asked;
   const command = keyed(asked);
   const { id, open, repeats } = await openedBy(options, surface, source, asked);
-  const call: SurfaceCall = { surface: surface.name, agent, open, repeats, command };
+  try {
+    return await send(options, surface, source, id, { surface: surface.name, agent, open, repeats, command });
+  } catch (fault) {
+    if (!(fault instanceof EngineError)) throw fault;
+    // A conversation of which nothing is known yet has nothing to follow or to stop.
+    if (thread.type === 'named' && fault.status === 404 && open !== null && command.type !== 'run') {
+      return command.type === 'conversation' ? Response.json([]) : new Response(null, { status: 204 });
+    }
+    // Its answer is too old, or its conversation went on: this request is another one.
+    if (repeats === 'session' && fault.code === 'unknown_session') {
+      return await answerOf(options, surface, { ...source, isRepeated: false }, asked);
+    }
+    throw fault;
+  }
+}
+
+/** Sends a command to a session. @throws EngineError the session's */
+export async function send(
+  { gateway }: Pick<SurfaceOptions, 'gateway'>,
+  surface: Surface,
+  { request, caller }: Pick<SurfaceSource, 'request' | 'caller'>,
+  id: string,
+  call: SurfaceCall,
+): Promise<Response> {
   const headers = new Headers(request.headers);
   headers.delete('content-length');
   const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(call) });
-  const response = await options.gateway.forward(id, SURFACE_PATH, forwarded, caller);
-  if (!(response.headers.get('content-type') ?? '').startsWith('application/problem+json')) {
-    return response.body === null ? response : guarded(response, surface);
-  }
-  // A conversation of which nothing is known yet has nothing to follow or to stop.
-  if (thread.type === 'named' && response.status === 404 && open !== null && command.type !== 'run') {
-    return command.type === 'conversation' ? Response.json([]) : new Response(null, { status: 204 });
-  }
+  const response = await gateway.forward(id, SURFACE_PATH, forwarded, caller);
+  if (!isProblem(response)) return response.body === null ? response : guarded(response, surface);
+  throw await problemOf(response);
+}
+
+export function isProblem(response: Response): boolean {
+  return (response.headers.get('content-type') ?? '').startsWith('application/problem+json');
+}
+
+/** The error that a session has answered. */
+export async function problemOf(response: Response): Promise<EngineError> {
   const { code, detail, ...details } = (await response.json()) as { code: ErrorCode; detail: string };
-  // Its answer is too old, or its conversation went on: this request is another one.
-  if (repeats === 'session' && code === 'unknown_session') {
-    return await answerOf(options, surface, { ...source, isRepeated: false }, asked);
-  }
-  throw new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);
+  return new EngineError(Object.hasOwn(ERROR_TABLE, code) ? code : 'internal', detail, details);
 }
 
 /** Key of the only message of a session that was made for it. */

@@ -1,5 +1,5 @@
 /**
- * Commands of other protocols in the session's object (E1 to E3). The Worker has translated the request (edge-surface.ts);
+ * Commands of other protocols in the session's object (E1 to E4). The Worker has translated the request (edge-surface.ts);
  * the response is the run's events as the protocol's frames.
  *
  * Invariants:
@@ -14,10 +14,11 @@ import { readContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
-import type { FoldedRun, SurfaceCommand, SurfaceMessage, SurfaceName } from '../../surfaces/surface.ts';
+import type { Attached, FoldedRun, SurfaceCommand, SurfaceMessage, SurfaceName } from '../../surfaces/surface.ts';
 import { readJson } from '../body.ts';
 import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
+import { once } from '../routes/session-actions.ts';
 import { beforeExpiry, closedBy, expiryOf, namesOf, viewFor } from '../run-response.ts';
 import { hasScope, requireScope } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
@@ -56,7 +57,8 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
   }
   switch (command.type) {
     case 'cancel': {
-      const { runId } = command;
+      const [first] = command.isFirst === true ? session.runs(1, 2) : [];
+      const runId = first?.runId ?? command.runId;
       if (runId === null || isOpen(session.run(runId))) await session.cancel('cancelled by the client', runId);
       const { document } = SURFACES[surface];
       if (runId === null || document === undefined) return c.body(null, 204);
@@ -70,9 +72,11 @@ surfaceCommands.post(SURFACE_PATH, async (c) => {
     }
     case 'conversation':
       return await jsonAnswer(messagesOf(c, call), { closed: closedBy(c) });
+    case 'work':
+      return streamed(c, call, { run: await workOf(c, command), after: 0 }, command.attached);
     case 'run': {
       const followed = await runOf(c, call, command);
-      if (command.stream) return streamed(c, call, followed);
+      if (command.stream) return streamed(c, call, followed, command.attached);
       await beforeExpiry(session.ended(followed.run.run), expiryOf(c), followed.run.runId);
       return await documented(c, call, followed);
     }
@@ -102,6 +106,17 @@ async function hasAsked({ env: { session } }: Context<SessionEnv>, run: RunRecor
 }
 
 const isOpen = ({ status }: RunRecord): boolean => status === 'queued' || status === 'running' || status === 'waiting';
+
+/** The only run of a session that was made for it: the same command again finds it. */
+async function workOf(c: Context<SessionEnv>, { work }: Extract<SurfaceCommand, { type: 'work' }>): Promise<RunRecord> {
+  const { session } = c.env;
+  const [known] = session.runs(1);
+  if (known !== undefined) return known;
+  await admitted(c.env);
+  return work.type === 'workflow'
+    ? await session.workflow(work.inputs)
+    : await session.execute(once(work.text), work.text);
+}
 
 type RunCommand = Extract<SurfaceCommand, { type: 'run' }>;
 
@@ -358,8 +373,14 @@ async function placeOf(c: Context<SessionEnv>, run: RunRecord, command: RunComma
   return await placeBefore(c.env.session.read().events(run, PLACE_EVENTS), { ids, since });
 }
 
-function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Followed): Response {
-  const { session, heartbeat, events } = c.env;
+function streamed(
+  c: Context<SessionEnv>,
+  call: SurfaceCall,
+  { run, after }: Followed,
+  attached: Attached | undefined = undefined,
+): Response {
+  const { session, heartbeat, events, clock } = c.env;
+  const { forMs = null } = attached ?? {};
   const { fold, streamHeaders } = SURFACES[call.surface];
   const { slices } = session.read();
   const body = foldedStream(events, heartbeat, fold(foldedRun(c, call, { run, after })), {
@@ -369,6 +390,10 @@ function streamed(c: Context<SessionEnv>, call: SurfaceCall, { run, after }: Fol
     expiry: expiryOf(c),
     view: viewFor(c),
     slices,
+    detaches: forMs === null ? null : { clock, at: clock.now() + forMs },
+    left: () => {
+      if (attached !== undefined) void session.cancel('the client left', run.runId);
+    },
   });
   return new Response(body, { headers: { ...SSE_HEADERS, ...streamHeaders, ...namesOf(c, run) } });
 }
@@ -381,7 +406,7 @@ async function documented(c: Context<SessionEnv>, call: SurfaceCall, { run, afte
   const current = session.run(run.runId);
   const fold = document.of(foldedRun(c, call, { run, after }));
   const view = viewFor(c);
-  for await (const event of session.read().events(current, document.events)) {
+  for await (const event of session.read().events(current, document.eventsAt?.(current.status) ?? document.events)) {
     const shown = view === null ? event : view(event);
     if (shown !== null) fold.add(shown);
   }
@@ -429,5 +454,6 @@ function foldedRun(c: Context<SessionEnv>, { command }: SurfaceCall, { run, afte
   const { runId, startedAt } = run;
   const { session_id: sessionId, agent } = session.record;
   const clientTools = session.clientTools(run);
-  return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options };
+  const artifactsOf: FoldedRun['artifactsOf'] = (event) => session.read().artifactsOf(event);
+  return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options, artifactsOf };
 }

@@ -36,6 +36,7 @@ const manifests: ManifestHost = {
   upload: async () => REPORT,
   replace: async () => ({ ...REPORT, removed: [] }),
   validate: async () => REPORT,
+  exposed: async () => ({ agents: [], tools: [], workflows: [] }),
   graph: async () => ({
     graph: {
       nodes: [AGENT, TOOL].map(({ kind, name, version }) => ({ id: `${kind}/${name}`, kind, name, version })),
