@@ -815,7 +815,7 @@ export const limits = {
   /** Bytes and pages of a list of tools, and how long a run waits for a list, and for a newer one. */
   mcpListBytes: 8_388_608,
   mcpListPages: 200,
-  mcpListMs: 5_000,
+  mcpListWaitMs: 5_000,
   mcpRefreshMs: 1_000,
   /** How long a list is valid if the server does not say it, and at most; how long it counts if the server is down. */
   mcpListTtlMs: 300_000,

@@ -63,7 +63,7 @@ export class McpLists {
   }
 
   /**
-   * The list of a server, at most as old as the server allows. Waits at most `limits.mcpListMs`, and
+   * The list of a server, at most as old as the server allows. Waits at most `limits.mcpListWaitMs`, and
    * `limits.mcpRefreshMs` if an older list is known. Never rejects.
    */
   async find(
@@ -76,7 +76,7 @@ export class McpLists {
     if (entry.kept !== null && now < entry.kept.freshUntil) return { list: entry.kept.list, problem: null };
     const usable = (): ServerList | null => this.#usable(entry);
     if (now < entry.failedUntil) return { list: usable(), problem: entry.problem };
-    const waitMs = usable() === null ? limits.mcpListMs : limits.mcpRefreshMs;
+    const waitMs = usable() === null ? limits.mcpListWaitMs : limits.mcpRefreshMs;
     const isDone = await within(
       this.#refresh({ name, tools, reach }, entry, source).then(() => true),
       waitMs,
@@ -124,7 +124,7 @@ export class McpLists {
     { target, network }: ListSource,
   ): Promise<void> {
     const abort = new AbortController();
-    const cancelTimer = this.#clock.schedule(limits.mcpListMs, () => {
+    const cancelTimer = this.#clock.schedule(limits.mcpListWaitMs, () => {
       abort.abort(new DOMException('the time limit was reached', 'TimeoutError'));
     });
     try {
@@ -140,7 +140,7 @@ export class McpLists {
       entry.failedUntil = 0;
     } catch (fault) {
       const why = abort.signal.aborted
-        ? `did not list its tools within ${limits.mcpListMs / 1_000} s`
+        ? `did not list its tools within ${limits.mcpListWaitMs / 1_000} s`
         : `has not listed its tools: ${failureOfServer(name, fault, null).error.message}`;
       this.forget(reach);
       entry.problem = `The MCP server "${name}" ${why}`;
@@ -182,7 +182,7 @@ async function listOf(
     allowed,
   }: { readonly known: KnownServer | null; readonly signal: AbortSignal; readonly allowed: readonly string[] | null },
 ): Promise<Listed> {
-  const options = { signal, timeoutMs: limits.mcpListMs };
+  const options = { signal, timeoutMs: limits.mcpListWaitMs };
   const connection = await connectTo(target, network, { known, ...options });
   const { client, http } = connection;
   try {
