@@ -195,6 +195,7 @@ async function listOf(
     const wanted = allowed === null ? tools : tools.filter(({ name }) => allowed.includes(name));
     const list = {
       tools: (wanted.slice(0, limits.mcpToolsPerServer) as unknown as readonly ListedTool[]).map(listedTool),
+      left: Math.max(0, wanted.length - limits.mcpToolsPerServer),
       hasResources: client.getServerCapabilities()?.resources !== undefined,
     };
     return { list, ttlMs: ttlOf(ttlMs), server: connection.known };
