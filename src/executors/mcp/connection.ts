@@ -54,7 +54,7 @@ const boundedValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
     },
 };
 
-/** The connection could not be made: no call was sent. */
+/** The connection could not be made, or the tools were not listed: no call was sent. */
 export class ConnectFault extends Error {
   override readonly name = 'ConnectFault';
   readonly http: McpConnection['http'];
