@@ -94,13 +94,14 @@ export function asksFor(field: string): Question {
   };
 }
 
+/** They are valid lists: a tool with such a schema must cost little, and other tools nothing. */
 export const HOSTILE_SCHEMAS: Readonly<Record<string, object>> = {
   recursive: {
     type: 'object',
     properties: { tree: { $ref: '#/$defs/node' } },
     $defs: { node: { type: 'object', properties: { children: { type: 'array', items: { $ref: '#/$defs/node' } } } } },
   },
-  'referring to itself': { $ref: '#' },
+  'referring to itself': { type: 'object', $ref: '#' },
   'at another host': { type: 'object', properties: { x: { $ref: 'http://169.254.169.254/schema.json' } } },
   'with a slow pattern': { type: 'object', properties: { x: { type: 'string', pattern: '^(a+)+$' } } },
   'with a pattern that is none': { type: 'object', properties: { x: { type: 'string', pattern: '(' } } },
@@ -109,7 +110,6 @@ export const HOSTILE_SCHEMAS: Readonly<Record<string, object>> = {
     type: 'object',
     properties: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`p${at}`, { type: 'string' }])),
   },
-  'of no object': { type: 'string' },
 };
 
 function deep(levels: number): object {
