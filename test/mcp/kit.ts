@@ -109,7 +109,7 @@ export function mcpKit(url: string, options: McpKitOptions = {}): McpKit {
     async define() {
       const found = await list();
       const known = new Map(found.list === null ? [] : [[definition.name, found.list] as const]);
-      const { tools, problems } = mcpTools([definition], known, new Set(taken), true);
+      const { tools, problems } = mcpTools([definition], known, { taken: new Set(taken), bundled: true });
       return { tools, problems: [...(found.problem === null ? [] : [found.problem]), ...problems] };
     },
     call: async (tool, parameters = {}, more = {}) =>
