@@ -176,6 +176,47 @@ describe('the reference server', () => {
   });
 });
 
+describe('a question of the reference server', () => {
+  interface Approval {
+    readonly approval_id: string;
+    readonly question: { readonly from: string; readonly message: string; readonly url?: string };
+  }
+
+  /** The run after its only question was decided. */
+  async function decided(tool: string, parameters: unknown, decision: unknown): Promise<[Approval, RunResult]> {
+    const session = await sessionWith(`asking_${scripts.size}`, { url: everything.url });
+    const waiting = await run(session, act('q', tool, parameters), '<response final="true">$q</response>');
+    const listed = await fetch(`${system.url}/agent/session/${session}/approvals`);
+    const { approvals } = (await listed.json()) as { readonly approvals: readonly Approval[] };
+    const [approval] = approvals;
+    if (approval === undefined) throw new Error(`no question: ${JSON.stringify(waiting)}`);
+    await post(`/agent/session/${session}/approvals/${approval.approval_id}`, decision);
+    await eventsOf(waiting);
+    const done = await fetch(`${system.url}/agent/session/${session}/runs/${waiting.run_id}`);
+    return [approval, (await done.json()) as RunResult];
+  }
+
+  test('[E5] is an approval, whose values the server gets with its defaults', async () => {
+    const decision = { decision: 'approve', content: { name: 'Ada' } };
+    const [{ question }, result] = await decided('trigger-elicitation-request', {}, decision);
+    expect(question).toMatchObject({ from: 'MCP server "srv"', message: expect.stringMatching(/^Please provide/) });
+    expect(result.response).toContain('- Name: Ada');
+    expect(result.response).toContain('- Favorite Integer: 42');
+  });
+
+  test('[E5] names the page that a person is asked to open', async () => {
+    const url = 'https://example.com/sign-in';
+    const [{ question }, result] = await decided('trigger-url-elicitation', { url }, { decision: 'approve' });
+    expect(question).toMatchObject({ url });
+    expect(result.response).toMatch(/accept/i);
+  });
+
+  test('[E5] that is denied fails the action', async () => {
+    const [, result] = await decided('trigger-elicitation-request', {}, { decision: 'deny' });
+    expect(result.actions).toMatchObject([{ status: 'failed', error: { code: 'approval_denied' } }]);
+  });
+});
+
 describe('a server that means harm', () => {
   test('[E5] changes a schema: a run keeps the list that it began with, and the next one has the new list', async () => {
     const session = await sessionWith('changing', { url: hostile.changing.url });
