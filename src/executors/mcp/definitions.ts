@@ -32,6 +32,8 @@ export interface ListedTool {
 /** What a server offers. */
 export interface ServerList {
   readonly tools: readonly ListedTool[];
+  /** Number of its tools above `limits.mcpToolsPerServer`, which are not in `tools`; absent: none. */
+  readonly left?: number;
   /** Whether it has resources, which can be read by their address. */
   readonly hasResources: boolean;
 }
@@ -86,7 +88,7 @@ export function mcpTools(
     const known = new Set(list.tools.map(({ name }) => name));
     const missing = server.tools?.filter((name) => !known.has(name) && name !== READ_RESOURCE) ?? [];
     if (missing.length > 0) problems.push(says(server, `has no tool ${quoted(missing)}, which "tools" names`));
-    let left = 0;
+    let { left = 0 } = list;
     for (const listed of [...list.tools, ...(hasResourceTool(list, server) ? [RESOURCE_TOOL] : [])]) {
       if (!add(definitionOf(listed, server, { used, bundled, meter }))) left += 1;
     }

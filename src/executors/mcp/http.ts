@@ -16,9 +16,9 @@ export type McpNetwork = Pick<OutboundOptions, 'fetch' | 'allowHosts' | 'egress'
 /** The requests of one connection. */
 export interface ConnectionHttp {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  /** Why the latest request failed, as the library's own error may not say it; null if none did. */
+  /** Why the latest request of a call failed, as the library's own error may not say it; null if none did. */
   readonly fault: () => OutboundError | null;
-  /** The latest answer with a status of 400 or above; null if there was none. */
+  /** The latest answer to a call with a status of 400 or above; null if there was none. */
   readonly refusal: () => Refusal | null;
   /** A request begins: its answers may have this many bytes in total, and earlier failures are forgotten. */
   readonly begin: (bytes: number) => void;
@@ -37,15 +37,16 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
   let latest: OutboundError | null = null;
   let refusal: Refusal | null = null;
 
-  const failed = (fault: unknown, url: string): OutboundError => {
-    latest =
+  const failed = (fault: unknown, url: string, isOfCall: boolean): OutboundError => {
+    const outbound =
       fault instanceof OutboundError
         ? fault
         : new OutboundError('fetch_failed', `${url} could not be reached: ${messageOf(fault)}`, false, fault);
-    return latest;
+    if (isOfCall) latest = outbound;
+    return outbound;
   };
 
-  const bounded = (response: Response, url: string): Response => {
+  const bounded = (response: Response, url: string, isOfCall: boolean): Response => {
     const { status, statusText } = response;
     const headers = new Headers(response.headers);
     headers.delete('content-encoding');
@@ -60,9 +61,9 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
           left -= value.byteLength;
           if (left >= 0) return controller.enqueue(value);
           void reader.cancel().catch(() => {});
-          controller.error(failed(new OutboundError('response_too_large', tooLarge(url), false), url));
+          controller.error(failed(new OutboundError('response_too_large', tooLarge(url), false), url, isOfCall));
         } catch (fault) {
-          controller.error(failed(fault, url));
+          controller.error(failed(fault, url, isOfCall));
         }
       },
       cancel: (reason) => reader.cancel(reason),
@@ -87,17 +88,26 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
         body: typeof init.body === 'string' ? init.body : null,
         signal,
       };
+      const isOfCall = isPartOfCall(request);
       const caps = { timeoutMs: limits.maxActionTimeoutMs, maxBytes: Math.max(1, left) };
       try {
         const { response } = await fetchOnce(url, request, { ...network, ...caps });
-        if (response.status >= 400) refusal = refusalOf(response);
-        return bounded(response, url);
+        if (isOfCall && response.status >= 400) refusal = refusalOf(response);
+        return bounded(response, url, isOfCall);
       } catch (fault) {
         if (signal.aborted) throw fault;
-        throw failed(fault, url);
+        throw failed(fault, url, isOfCall);
       }
     },
   };
+}
+
+/**
+ * Not the stream of announcements of a server of 2025-11-25, which most servers refuse, and not the end of its session.
+ * A resumed stream brings the answer to a call.
+ */
+function isPartOfCall({ method, headers }: { readonly method: string; readonly headers: Headers }): boolean {
+  return method === 'POST' || headers.has('last-event-id');
 }
 
 function refusalOf({ status, headers }: Response): Refusal {

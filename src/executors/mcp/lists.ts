@@ -12,7 +12,7 @@ import { limits } from '../../domain/limits.ts';
 import type { McpServerDefinition } from '../../domain/manifests/mcp-server.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { within } from '../../domain/sleep.ts';
-import { connectTo } from './connection.ts';
+import { ConnectFault, connectTo } from './connection.ts';
 import type { KnownServer, McpTarget } from './connection.ts';
 import type { ListedTool, ServerList } from './definitions.ts';
 import { failureOfServer } from './failures.ts';
@@ -172,7 +172,7 @@ interface Listed {
   readonly server: KnownServer;
 }
 
-/** Asks a server for its tools. @throws what connecting and the library throw */
+/** Asks a server for its tools. @throws ConnectFault, or the signal's reason */
 async function listOf(
   target: McpTarget,
   network: McpNetwork,
@@ -195,11 +195,12 @@ async function listOf(
     const wanted = allowed === null ? tools : tools.filter(({ name }) => allowed.includes(name));
     const list = {
       tools: (wanted.slice(0, limits.mcpToolsPerServer) as unknown as readonly ListedTool[]).map(listedTool),
+      left: Math.max(0, wanted.length - limits.mcpToolsPerServer),
       hasResources: client.getServerCapabilities()?.resources !== undefined,
     };
     return { list, ttlMs: ttlOf(ttlMs), server: connection.known };
   } catch (fault) {
-    throw http.fault() ?? fault;
+    throw new ConnectFault(fault, http);
   } finally {
     void connection.close();
   }

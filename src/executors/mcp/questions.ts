@@ -14,6 +14,8 @@ type ElicitParams = ElicitRequest['params'];
 
 /** What is left to ask before the server can be called again; the state of a question. */
 export interface OpenQuestions {
+  /** How often the server has asked in this call, from 1. */
+  readonly round: number;
   /** The server's own state, which it gets back. */
   readonly requestState: string | null;
   readonly requests: Readonly<Record<string, ElicitParams>>;
@@ -21,7 +23,10 @@ export interface OpenQuestions {
 }
 
 /** @returns the reason if the server asks for something that cannot be asked here */
-export function openQuestions({ inputRequests = {}, requestState }: InputRequiredResult): OpenQuestions | string {
+export function openQuestions(
+  { inputRequests = {}, requestState }: InputRequiredResult,
+  round = 1,
+): OpenQuestions | string {
   const entries = Object.entries(inputRequests);
   if (entries.length > limits.mcpQuestions)
     return `asks ${entries.length} questions at once (most: ${limits.mcpQuestions})`;
@@ -30,7 +35,7 @@ export function openQuestions({ inputRequests = {}, requestState }: InputRequire
     if (request.method !== 'elicitation/create') return `asks for ${request.method}, which this client does not offer`;
     requests[key] = request.params as ElicitParams;
   }
-  const open = { requestState: requestState ?? null, requests, answers: {} };
+  const open = { round, requestState: requestState ?? null, requests, answers: {} };
   return JSON.stringify(open).length > limits.mcpStateChars
     ? `sends a state of more than ${limits.mcpStateChars} characters`
     : open;
@@ -59,8 +64,19 @@ export function nextQuestion(
 /** The questions after a person has answered the one with this state. */
 export function answered(state: JsonObject, content: JsonObject): OpenQuestions {
   const { key, ...open } = state as unknown as OpenQuestions & { readonly key: string };
-  const answer = { action: 'accept', content } as ElicitResult;
+  const params = open.requests[key];
+  const answer = params === undefined ? { action: 'decline' as const } : acceptance(params, content);
   return { ...open, answers: { ...open.answers, [key]: answer } };
+}
+
+/** A person's answer: what they left out has the server's default. */
+export function acceptance(params: ElicitParams, content: JsonObject): ElicitResult {
+  const properties = schemaOf(params)?.['properties'];
+  const defaults = Object.entries(isJsonObject(properties) ? properties : {}).flatMap(([name, spec]) => {
+    const value = isJsonObject(spec) ? spec['default'] : undefined;
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { action: 'accept', content: { ...Object.fromEntries(defaults), ...content } } as ElicitResult;
 }
 
 export function questionOf(server: string, params: ElicitParams, state: JsonObject): Question {

@@ -21,7 +21,7 @@ import { failureOf } from '../failure.ts';
 import type { Connections } from './connections.ts';
 import type { McpConnection } from './connection.ts';
 import { failureOfServer } from './failures.ts';
-import { answered, nextQuestion, openQuestions, questionOf, secretIn } from './questions.ts';
+import { acceptance, answered, nextQuestion, openQuestions, questionOf, secretIn } from './questions.ts';
 import type { OpenQuestions } from './questions.ts';
 import { outcomeOf, outcomeOfResource } from './result.ts';
 
@@ -31,7 +31,8 @@ type ElicitParams = ElicitRequest['params'];
 /** A call to a server of 2025-11-25 that waits for the answer of a person. */
 interface Held {
   readonly outcome: Promise<ActionOutcome>;
-  readonly answer: (result: ElicitResult) => void;
+  /** Null: the person does not answer. */
+  readonly answer: (content: JsonObject | null) => void;
   readonly abort: AbortController;
   readonly stopTimer: () => void;
   /** Whom the call reports to: the attempt that waits for it now. */
@@ -42,7 +43,7 @@ interface Held {
 interface Attempt {
   progress: Options['progress'];
   /** Called by a question of the server; the attempt ends with it. */
-  asked: (question: Question, answer: (result: ElicitResult) => void) => void;
+  asked: (question: Question, answer: Held['answer']) => void;
 }
 
 /** In the state of a question: the call waits in this object. */
@@ -70,7 +71,7 @@ export class McpSession implements McpServers {
     this.#held.delete(key);
     held.stopTimer();
     return await this.#follow(call, held.outcome, options, held.attempt, held.abort, () => {
-      held.answer({ action: 'accept', content: answer.content } as ElicitResult);
+      held.answer(answer.content);
     });
   }
 
@@ -79,7 +80,7 @@ export class McpSession implements McpServers {
     if (held === undefined) return;
     this.#held.delete(key);
     held.stopTimer();
-    held.answer({ action: 'decline' });
+    held.answer(null);
     held.abort.abort(new DOMException('the question was not answered', 'AbortError'));
   }
 
@@ -159,6 +160,8 @@ export class McpSession implements McpServers {
       },
     };
     http.begin(limits.mcpResponseBytes);
+    // A call that is repeated with answers has another id than the call before.
+    if (answers !== null) connection.numberFrom(answers.round);
     try {
       if (tool === null) {
         return outcomeOfResource(
@@ -171,7 +174,7 @@ export class McpSession implements McpServers {
         { ...options, allowInputRequired: true, toolDefinition: definition as never },
       );
       if (!isInputRequiredResult(result)) return outcomeOf(server, result as CallToolResult);
-      const open = openQuestions(result);
+      const open = openQuestions(result, (answers?.round ?? 0) + 1);
       if (typeof open === 'string') return failure('mcp_failed', `The MCP server "${server}" ${open}`);
       return await this.#ask(call, { signal: abort.signal, progress: attempt.progress }, open);
     } catch (fault) {
@@ -205,7 +208,9 @@ function updateOf({ progress, total, message }: Progress): ToolUpdate {
 /** Ends the attempt with the question, and resolves with the answer of a person. */
 async function heldQuestion(server: string, params: ElicitParams, attempt: Attempt): Promise<ElicitResult> {
   const { promise, resolve } = Promise.withResolvers<ElicitResult>();
-  attempt.asked(questionOf(server, params, { [HELD]: true }), resolve);
+  attempt.asked(questionOf(server, params, { [HELD]: true }), (content) => {
+    resolve(content === null ? { action: 'decline' } : acceptance(params, content));
+  });
   return await promise;
 }
 
