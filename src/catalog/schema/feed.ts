@@ -1,5 +1,5 @@
 /** Schema of `context_feeds` entries, in manifests and from the model's `add_context_feed` (F1). */
-import { z } from 'zod';
+import * as z from 'zod';
 import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { DEFAULT_INTERVALS } from '../../domain/intervals.ts';

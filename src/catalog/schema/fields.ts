@@ -1,5 +1,5 @@
 /** Building blocks of all manifest schemas: names, texts, durations, sizes, lists of names (M1). */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { SANDBOX_LEVELS } from '../../domain/manifests/program.ts';

@@ -1,5 +1,5 @@
 /** Schema of relic manifests: edge stores and services in containers (R5, R6). */
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   base,
   count,

@@ -1,5 +1,5 @@
 /** Schema of the front matter of a `SKILL.md`, with its Markdown as `text` (C8). */
-import { z } from 'zod';
+import * as z from 'zod';
 import { jsonMap } from './fields.ts';
 
 /** Members that are not known are kept; `allowed-tools` is one of them and grants nothing. */

@@ -1,6 +1,6 @@
 /** Schema of workflow manifests: triggers, steps, outputs (M6). */
 import { MANIFEST_ACTION_TYPES } from '../../domain/action-types.ts';
-import { z } from 'zod';
+import * as z from 'zod';
 import { CAPABILITIES } from '../../domain/action-types.ts';
 import { limits } from '../../domain/limits.ts';
 import { GROUP_TYPES, VALUE_TYPES } from '../../domain/manifests/workflow.ts';

@@ -2,7 +2,7 @@
  * Schemas of tool and agent manifests (M1, M3, M8), in snake_case. `build/` converts the validated input to the
  * domain's definitions.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { limits } from '../../domain/limits.ts';
 import { ACTION_TYPES, CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action-types.ts';
