@@ -31,6 +31,8 @@ test.each([
   ['an answer before the run waits', '?a !a E', 'a', 0],
   ['an answer before the run waits again', '?a W !a ?b !b E', 'b', 2],
   ['an answer to a background action that asks while the run waits', '?a W ?b !a !b E', 'ab', 2],
+  ['an answer to a background action that asks while a run waits, which is cancelled then', '?a W ?b E', 'ab', 2],
+  ['an answer to a background action that asks in the next wait', '?a ?d W !d ?b W !b E', 'ab', 6],
   ['an answer to a background action of an ended run', '?a E', 'a', 2],
   ['an answer to a background action that asks after the end', '?a W !a E', 'b', 4],
 ])('%s: %s', async (_, text, ids, place) => {

@@ -4,6 +4,7 @@ import { ATTEMPT_ENDS, BRANCHES, PROTOCOLS } from './history.ts';
 import type {
   ActionScript,
   AgentSettings,
+  AttemptEnd,
   AttemptScript,
   BranchScript,
   DecisionScript,
@@ -41,7 +42,8 @@ const attempt: fc.Arbitrary<AttemptScript> = fc.record({
   ms: duration,
   end: fc.oneof(
     { weight: 6, arbitrary: fc.constant('ok' as const) },
-    { weight: 3, arbitrary: fc.constantFrom(...ATTEMPT_ENDS) },
+    // Questions: see below.
+    { weight: 3, arbitrary: fc.constantFrom(...ATTEMPT_ENDS.filter((end) => end !== 'asks')) },
   ),
 });
 
@@ -524,9 +526,47 @@ const withCodeTools: fc.Arbitrary<History> = fc
     return { ...history, messages };
   });
 
+/** Tools whose attempts may ask. */
+const ASKERS: ReadonlySet<Target> = new Set<Target>(['pure', 'idempotent', 'unsafe', 'late']);
+
+/** In some histories, tools ask people instead of ending in one of the ways. What is generated before stays the same for a seed. */
+const withQuestions: fc.Arbitrary<History> = fc
+  .tuple(
+    withCodeTools,
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant(null) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          replaced: fc.constantFrom<AttemptEnd>('fails', 'refuses', 'unreached', 'throws', 'lost', 'ok'),
+          // The attempts after those that the script has.
+          last: fc.constantFrom<AttemptEnd>('ok', 'ok', 'fails', 'asks'),
+          // Long ones are interrupted by crashes.
+          ms: fc.constantFrom(1, 40, 400),
+        }),
+      },
+    ),
+  )
+  .map(([history, asks]) => {
+    if (asks === null) return history;
+    const asking = ({ target, attempts, ...rest }: ActionScript): ActionScript => {
+      const asked = attempts.map((one) => (one.end === asks.replaced ? { ...one, end: 'asks' as const } : one));
+      const isChanged = ASKERS.has(target) && asked.some(({ end }) => end === 'asks');
+      return { ...rest, target, attempts: isChanged ? [...asked, { ms: asks.ms, end: asks.last }] : attempts };
+    };
+    const messages = history.messages.map((sent) => ({
+      ...sent,
+      generations: sent.generations.map((one) => ({
+        ...one,
+        items: one.items.map((given) => (given.type === 'action' ? { ...given, action: asking(given.action) } : given)),
+      })),
+    }));
+    return { ...history, messages };
+  });
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withCodeTools, { seed, numRuns: 1 });
+  const [history] = fc.sample(withQuestions, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

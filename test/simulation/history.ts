@@ -50,11 +50,22 @@ export const IDEMPOTENT_CONCURRENCY = 1;
  *  - `silent`: no answer until it is aborted. `deaf`: as `ok`, and ignores an abort.
  *  - `throws`: an exception of the executor, after the work was done.
  *  - `lost`: the work is done, and its answer is lost.
+ *  - `asks`: only of tools; the target has done nothing and asks a person. Without a further script, the next attempt asks again.
  *
  * The client posts its result this long after it has seen the call: `ok` an output, `unreached` an output after the call has
  * expired, `lost` the same output again and again, `deaf` another output as well, `silent` nothing, the others an error.
  */
-export const ATTEMPT_ENDS = ['ok', 'fails', 'refuses', 'unreached', 'silent', 'deaf', 'throws', 'lost'] as const;
+export const ATTEMPT_ENDS = [
+  'ok',
+  'fails',
+  'refuses',
+  'unreached',
+  'silent',
+  'deaf',
+  'throws',
+  'lost',
+  'asks',
+] as const;
 export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
 
 export interface AttemptScript {

@@ -123,6 +123,15 @@ export type Fact = { readonly at: number } & (
       readonly attempt: number;
       readonly isRecorded: boolean;
     }
+  /** A tool that asks was called, with the answer to its question or without. `isRecorded`: the start of the attempt was on disk. */
+  | {
+      readonly type: 'tool_called';
+      readonly id: string;
+      readonly key: string;
+      readonly attempt: number;
+      readonly isRecorded: boolean;
+      readonly answer: { readonly question: string; readonly content: string } | null;
+    }
   /** A code tool was reported: its host has ended while it ran. */
   | { readonly type: 'tool_reported'; readonly name: string }
   | { readonly type: 'attempt_answered'; readonly token: string; readonly attempt: number; readonly end: string }

@@ -11,6 +11,7 @@ Object.assign(limits, {
   messageFileBytes: 4_000,
   messagePartBytes: 2_000,
   pageRows: 7,
+  questionsPerAction: 3,
   queuedMessages: 2,
   readerPageBytes: 1_500,
   readerQueueBytes: 4_000,

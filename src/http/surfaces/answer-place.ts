@@ -4,7 +4,7 @@
  * What a client answers was asked in a stream that it has read. That stream ended when the run waited next, or at its end.
  * It does not matter who answered, or when: another client may have been faster, and a request may be repeated.
  */
-import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import { endsWait, RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType, SessionEvent } from '../../domain/event.ts';
 
 /** The events that decide it. */
@@ -35,23 +35,27 @@ export async function placeBefore(events: AsyncIterable<SessionEvent>, { ids, si
   let after = 0;
   /** Something was asked since the last wait, and no answer to an earlier wait has taken effect. */
   let isAsking = false;
+  let isWaiting = false;
   for await (const event of events) {
     const seq = event.seq ?? 0;
     if (RUN_TERMINAL_EVENTS.has(event.type)) {
       wait = seq;
+      isWaiting = true;
       if (since !== null && seq > since) return seq;
       if (isAsking && open.size > 0) after = seq;
       isAsking = false;
       continue;
     }
+    if (endsWait(event)) isWaiting = false;
     const { asked, settled } = questionOf(event);
     if ((open.get(settled) ?? Infinity) < wait) isAsking = false;
     open.delete(settled);
     if (!answered.delete(asked)) continue;
-    // Background actions ask while the run waits.
+    // Background actions ask while the run waits: the client has read it in the stream that asked the other one.
+    const isRead = isWaiting && [...open.values()].some((at) => at < wait);
     after = wait;
     open.set(asked, seq);
-    isAsking = true;
+    if (!isRead) isAsking = true;
   }
   // Background actions ask after the run's end, too.
   return answered.size > 0 ? wait : after;

@@ -1,5 +1,6 @@
 /** All invariants. */
 import type { Observation } from '../observation.ts';
+import { answeredOnce } from './answered-once.ts';
 import { approvedFirst } from './approved-first.ts';
 import { bounded } from './bounded.ts';
 import { closedParts } from './closed-parts.ts';
@@ -41,6 +42,7 @@ export const INVARIANTS: readonly Invariant[] = [
   order,
   ownAnswers,
   approvedFirst,
+  answeredOnce,
   settledOnce,
   resultsShown,
   withinLimits,

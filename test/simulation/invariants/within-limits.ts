@@ -11,13 +11,15 @@ const WITHOUT_SLOT: ReadonlySet<string> = new Set(['agent', 'workflow', 'interna
 
 export const withinLimits: Invariant = {
   name: 'within limits',
-  holds: 'No run has more running actions, attempts, actions, iterations or model calls than it may.',
+  holds: 'No run has more running actions, attempts, questions, actions, iterations or model calls than it may.',
   *check(seen) {
     const { agent, messages } = seen.history;
     const reruns = rerunsOf(seen.events);
     for (const [run, events] of byRun(seen.events)) {
       const running = new Map<string, string>();
       const types = new Map<string, string>();
+      // Attempts that end with a question do not count.
+      const questions = new Map<string, number>();
       let accepted = 0;
       let iterations = 0;
       for (const event of events) {
@@ -28,12 +30,20 @@ export const withinLimits: Invariant = {
           types.set(id, event.data.type);
         }
         if (endsAction(event) || event.type === 'action_retrying') running.delete(id);
+        if (event.type === 'approval_requested' && event.data.question !== undefined) {
+          running.delete(id);
+          questions.set(id, (questions.get(id) ?? 0) + 1);
+          if ((questions.get(id) ?? 0) > limits.questionsPerAction) {
+            yield `run ${run}: ${questions.get(id)} questions of ${id} (allowed: ${limits.questionsPerAction})`;
+          }
+        }
         if (event.type !== 'action_started') continue;
         // The client executes it (C3).
         if (event.action_name === 'client') continue;
         running.set(id, event.action_name ?? '');
         const most = reruns.has(run) ? limits.retryAttempts : mostAttempts(messages, id);
-        if (event.data.attempt > most) yield `run ${run}: attempt ${event.data.attempt} of ${id} (allowed: ${most})`;
+        const attempts = event.data.attempt - (questions.get(id) ?? 0);
+        if (attempts > most) yield `run ${run}: attempt ${attempts} of ${id} (allowed: ${most})`;
         const slots = [...running.keys()].filter((other) => !WITHOUT_SLOT.has(types.get(other) ?? '')).length;
         if (slots > agent.maxParallelActions)
           yield `run ${run}: ${slots} actions run in ${agent.maxParallelActions} slots`;
@@ -70,7 +80,7 @@ function mostAttempts(messages: Parameters<typeof scriptOf>[0], token: string): 
 
 /** The time budget holds. Crashes, people and slow disks add time that is not the run's. */
 function* withinTime({ history }: Observation, run: number, events: readonly SessionEvent[]): Generator<string> {
-  const isWithClient = events.some(({ type }) => type === 'client_tool_called');
+  const isWithClient = events.some(({ type }) => type === 'client_tool_called' || type === 'approval_requested');
   if (history.faults.length > 0 || history.agent.supervised || isWithClient) return;
   const [first] = events;
   const end = events.find(({ type }) => /^agent_(completed|failed|cancelled)$/.test(type));

@@ -109,6 +109,10 @@ function factText(fact: Fact, hasRuns: boolean): string {
       const start = fact.isRecorded || placeOf(fact.token) === null ? '' : '  (its start is not durable)';
       return `${fact.token} takes effect (${fact.target}), attempt ${fact.attempt}${start}`;
     }
+    case 'tool_called': {
+      const answer = fact.answer === null ? '' : `, with ${fact.answer.content} for "${fact.answer.question}"`;
+      return `${fact.id} is called, attempt ${fact.attempt}${answer}`;
+    }
     case 'tool_reported':
       return `the tool ${fact.name} is reported: its host has ended`;
     case 'attempt_answered':

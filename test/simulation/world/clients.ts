@@ -419,7 +419,9 @@ export class Clients {
   async #decide(approval: string, approved: boolean, incarnation: number): Promise<void> {
     const { answer, incarnation: answering } = await this.#request(async ({ session }) => {
       await session.recover();
-      await session.resolveApproval(approval, approved, null);
+      const { schema } = session.approval(approval).question ?? {};
+      const content = approved && schema !== undefined ? { word: `the answer to ${approval}` } : null;
+      await session.resolveApproval(approval, approved, null, content);
     }, true);
     if (answer === LOST) return;
     const code = codeOf(answer);

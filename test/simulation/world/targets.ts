@@ -65,6 +65,17 @@ function childEnd(token: string, isGood: boolean): ChildEnd {
   };
 }
 
+/** Every second question asks for a value, whose default is for clients that cannot send one. */
+function asking(token: string, attempt: number): ActionOutcome {
+  const message = `question ${attempt} of ${token}`;
+  const schema = { type: 'object', properties: { word: { type: 'string', default: 'none' } }, required: ['word'] };
+  return {
+    ok: false,
+    error: { code: 'unanswered', message: 'nobody answers', retryable: false },
+    question: { from: 'the target', message, schema: attempt % 2 === 1 ? schema : null, state: { question: message } },
+  };
+}
+
 const FEED_ATTEMPT: AttemptScript = { ms: 5, end: 'ok' };
 
 /** A job of the runner, or a child session: it ends by itself, whatever happens to its caller. */
@@ -93,11 +104,13 @@ export class Targets {
       if (!this.#stage.isOwnKey(call.runtimeKey, incarnation))
         return { ok: true, output: outputOf(EARLIER, call.action.name) };
       const { ms, end } = this.#attemptOf(token, call.attempt);
-      if (end !== 'unreached') {
+      this.#noteCall(call, incarnation);
+      if (end !== 'unreached' && end !== 'asks') {
         this.#effect(token, call.action.name, call.runtimeKey, call.attempt, incarnation);
       }
       const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end, (how) => {
         if (how === 'ok') return { ok: true, output: outputOf(token, call.action.name) };
+        if (how === 'asks') return asking(token, call.attempt);
         const error = { code: how, message: `the target ${how}`, retryable: how !== 'refuses' };
         return { ok: false, error: how === 'unreached' ? { ...error, beforeDispatch: true } : error };
       });
@@ -248,6 +261,17 @@ export class Targets {
     if (how === 'aborted') return outcome('aborted');
     if (end === 'throws') throw new Error('the executor threw');
     return outcome(end === 'deaf' ? 'ok' : end === 'lost' ? 'fails' : end);
+  }
+
+  #noteCall({ action, runtimeKey: key, attempt, answer }: ActionCall, incarnation: number): void {
+    const asks = scriptOf(this.#stage.history.messages, action.id)?.attempts.some(({ end }) => end === 'asks');
+    if (asks !== true) return;
+    const isRecorded = this.#isStartRecorded(key, attempt);
+    const given =
+      answer === undefined
+        ? null
+        : { question: String(answer.state['question']), content: JSON.stringify(answer.content) };
+    this.#stage.note({ type: 'tool_called', id: action.id, key, attempt, isRecorded, answer: given }, incarnation);
   }
 
   #effect(token: string, target: string, key: string, attempt: number, incarnation: number): void {

@@ -42,9 +42,23 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'one attempt too many',
     file: 'src/scheduler/dispatch.ts',
-    find: `if (attempt >= attemptsAllowed(`,
-    replace: `if (attempt > attemptsAllowed(`,
+    find: `if (failed >= attemptsAllowed(`,
+    replace: `if (failed > attemptsAllowed(`,
     invariant: 'within limits',
+  },
+  {
+    name: 'the answer to a question reaches no attempt',
+    file: 'src/engine/actions/questions.ts',
+    find: `return { state: this.#stateOf(asked), content: asked.content };`,
+    replace: `return undefined;`,
+    invariant: 'answered once',
+  },
+  {
+    name: 'a further question has the state of the first one',
+    file: 'src/engine/actions/questions.ts',
+    find: `this.#asked.set(key, { seq, content: null, isDelivered: false });`,
+    replace: `this.#asked.set(key, { seq: this.#asked.get(key)?.seq ?? seq, content: null, isDelivered: false });`,
+    invariant: 'answered once',
   },
   {
     name: 'timers of a recovered run do not continue',
@@ -63,7 +77,7 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a request for approval never expires',
     file: 'src/scheduler/prepare.ts',
-    find: `frame.out.push({ type: 'set_timer', timer: \`approval:\${node.key}\`, delayMs: limits.approvalExpiryMs });`,
+    find: `frame.out.push({ type: 'set_timer', timer: \`approval:\${key}\`, delayMs: limits.approvalExpiryMs });`,
     replace: ``,
     invariant: 'everything ends',
   },
@@ -91,8 +105,8 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a request stays open after its decision',
     file: 'src/engine/actions/approvals.ts',
-    find: `    this.#open.delete(key);\n    return id;`,
-    replace: `    return id;`,
+    find: `    this.#open.delete(key);\n    const { context, results }`,
+    replace: `    const { context, results }`,
     invariant: 'approved first',
   },
   {
