@@ -201,7 +201,7 @@ export const limits = {
   mcpTaskAfterMs: 1_000,
   mcpTaskPollMs: 1_000,
   /** How long clients may keep the list of tools. */
-  mcpListMs: 30_000,
+  mcpToolListMs: 30_000,
   /** Instructions that come with a message: each generation of its run shows them to the model. */
   instructionChars: 65_536,
   callIdChars: 40,

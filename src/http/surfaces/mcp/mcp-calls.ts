@@ -77,6 +77,8 @@ const QUIET: JsonObject = { progress: false };
 export class McpCalls {
   readonly #ports: McpPorts;
   readonly #of: McpCaller;
+  /** Whether the run of this call depends on its stream. */
+  #isAttached = false;
 
   constructor(ports: McpPorts, of: McpCaller) {
     this.#ports = ports;
@@ -137,6 +139,7 @@ export class McpCalls {
     const attached: Attached | null =
       // The client sends the request again, and wants the run that it has begun.
       key === null ? { forMs: options.mayBeTask ? limits.mcpTaskAfterMs : null } : null;
+    this.#isAttached = attached !== null;
     const common = {
       ...(attached === null ? {} : { attached }),
       options: { progress: options.progress },
@@ -291,6 +294,7 @@ export class McpCalls {
       this.require('message', 'approve');
       return await this.#follow(sessionId, runId, true);
     }
+    this.#isAttached = true;
     return await this.#send(this.#decisions(sessionId, decisions, common));
   }
 
@@ -312,11 +316,22 @@ export class McpCalls {
     return { agent: null, thread: { type: 'session', sessionId }, userId: null, command };
   }
 
+  /**
+   * The client has left during a call. The session notices it too, when it writes the next time.
+   *
+   * @param response the stream of the call
+   */
+  async leave(response: Response): Promise<void> {
+    const sessionId = response.headers.get('x-session-id');
+    const runId = response.headers.get('x-run-id');
+    if (this.#isAttached && sessionId !== null && runId !== null) await this.#cancel(sessionId, runId);
+  }
+
   // --- tasks ---
 
   /** How the run of a task is. @throws EngineError `unknown_execution`, `unknown_session`, `unknown_run` */
   async task(runId: string): Promise<McpOutcome> {
-    this.require('read', 'view');
+    this.require('read');
     const sessionId = await this.#ports.gateway.requireExecution(runId);
     return (await (await this.#follow(sessionId, runId, false)).json()) as McpOutcome;
   }
@@ -331,7 +346,10 @@ export class McpCalls {
 
   async cancel(runId: string): Promise<void> {
     this.require('message');
-    const sessionId = await this.#ports.gateway.requireExecution(runId);
+    await this.#cancel(await this.#ports.gateway.requireExecution(runId), runId);
+  }
+
+  async #cancel(sessionId: string, runId: string): Promise<void> {
     const command: SurfaceCommand = { type: 'cancel', runId, after: 0, options: QUIET };
     const response = await this.#send({ agent: null, thread: { type: 'session', sessionId }, userId: null, command });
     await response.body?.cancel();

@@ -12,17 +12,23 @@ export interface Ended {
 /**
  * Reads to the end of the stream. If the signal aborts, it leaves the stream, and with it a run that is attached to it.
  *
+ * @param left called if it leaves
  * @throws EngineError `internal` if the session is lost; the signal's reason
  */
 export async function readFrames(
   response: Response,
   signal: AbortSignal,
   report: (progress: McpProgress) => Promise<void>,
+  left: () => void,
 ): Promise<Ended> {
   const { body } = response;
   if (body === null) throw lost();
   const frames = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream()).getReader();
-  const leave = (): void => void frames.cancel().catch(() => undefined);
+  const leave = (): void => {
+    signal.removeEventListener('abort', leave);
+    frames.cancel().catch(() => undefined);
+    left();
+  };
   if (signal.aborted) leave();
   signal.addEventListener('abort', leave);
   try {
@@ -38,7 +44,7 @@ export async function readFrames(
     }
   } catch (fault) {
     // A report that cannot be sent says that the client has left, maybe before the signal does.
-    leave();
+    if (!signal.aborted) leave();
     throw fault;
   } finally {
     signal.removeEventListener('abort', leave);

@@ -43,7 +43,7 @@ import {
   errorResult,
   parseArtifactUri,
 } from '../../../surfaces/mcp/index.ts';
-import type { McpOutcome, McpResult } from '../../../surfaces/mcp/index.ts';
+import type { McpOutcome, McpProgress, McpResult } from '../../../surfaces/mcp/index.ts';
 import { noteOf } from '../../../surfaces/reading.ts';
 import type { SurfaceDecision } from '../../../surfaces/surface.ts';
 import { logFault } from '../../problem.ts';
@@ -113,8 +113,8 @@ function serverFor(options: McpServingOptions, { era, authInfo }: McpRequestCont
       instructions: INSTRUCTIONS,
       jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
       cacheHints: {
-        'tools/list': { ttlMs: limits.mcpListMs, cacheScope: 'private' },
-        'resources/templates/list': { ttlMs: limits.mcpListMs, cacheScope: 'private' },
+        'tools/list': { ttlMs: limits.mcpToolListMs, cacheScope: 'private' },
+        'resources/templates/list': { ttlMs: limits.mcpToolListMs, cacheScope: 'private' },
       },
       requestState: { verify: async (state) => await calls.unseal(state) },
     },
@@ -190,17 +190,19 @@ async function callTool(
   const answering = {
     id: request.id,
     progress: token !== undefined,
-    mayBeTask: client.extensions?.[TASKS] !== undefined && calls.may('read', 'view'),
+    mayBeTask: client.extensions?.[TASKS] !== undefined && calls.may('read'),
   };
   try {
     const response =
       pending === undefined
         ? await calls.start(tool, argumentsOf(given), answering)
         : await calls.decide(pending, decisionsIn(request.inputResponses, pending.approvals), answering);
-    const { outcome, isTask } = await readFrames(response, request.signal, async (progress) => {
+    const report = async (progress: McpProgress): Promise<void> => {
       if (token === undefined) return;
       await request.notify({ method: 'notifications/progress', params: { progressToken: token, ...progress } });
-    });
+    };
+    const left = (): void => void calls.leave(response).catch(() => undefined);
+    const { outcome, isTask } = await readFrames(response, request.signal, report, left);
     if (isTask) return taskResult({ ...taskOf(outcome), resultType: 'task' });
     const canAsk = outcome.approvals.length > 0 && client.elicitation !== undefined && calls.may('approve');
     const requestState = canAsk ? await calls.seal(name, outcome) : null;

@@ -1,0 +1,82 @@
+/** Unchanged clients of the Model Context Protocol, its inspector and its referee against `npm start` (E4). */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { connect, textOf } from '../support/mcp-client.ts';
+import { NOT_APPLICABLE, outputOf, refereed, REFEREE_MANIFESTS } from '../support/mcp-referee.ts';
+import { cleanUp, start } from '../support/npm-start.ts';
+import type { Started } from '../support/npm-start.ts';
+
+let system: Started;
+let url = '';
+beforeAll(async () => {
+  system = await start(LIGHT_SANDBOX);
+  url = `${system.url}/mcp`;
+  const body = JSON.stringify({ files: REFEREE_MANIFESTS });
+  const uploaded = await fetch(`${system.url}/manifests`, { method: 'PUT', body });
+  expect(await uploaded.json()).toMatchObject({ problems: [] });
+}, 300_000);
+afterAll(cleanUp);
+
+test.each(['auto', 'legacy', 'pinned'] as const)('[E4] a client in mode %s calls an agent', async (mode) => {
+  const mcp = await connect({ url, mode });
+  const result = await mcp.callTool({ name: 'assistant', arguments: { message: 'What is 6 * 7?' } });
+  expect(textOf(result)).toContain('42');
+  await mcp.close();
+});
+
+/** One mode for each revision: it takes two heartbeats until a closed stream is noticed here. */
+test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s that leaves cancels its run', async (mode) => {
+  const mcp = await connect({ url, mode });
+  const leave = new AbortController();
+  const before = await cancelled();
+  const called = mcp.callTool(
+    { name: 'assistant', arguments: { message: 'wait 20 seconds' } },
+    { signal: leave.signal, onprogress: ({ message }) => message === 'echo started' && leave.abort() },
+  );
+  await expect(called).rejects.toThrow();
+  await vi.waitFor(async () => expect(await cancelled()).toBe(before + 1), { timeout: 60_000, interval: 50 });
+});
+
+async function cancelled(): Promise<number> {
+  const response = await fetch(`${system.url}/executions?status=cancelled`);
+  return ((await response.json()) as { executions: unknown[] }).executions.length;
+}
+
+test('[E4] a client that floods gets answers and errors, and the system goes on', async () => {
+  const call = (id: number): Promise<number> =>
+    fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: `no-tool-${id}` } }),
+    }).then(async (response) => {
+      expect(await response.text()).toContain('unknown_manifest');
+      return response.status;
+    });
+  const statuses = await Promise.all(Array.from({ length: 200 }, (_, id) => call(id)));
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect((await fetch(`${system.url}/health`)).status).toBe(200);
+});
+
+test('[E4] the CLI of the inspector lists and calls', async () => {
+  const inspect = (...args: string[]): Promise<string> =>
+    outputOf(
+      join(PACKAGE_ROOT, 'node_modules/.bin/inspector'),
+      ['--cli', url, '--transport', 'http', '--method', ...args],
+      PACKAGE_ROOT,
+    );
+  const listed = JSON.parse(await inspect('tools/list')) as { tools: { name: string }[] };
+  expect(listed.tools.map(({ name }) => name)).toContain('assistant');
+  const called = await inspect('tools/call', '--tool-name', 'assistant', '--tool-arg', 'message=What is 6 * 7?');
+  expect(JSON.parse(called)).toMatchObject({ structuredContent: { status: 'completed' } });
+  expect(called).toContain('42');
+});
+
+test.each(Object.entries(NOT_APPLICABLE))('[E4] the referee finds nothing else in %s', async (revision, listed) => {
+  const { failed, scenarios, output } = await refereed(url, revision);
+  expect(scenarios.length, output).toBeGreaterThan(30);
+  // What is listed must still exist and fail in the same number of checks; all else passes.
+  const expected = Object.fromEntries(Object.entries(listed).map(([name, [count]]) => [name, count]));
+  expect(failed).toEqual(expected);
+});
