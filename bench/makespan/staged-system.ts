@@ -16,8 +16,13 @@ export function agentFor(slots: number): string {
   return `bench_${slots}`;
 }
 
-export async function startStagedSystem(vars: Readonly<Record<string, string>>): Promise<StagedSystem> {
+/** @param manifests more manifests, by path */
+export async function startStagedSystem(
+  vars: Readonly<Record<string, string>>,
+  manifests: Readonly<Record<string, string>> = {},
+): Promise<StagedSystem> {
   const staged = await stage({
+    ...manifests,
     ...Object.fromEntries([8, WIDE].map((slots) => [`agents/${agentFor(slots)}.yaml`, agentYaml(slots)])),
     ...Object.fromEntries(['search', 'math', 'work'].map((name) => [`tools/${name}.yaml`, toolYaml(name)])),
   });

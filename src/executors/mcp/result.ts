@@ -11,10 +11,12 @@ import { failure } from '../../domain/failure.ts';
 import { parseJson } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import { validateJson } from '../validate-parameters.ts';
 
 type Content = NonNullable<CallToolResult['content']>[number];
 
-export function outcomeOf(server: string, result: CallToolResult): ActionOutcome {
+/** @param schema of structured content, as the server lists it; null: it promises none */
+export function outcomeOf(server: string, result: CallToolResult, schema: JsonObject | null = null): ActionOutcome {
   const { content = [], structuredContent, isError } = result;
   const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
   if (isError === true) {
@@ -24,6 +26,10 @@ export function outcomeOf(server: string, result: CallToolResult): ActionOutcome
   const files = content.slice(0, limits.filesPerOutcome).flatMap(fileOf);
   const links = content.slice(0, limits.filesPerOutcome).flatMap(linkOf);
   const structured = structuredContent as Json | undefined;
+  const issue = schema === null ? null : promiseIssue(structured, schema);
+  if (issue !== null) {
+    return failure('mcp_failed', `The MCP server "${server}" returned a result that does not fit its schema: ${issue}`);
+  }
   if (files.length === 0 && links.length === 0) return { ok: true, output: structured ?? jsonOr(text) };
   return {
     ok: true,
@@ -34,6 +40,10 @@ export function outcomeOf(server: string, result: CallToolResult): ActionOutcome
       ...(links.length === 0 ? {} : { links }),
     },
   };
+}
+
+function promiseIssue(structured: Json | undefined, schema: JsonObject): string | null {
+  return structured === undefined ? 'it has no structured content' : validateJson(schema, structured, 'result');
 }
 
 /** A resource that was read: its text, or its files. */

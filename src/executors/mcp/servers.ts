@@ -168,12 +168,13 @@ export class McpSession implements McpServers {
           await client.readResource({ uri: String(parameters['uri']) }, { ...options, cacheMode: 'bypass' }),
         );
       }
-      const definition = { name: tool, inputSchema, ...(outputSchema === null ? {} : { outputSchema }) };
+      // Without the schema of the result: the library's error for a wrong one is that for refused parameters.
+      const definition = { name: tool, inputSchema };
       const result: unknown = await client.callTool(
         { name: tool, arguments: parameters, ...answersOf(answers) } as Parameters<typeof client.callTool>[0],
         { ...options, allowInputRequired: true, toolDefinition: definition as never },
       );
-      if (!isInputRequiredResult(result)) return outcomeOf(server, result as CallToolResult);
+      if (!isInputRequiredResult(result)) return outcomeOf(server, result as CallToolResult, outputSchema);
       const open = openQuestions(result, (answers?.round ?? 0) + 1);
       if (typeof open === 'string') return failure('mcp_failed', `The MCP server "${server}" ${open}`);
       return await this.#ask(call, { signal: abort.signal, progress: attempt.progress }, open);
