@@ -77,6 +77,15 @@ describe('a list', () => {
     expect(tools.length > 0 || problems.length > 0).toBe(true);
   });
 
+  test('[E5] of more bytes than allowed is no list', async () => {
+    const tools = Array.from({ length: 60 }, (_, at) => listed(`tool_${at}`, INSTRUCTIONS));
+    const { url } = await serve({ list: () => ({ tools }) });
+    expect(await mcpKit(url).list()).toEqual({
+      list: null,
+      problem: expect.stringContaining(`more than ${limits.mcpListBytes} bytes`),
+    });
+  });
+
   test('[E5] has no name of the protocol or of the agent', async () => {
     const { url } = await serve({ list: () => ({ tools: OUR_NAMES.map((name) => listed(name)) }) });
     const taken = OUR_NAMES.map((name) => name.toLowerCase());

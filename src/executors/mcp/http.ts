@@ -33,7 +33,8 @@ export interface Refusal {
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export function connectionHttp(network: McpNetwork): ConnectionHttp {
-  let left: number = limits.mcpResponseBytes;
+  let most: number = limits.mcpResponseBytes;
+  let left = most;
   let latest: OutboundError | null = null;
   let refusal: Refusal | null = null;
 
@@ -61,7 +62,7 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
           left -= value.byteLength;
           if (left >= 0) return controller.enqueue(value);
           void reader.cancel().catch(() => {});
-          controller.error(failed(new OutboundError('response_too_large', tooLarge(url), false), url, isOfCall));
+          controller.error(failed(new OutboundError('response_too_large', tooLarge(url, most), false), url, isOfCall));
         } catch (fault) {
           controller.error(failed(fault, url, isOfCall));
         }
@@ -75,6 +76,7 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
     fault: () => latest,
     refusal: () => refusal,
     begin: (bytes) => {
+      most = bytes;
       left = bytes;
       latest = null;
       refusal = null;
@@ -115,6 +117,6 @@ function refusalOf({ status, headers }: Response): Refusal {
   return { status, retryAfterMs: retryAfterMs > 0 ? Math.min(retryAfterMs, limits.retryAfterMaxMs) : 0 };
 }
 
-function tooLarge(url: string): string {
-  return `${url} answered with more than ${limits.mcpResponseBytes} bytes`;
+function tooLarge(url: string, bytes: number): string {
+  return `${url} answered with more than ${bytes} bytes`;
 }
