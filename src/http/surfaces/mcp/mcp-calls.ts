@@ -322,9 +322,8 @@ export class McpCalls {
    * @param response the stream of the call
    */
   async leave(response: Response): Promise<void> {
-    const sessionId = response.headers.get('x-session-id');
-    const runId = response.headers.get('x-run-id');
-    if (this.#isAttached && sessionId !== null && runId !== null) await this.#cancel(sessionId, runId);
+    const { 'x-session-id': sessionId, 'x-run-id': runId } = Object.fromEntries(response.headers);
+    if (this.#isAttached && sessionId !== undefined && runId !== undefined) await this.#cancel(sessionId, runId);
   }
 
   // --- tasks ---
