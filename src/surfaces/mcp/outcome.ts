@@ -18,6 +18,12 @@ export interface McpApproval {
   readonly name: string;
   /** As a text for people, cut. */
   readonly call: string;
+  /** What the target of the action asks, in place of whether it may be called. */
+  readonly question?: {
+    readonly message: string;
+    /** JSON Schema of the values that it asks for; absent: a yes or no is enough. */
+    readonly schema?: JsonObject;
+  };
 }
 
 /** How the run is when the call ends. */
@@ -74,14 +80,20 @@ export const DECISION_SCHEMA = {
 } as const;
 
 /**
- * The decision in a client's response to an elicitation. Anything but an acceptance with `approved: true` denies.
+ * The decision in a client's response to an elicitation. Anything but an acceptance with `approved: true` denies. A question
+ * for values is answered by the values.
  *
  * @returns null if it is no response
  */
-export function decisionOf(response: unknown): { readonly approved: boolean; readonly note: unknown } | null {
+export function decisionOf(
+  response: unknown,
+  asksValues = false,
+): { readonly approved: boolean; readonly note: unknown; readonly content?: JsonObject } | null {
   if (!isObject(response) || typeof response['action'] !== 'string') return null;
+  const isAccepted = response['action'] === 'accept';
   const content = isObject(response['content']) ? response['content'] : {};
-  return { approved: response['action'] === 'accept' && content['approved'] === true, note: content['note'] };
+  if (asksValues) return isAccepted ? { approved: true, note: null, content } : { approved: false, note: null };
+  return { approved: isAccepted && content['approved'] === true, note: content['note'] };
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, Json>> {

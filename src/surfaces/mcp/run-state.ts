@@ -107,9 +107,10 @@ export class McpRunState {
         this.#actionFailure = { code: event.type.replace('action_', ''), message: `The call was ${event.data.reason}` };
         return;
       case 'approval_requested': {
-        const { approval_id: id, type, parameters } = event.data;
+        const { approval_id: id, type, parameters, question } = event.data;
         const name = event.action_name ?? type;
-        this.#approvals.set(id, { approval_id: id, name, call: callText(name, parameters) });
+        const approval = { approval_id: id, name, call: callText(name, parameters) };
+        this.#approvals.set(id, question === undefined ? approval : { ...approval, question: questionOf(question) });
         return;
       }
       case 'approval_resolved':
@@ -192,7 +193,11 @@ export class McpRunState {
     const { sessionId, runId } = this.#run;
     const approvals = [...this.#approvals.values()];
     const lines = [
-      ...approvals.map(({ approval_id: id, call }) => `It waits for an approval: ${call} (approval ${id})`),
+      ...approvals.map(({ approval_id: id, call, question }) =>
+        question === undefined
+          ? `It waits for an approval: ${call} (approval ${id})`
+          : `It waits for an answer. ${question.message} (approval ${id}, of ${call})`,
+      ),
       ...[...this.#calls.values()].map(
         ({ call_id: id, name }) => `It waits for the result of the client tool "${name}" (call ${id})`,
       ),
@@ -238,6 +243,16 @@ export class McpRunState {
       } else this.#omittedLinks += 1;
     }
   }
+}
+
+function questionOf({
+  from,
+  message,
+  schema,
+  url,
+}: NonNullable<EventOf<'approval_requested'>['data']['question']>): NonNullable<McpApproval['question']> {
+  const page = url === undefined ? '' : ` (${url})`;
+  return { message: `${from} asks: ${message}${page}`, ...(schema === undefined ? {} : { schema }) };
 }
 
 /** A call as people see it. */

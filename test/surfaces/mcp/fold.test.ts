@@ -189,6 +189,23 @@ describe('[E4] a run that waits', () => {
     expect(outcomeOf([...decided, ['agent_waiting', {}]]).approvals).toHaveLength(1);
   });
 
+  test('for an answer to a question shows the question', () => {
+    const question = { from: 'Shop', message: 'Which size?', schema: { type: 'object' }, url: 'https://shop.example' };
+    const asks: Given = ['approval_requested', { approval_id: 'q', type: 'tool', question }, { action_name: 'buy' }];
+    const { approvals } = outcomeOf([started('model'), asks, ['agent_waiting']]);
+    expect(approvals[0]?.question).toEqual({
+      message: 'Shop asks: Which size? (https://shop.example)',
+      schema: { type: 'object' },
+    });
+    const values = { size: 'M' };
+    expect(decisionOf({ action: 'accept', content: values }, true)).toEqual({
+      approved: true,
+      note: null,
+      content: values,
+    });
+    expect(decisionOf({ action: 'decline', content: values }, true)).toEqual({ approved: false, note: null });
+  });
+
   test('is given to a client that continues without the reports that it has', () => {
     const given = [
       started('model'),

@@ -10,7 +10,7 @@
  */
 import { EngineError } from '../../../domain/errors.ts';
 import { isJsonObject } from '../../../domain/json.ts';
-import type { JsonObject } from '../../../domain/json.ts';
+import type { Json, JsonObject } from '../../../domain/json.ts';
 import { limits } from '../../../domain/limits.ts';
 import type { Logger } from '../../../domain/log.ts';
 import { nearestNames } from '../../../domain/nearest.ts';
@@ -68,7 +68,18 @@ export interface PendingRun {
   readonly tool: string;
   readonly sessionId: string;
   readonly runId: string;
-  readonly approvals: readonly string[];
+  readonly approvals: readonly OpenQuestion[];
+}
+
+/** An approval that the client was asked for. */
+export interface OpenQuestion {
+  readonly id: string;
+  /** Whether it is a question for values. */
+  readonly asksValues: boolean;
+}
+
+export function openQuestions({ approvals }: McpOutcome): OpenQuestion[] {
+  return approvals.map(({ approval_id: id, question }) => ({ id, asksValues: question?.schema !== undefined }));
 }
 
 /** Options of a command whose stream nobody reads. */
@@ -262,9 +273,10 @@ export class McpCalls {
   // --- runs that wait ---
 
   /** What the client brings back with its decisions; null if there is no secret to sign it with. */
-  async seal(tool: string, { session_id: ses, run_id: run, approvals }: McpOutcome): Promise<string | null> {
+  async seal(tool: string, outcome: McpOutcome): Promise<string | null> {
+    const { session_id: ses, run_id: run } = outcome;
     const expiresAt = this.#ports.now() + limits.approvalExpiryMs;
-    const apr = approvals.map(({ approval_id: id }) => id);
+    const apr = openQuestions(outcome).map(({ id, asksValues }): Json => [id, asksValues]);
     return await this.#ports.tokens.seal({ who: this.#who(), tool, ses, run, apr }, expiresAt);
   }
 
@@ -275,7 +287,8 @@ export class McpCalls {
     if (value === null || who !== this.#who()) {
       throw new EngineError('invalid_request', 'The state of this request is invalid, has expired, or is not yours');
     }
-    return { tool: String(tool), sessionId: String(ses), runId: String(run), approvals: (apr as string[]).map(String) };
+    const approvals = (apr as [string, boolean][]).map(([id, asksValues]) => ({ id, asksValues }));
+    return { tool: String(tool), sessionId: String(ses), runId: String(run), approvals };
   }
 
   /** Identifies the caller: a token, or the keys of a namespace. */

@@ -47,8 +47,8 @@ import type { McpOutcome, McpProgress, McpResult } from '../../../surfaces/mcp/i
 import { noteOf } from '../../../surfaces/reading.ts';
 import type { SurfaceDecision } from '../../../surfaces/surface.ts';
 import { logFault } from '../../problem.ts';
-import { argumentsOf, McpCalls } from './mcp-calls.ts';
-import type { McpCaller, McpServingOptions, PendingRun } from './mcp-calls.ts';
+import { argumentsOf, McpCalls, openQuestions } from './mcp-calls.ts';
+import type { McpCaller, McpServingOptions, OpenQuestion, PendingRun } from './mcp-calls.ts';
 import { readFrames } from './mcp-frames.ts';
 
 /** Answers one message. @param body parsed */
@@ -227,21 +227,22 @@ function toResult(result: McpResult): CallToolResult {
 /** Each approval as a question to the person at the client. */
 function questionsOf({ approvals }: McpOutcome): InputRequests {
   return Object.fromEntries(
-    approvals.map(({ approval_id: id, call }) => [
-      id,
-      inputRequired.elicit({ message: `Approve this call? ${call}`, requestedSchema: DECISION_SCHEMA as never }),
-    ]),
+    approvals.map(({ approval_id: id, call, question }) => {
+      const message = question?.message ?? `Approve this call? ${call}`;
+      const requestedSchema = question?.schema ?? DECISION_SCHEMA;
+      return [id, inputRequired.elicit({ message, requestedSchema: requestedSchema as never })];
+    }),
   );
 }
 
 /** The decisions about these approvals in a client's responses. One without a response stays open. */
 function decisionsIn(
   responses: Readonly<Record<string, unknown>> | undefined,
-  approvals: readonly string[],
+  approvals: readonly OpenQuestion[],
 ): SurfaceDecision[] {
-  return approvals.flatMap((approvalId) => {
-    const decision = decisionOf(responses?.[approvalId]);
-    return decision === null ? [] : [{ approvalId, approved: decision.approved, note: noteOf(decision.note) }];
+  return approvals.flatMap(({ id: approvalId, asksValues }) => {
+    const decision = decisionOf(responses?.[approvalId], asksValues);
+    return decision === null ? [] : [{ approvalId, ...decision, note: noteOf(decision.note) }];
   });
 }
 
@@ -305,10 +306,10 @@ function addTasks(server: Server, { options, calls }: Handling): void {
   server.setRequestHandler('tasks/update', { params: updateParams }, ({ taskId, inputResponses }, context) =>
     serve(context, async () => {
       calls.require('approve');
-      const { session_id: sessionId, approvals } = await calls.task(taskId);
-      const open = approvals.map(({ approval_id: id }) => id);
+      const outcome = await calls.task(taskId);
       // Responses to what is not open are ignored.
-      await calls.update(sessionId, decisionsIn(inputResponses ?? mcpResponses(context), open));
+      const decisions = decisionsIn(inputResponses ?? mcpResponses(context), openQuestions(outcome));
+      await calls.update(outcome.session_id, decisions);
       return {};
     }),
   );
