@@ -5,6 +5,7 @@ import type { ActionOutcome } from '../../src/domain/action.ts';
 import { parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { mcpKit } from './kit.ts';
 import { listenOnLoopback } from './servers/loopback.ts';
 import { bodyOf } from './servers/recording.ts';
@@ -109,4 +110,51 @@ test('[E5] of questions at the same time, each gets the answer that a person has
 test('[E5] a question that is too large is declined', async () => {
   const kit = mcpKit(await asking([asks('city', 'x'.repeat(limits.mcpStateChars))]));
   expect(await kit.call('work')).toEqual({ ok: true, output: [{ action: 'decline' }] });
+});
+
+test('[E5] a list of 8 MB is kept up to what an agent can have', async () => {
+  const tools = Array.from({ length: 500 }, (_, index) => ({
+    name: `tool_${index}`,
+    description: 'x'.repeat(limits.mcpDescriptionChars),
+    inputSchema: { type: 'object' },
+    annotations: { readOnlyHint: true, notes: 'x'.repeat(10_000) },
+  }));
+  const { url } = await serve(({ method, message }, outgoing) => {
+    if (method === 'tools/list') return json(outgoing, message, { tools });
+    return void outgoing.writeHead(405).end();
+  });
+  const { list, problem } = await mcpKit(url).list();
+  expect(problem).toBeNull();
+  expect(JSON.stringify(list).length).toBeLessThan(limits.mcpToolsChars + 10_000);
+  expect((list?.tools.length ?? 0) + (list?.left ?? 0)).toBe(500);
+  expect(list?.tools[0]?.annotations).toEqual({ readOnlyHint: true, idempotentHint: false });
+});
+
+test('[E5] a server that ends its streams at once is not asked again without a pause', async () => {
+  let streams = 0;
+  const { url } = await serve(({ method, incoming }, outgoing) => {
+    if (method === 'tools/call')
+      return void outgoing.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    if (incoming.method !== 'GET') return void outgoing.writeHead(405).end();
+    streams += 1;
+    outgoing.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 0\n\n');
+  });
+  const signal = AbortSignal.timeout(10 * limits.mcpReconnectLeastMs);
+  const { error } = failed(await mcpKit(url).call('work', {}, { signal }));
+  expect(error.code).toBe('aborted');
+  expect(streams).toBeGreaterThan(0);
+  expect(streams).toBeLessThanOrEqual(11);
+});
+
+test('[E5] a server that does not answer the end of its session does not keep the connection', async () => {
+  const ending = Promise.withResolvers<void>();
+  const { url } = await serve(({ method, incoming }, outgoing) => {
+    if (method === 'tools/call') return void outgoing.writeHead(500).end();
+    if (incoming.method !== 'DELETE') return void outgoing.writeHead(405).end();
+    outgoing.on('close', ending.resolve);
+    clock.advance(limits.mcpConnectMs);
+  });
+  const clock = new VirtualClock();
+  expect(failed(await mcpKit(url, { clock }).call('work')).error.code).toBe('mcp_failed');
+  await ending.promise;
 });
