@@ -825,6 +825,8 @@ export const limits = {
   mcpListRetryMs: 10_000,
   /** How long it counts which protocol a server speaks. */
   mcpKnownMs: 3_600_000,
+  /** A longer description of a server is not kept: its connections ask again. */
+  mcpKnownChars: 32_768,
   /** Lists that an isolate keeps; the oldest are removed. */
   mcpListsKept: 32,
   /** All answers of one call, and of one list. */
@@ -848,6 +850,8 @@ export const limits = {
   mcpReconnects: 2,
   mcpReconnectMs: 1_000,
   mcpReconnectMaxMs: 5_000,
+  /** The least delay, whatever the server asks for. */
+  mcpReconnectLeastMs: 100,
 
   // --- model (L2) ---
   /** An id or a signature of a native call, which is sent back with the conversation (P17). */

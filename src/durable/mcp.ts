@@ -1,4 +1,5 @@
 /** The MCP servers of agents, as reached from this Worker (E5). */
+import { notAllowed } from '../catalog/check/secrets.ts';
 import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import type { McpServerDefinition } from '../domain/manifests/mcp-server.ts';
 import type { ToolDefinition } from '../domain/manifests/tool.ts';
@@ -44,14 +45,15 @@ export function mcpAccess(
   const network = networkOf(allowHosts, egress);
   return {
     async toolsOf(resolved, owner, earlier = () => []) {
-      const { mcpServers: servers = [] } = resolved.agent;
+      const { mcpServers: servers = [], secrets } = resolved.agent;
       if (servers.length === 0) return null;
       const bundled = resolved.bundled?.subject === true;
       const found = new Map<string, ServerList>();
       const problems: string[] = [];
       const find = async (server: McpServerDefinition): Promise<void> => {
         const { name, url, auth } = server;
-        const target = targetOf(env, owner, { url, auth, bundled });
+        const refusal = auth === null ? null : notAllowed(auth, secrets);
+        const target = refusal ?? targetOf(env, owner, { url, auth, bundled });
         if (typeof target === 'string') {
           problems.push(`The MCP server "${name}" needs a secret that is not available: ${target}`);
           return;

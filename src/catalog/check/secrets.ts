@@ -95,9 +95,14 @@ function readAllowed(
   user: SecretUser,
   lookup: SecretScope['lookup'],
 ): SecretRead {
-  return allowed.length === 0 || allowed.includes(secret)
-    ? readSecret(secret, user, lookup)
-    : { ok: false, reason: `${secret} is not among the "secrets" of the agent` };
+  const reason = notAllowed(secret, allowed);
+  return reason === null ? readSecret(secret, user, lookup) : { ok: false, reason };
+}
+
+/** @returns why an agent that allows these names does not allow this one, or null */
+export function notAllowed(secret: string, allowed: readonly string[]): string | null {
+  const isAllowed = allowed.length === 0 || allowed.includes(secret);
+  return isAllowed ? null : `${secret} is not among the "secrets" of the agent`;
 }
 
 /** Replaces texts in a tool's request; returns the same tool if it makes no request. */

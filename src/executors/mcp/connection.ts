@@ -111,7 +111,9 @@ export async function connectTo(
       reconnectionDelayGrowFactor: 2,
       maxRetries: limits.mcpReconnects,
     },
-    reconnectionScheduler: (reconnect, delayMs) => network.clock.schedule(delayMs, reconnect),
+    // The server may choose the delay; 0 would be a loop without a pause.
+    reconnectionScheduler: (reconnect, delayMs) =>
+      network.clock.schedule(Math.max(delayMs, limits.mcpReconnectLeastMs), reconnect),
   });
   try {
     await client.connect(transport, { signal, timeout: timeoutMs, ...(known === null ? {} : { prior: known }) });
@@ -133,11 +135,15 @@ export async function connectTo(
       if (isModern) Reflect.set(client, '_requestMessageId', id);
     },
     async close() {
+      // Ends the request as well: a server that does not answer must not keep the connection.
+      const stopTimer = network.clock.schedule(limits.mcpConnectMs, () => void client.close().catch(() => {}));
       try {
         // Servers of sessions keep them until they are told.
         if (transport.sessionId !== undefined) await transport.terminateSession();
       } catch {
         // The server ends it by itself.
+      } finally {
+        stopTimer();
       }
       await client.close().catch(() => {});
     },

@@ -79,7 +79,8 @@ export class Connections {
       }
       const outcome = await call(connection);
       if (connection.listChanged()) this.#access.changed(endpoint);
-      const isForgotten = !outcome.ok && isReused && connection.http.refusal()?.status === 404;
+      const refusal = connection.http.refusal();
+      const isForgotten = !outcome.ok && isReused && refusal?.status === 404 && refusal.isOfRequest;
       this.#release(endpoint, connection, !outcome.ok && outcome.error.code !== 'tool_failed');
       if (!isForgotten || attempt > 1 || signal.aborted) return outcome;
       this.#access.forget(endpoint);

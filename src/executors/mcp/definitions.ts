@@ -67,6 +67,7 @@ export function mcpTools(
   { taken, bundled, earlier = [] }: ToolContext,
 ): Defined {
   const used = new Set(taken);
+  const numbers = new Map<string, number>();
   const tools: ToolDefinition[] = [];
   const problems: string[] = [];
   const meter = new WorkMeter(limits.manifestSchemaSteps);
@@ -82,7 +83,9 @@ export function mcpTools(
   for (const server of servers) {
     const list = lists.get(server.name);
     if (list === undefined) {
-      for (const tool of earlier) if (isOf(tool, server) && !used.has(tool.name.toLowerCase())) add(tool);
+      for (const tool of earlier) {
+        if (isOf(tool, server, bundled) && !used.has(tool.name.toLowerCase())) add(underRules(tool, server));
+      }
       continue;
     }
     const known = new Set(list.tools.map(({ name }) => name));
@@ -90,19 +93,30 @@ export function mcpTools(
     if (missing.length > 0) problems.push(says(server, `has no tool ${quoted(missing)}, which "tools" names`));
     let { left = 0 } = list;
     for (const listed of [...list.tools, ...(hasResourceTool(list, server) ? [RESOURCE_TOOL] : [])]) {
-      if (!add(definitionOf(listed, server, { used, bundled, meter }))) left += 1;
+      if (!add(definitionOf(listed, server, { used, numbers, bundled, meter }))) left += 1;
     }
     if (left > 0) problems.push(says(server, `has too many tools, ${left} are left out: choose with "tools"`));
   }
   return { tools, problems };
 }
 
-/** Whether it is a tool of this server, reached in the same way. */
-function isOf({ implementation }: ToolDefinition, { name, url, auth, tools }: McpServerDefinition): boolean {
+/** Whether it is a tool of this server, reached in the same way, with the secret of the same owner (X3). */
+function isOf(
+  { implementation }: ToolDefinition,
+  { name, url, auth, tools }: McpServerDefinition,
+  bundled: boolean,
+): boolean {
   if (implementation.type !== 'mcp') return false;
   const { server, tool } = implementation;
   const isAllowed = tools === null || tools.includes(tool ?? READ_RESOURCE);
-  return server === name && implementation.url === url && implementation.auth === auth && isAllowed;
+  const isSameWay = implementation.url === url && implementation.auth === auth && implementation.bundled === bundled;
+  return server === name && isSameWay && isAllowed;
+}
+
+/** A tool of an earlier list, under what the manifest says now. */
+function underRules(tool: ToolDefinition, server: McpServerDefinition): ToolDefinition {
+  const { trust, approval, timeoutMs } = server;
+  return { ...tool, effects: trust ? tool.effects : 'unsafe', approval, timeoutMs };
 }
 
 function says({ name }: McpServerDefinition, text: string): string {
@@ -132,15 +146,21 @@ function definitionOf(
   server: McpServerDefinition,
   {
     used,
+    numbers,
     bundled,
     meter,
-  }: { readonly used: ReadonlySet<string>; readonly bundled: boolean; readonly meter: WorkMeter },
+  }: {
+    readonly used: ReadonlySet<string>;
+    readonly numbers: Map<string, number>;
+    readonly bundled: boolean;
+    readonly meter: WorkMeter;
+  },
 ): ToolDefinition {
   const { name, inputSchema, outputSchema } = listed;
   const isOurs = listed === RESOURCE_TOOL;
   return {
     ...TOOL_DEFAULTS,
-    name: nameOf(name, server, used),
+    name: nameOf(name, server, used, numbers),
     summary: summaryOf(listed, server, isOurs),
     implementation: {
       type: 'mcp',
@@ -151,7 +171,7 @@ function definitionOf(
       tool: isOurs ? null : name,
     },
     parameters: shown(usable(inputSchema, meter) ?? { type: 'object' }, server),
-    returns: outputSchema === undefined ? null : usable(outputSchema, meter),
+    returns: shownOrNull(outputSchema === undefined ? null : usable(outputSchema, meter), server),
     effects: effectsOf(listed, server),
     approval: server.approval,
     timeoutMs: server.timeoutMs,
@@ -176,17 +196,32 @@ function shown(schema: JsonObject, { trust }: McpServerDefinition): JsonObject {
   return trust ? schema : (withQuotedNotes(schema) as JsonObject);
 }
 
-const NOTES: ReadonlySet<string> = new Set(['title', 'description']);
+function shownOrNull(schema: JsonObject | null, server: McpServerDefinition): JsonObject | null {
+  return schema === null ? null : shown(schema, server);
+}
+
+const NOTES: ReadonlySet<string> = new Set(['title', 'description', '$comment']);
 /** Members that contain values, not schemas. */
 const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required']);
+/** Members whose own members have any names, and are schemas. */
+const NAMED: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  'dependencies',
+  '$defs',
+  'definitions',
+]);
 
-function withQuotedNotes(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(withQuotedNotes);
+/** @param isNamed whether the members are schemas with names, such as properties */
+function withQuotedNotes(schema: Json, isNamed = false): Json {
+  if (Array.isArray(schema)) return schema.map((item) => withQuotedNotes(item));
   if (!isJsonObject(schema)) return schema;
   return Object.fromEntries(
     Object.entries(schema).map(([name, value]) => {
+      if (isNamed) return [name, withQuotedNotes(value)];
       if (NOTES.has(name) && typeof value === 'string') return [name, quotation(value, limits.mcpUntrustedNoteChars)];
-      return [name, VALUES.has(name) ? value : withQuotedNotes(value)];
+      return [name, VALUES.has(name) ? value : withQuotedNotes(value, NAMED.has(name))];
     }),
   );
 }
@@ -198,15 +233,25 @@ function quotation(text: string, maxChars: number): string {
 
 /**
  * A name that the model can use, and that is free: letters, digits, `_` and `-`. The same list gives the same names.
+ *
+ * @param numbers the last number of each name that was taken, so that equal names are not tried again and again
  */
-function nameOf(name: string, { name: server, prefix }: McpServerDefinition, used: ReadonlySet<string>): string {
+function nameOf(
+  name: string,
+  { name: server, prefix }: McpServerDefinition,
+  used: ReadonlySet<string>,
+  numbers: Map<string, number>,
+): string {
   const isFree = (candidate: string): boolean => !used.has(candidate.toLowerCase());
   const plain = short(safe(`${prefix ?? ''}${name}`));
   if (isFree(plain)) return plain;
   const prefixed = short(safe(`${server}_${name}`));
   if (isFree(prefixed)) return prefixed;
-  for (let number = 2; ; number += 1) {
-    const numbered = short(safe(`${server}_${name}_${number}`));
+  const id = prefixed.toLowerCase();
+  for (let number = numbers.get(id) ?? 2; ; number += 1) {
+    const ending = `_${number}`;
+    const numbered = `${prefixed.slice(0, NAME_CHARS - ending.length)}${ending}`;
+    numbers.set(id, number);
     if (isFree(numbered)) return numbered;
   }
 }

@@ -43,7 +43,7 @@ function failureOfRequest(
   }
   const refusal = http?.refusal() ?? null;
   if (refusal !== null && !(fault instanceof ProtocolError)) {
-    const { status, retryAfterMs } = refusal;
+    const { status, isOfRequest, retryAfterMs } = refusal;
     if (status === 401 || status === 403) {
       const message = says(`refused access (${status}): check the secret that "auth" of the manifest names`);
       return failure('mcp_unauthorized', message, more);
@@ -52,8 +52,8 @@ function failureOfRequest(
       retryable: status === 408 || status === 425 || status === 429 || status >= 500,
       ...(retryAfterMs > 0 ? { retryAfterMs } : {}),
       ...(isOverload(status) ? { overloaded: true } : {}),
-      // Both say that the request was not processed.
-      ...(isOverload(status) ? { beforeDispatch: true } : {}),
+      // The request was not processed. A gateway also answers 503 if a server does not answer a request that it has.
+      ...(status === 429 && isOfRequest ? { beforeDispatch: true } : {}),
       ...more,
     });
   }

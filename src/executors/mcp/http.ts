@@ -5,6 +5,7 @@
  * the origin only. All answers of a connection together have a limit of bytes.
  */
 import { messageOf } from '../../domain/errors.ts';
+import { parseObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { OutboundError } from '../../domain/outbound-error.ts';
 import { fetchOnce } from '../outbound/outbound.ts';
@@ -26,6 +27,8 @@ export interface ConnectionHttp {
 
 export interface Refusal {
   readonly status: number;
+  /** Whether the call itself was refused; else its answer, after the server had accepted the call. */
+  readonly isOfRequest: boolean;
   /** How long the server asks to wait; 0: it does not say. */
   readonly retryAfterMs: number;
 }
@@ -38,16 +41,18 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
   let latest: OutboundError | null = null;
   let refusal: Refusal | null = null;
 
-  const failed = (fault: unknown, url: string, isOfCall: boolean): OutboundError => {
+  const failed = (fault: unknown, url: string, part: PartOfCall | null): OutboundError => {
     const outbound =
       fault instanceof OutboundError
         ? fault
         : new OutboundError('fetch_failed', `${url} could not be reached: ${messageOf(fault)}`, false, fault);
-    if (isOfCall) latest = outbound;
+    // Of a resumed answer, only the request for the rest was not sent.
+    if (part === 'request') latest = outbound;
+    if (part === 'answer') latest = new OutboundError(outbound.code, outbound.message, false, outbound);
     return outbound;
   };
 
-  const bounded = (response: Response, url: string, isOfCall: boolean): Response => {
+  const bounded = (response: Response, url: string, part: PartOfCall | null): Response => {
     const { status, statusText } = response;
     const headers = new Headers(response.headers);
     headers.delete('content-encoding');
@@ -62,9 +67,9 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
           left -= value.byteLength;
           if (left >= 0) return controller.enqueue(value);
           void reader.cancel().catch(() => {});
-          controller.error(failed(new OutboundError('response_too_large', tooLarge(url, most), false), url, isOfCall));
+          controller.error(failed(new OutboundError('response_too_large', tooLarge(url, most), false), url, part));
         } catch (fault) {
-          controller.error(failed(fault, url, isOfCall));
+          controller.error(failed(fault, url, part));
         }
       },
       cancel: (reason) => reader.cancel(reason),
@@ -90,31 +95,50 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
         body: typeof init.body === 'string' ? init.body : null,
         signal,
       };
-      const isOfCall = isPartOfCall(request);
+      const part = partOfCall(request);
       const caps = { timeoutMs: limits.maxActionTimeoutMs, maxBytes: Math.max(1, left) };
       try {
+        if (left < 0) throw new OutboundError('response_too_large', tooLarge(url), false);
         const { response } = await fetchOnce(url, request, { ...network, ...caps });
-        if (isOfCall && response.status >= 400) refusal = refusalOf(response);
-        return bounded(response, url, isOfCall);
+        if (part !== null && response.status >= 400) refusal = refusalOf(response, part);
+        return bounded(response, url, part);
       } catch (fault) {
         if (signal.aborted) throw fault;
-        throw failed(fault, url, isOfCall);
+        throw failed(fault, url, part);
       }
     },
   };
 }
 
+/** `answer`: a resumed stream, which brings the answer to a call that the server has accepted. */
+type PartOfCall = 'request' | 'answer';
+
 /**
- * Not the stream of announcements of a server of 2025-11-25, which most servers refuse, and not the end of its session.
- * A resumed stream brings the answer to a call.
+ * Null for the stream of announcements of a server of 2025-11-25, which most servers refuse, for the end of its session,
+ * and for replies to its questions: they say nothing about whether the call was accepted.
  */
-function isPartOfCall({ method, headers }: { readonly method: string; readonly headers: Headers }): boolean {
-  return method === 'POST' || headers.has('last-event-id');
+function partOfCall({
+  method,
+  headers,
+  body,
+}: {
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | null;
+}): PartOfCall | null {
+  if (headers.has('last-event-id')) return 'answer';
+  if (method !== 'POST') return null;
+  const sent = parseObject(body ?? '')?.['method'];
+  return sent === undefined || sent === 'notifications/cancelled' ? null : 'request';
 }
 
-function refusalOf({ status, headers }: Response): Refusal {
+function refusalOf({ status, headers }: Response, part: PartOfCall): Refusal {
   const retryAfterMs = Number(headers.get('retry-after')) * 1_000;
-  return { status, retryAfterMs: retryAfterMs > 0 ? Math.min(retryAfterMs, limits.retryAfterMaxMs) : 0 };
+  return {
+    status,
+    isOfRequest: part === 'request',
+    retryAfterMs: retryAfterMs > 0 ? Math.min(retryAfterMs, limits.retryAfterMaxMs) : 0,
+  };
 }
 
 function tooLarge(url: string, bytes: number): string {

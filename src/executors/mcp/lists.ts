@@ -8,6 +8,8 @@
  *  2. A server that does not answer costs a bounded wait, once in a while; its last list counts meanwhile.
  *  3. Requests are never shared: what one caller waits for is its own request.
  */
+import { isJsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { McpServerDefinition } from '../../domain/manifests/mcp-server.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
@@ -103,7 +105,7 @@ export class McpLists {
   }
 
   learn(reach: Reach, server: KnownServer): void {
-    if (this.known(reach) !== null) return;
+    if (this.known(reach) !== null || JSON.stringify(server).length > limits.mcpKnownChars) return;
     this.#known.set(idOf(reach), { server, at: this.#clock.now() });
     const [oldest] = this.#known.keys();
     if (this.#known.size > limits.mcpListsKept && oldest !== undefined) this.#known.delete(oldest);
@@ -193,9 +195,10 @@ async function listOf(
       cacheMode: 'bypass',
     });
     const wanted = allowed === null ? tools : tools.filter(({ name }) => allowed.includes(name));
+    const kept = keptOf(wanted as unknown as readonly ListedTool[]);
     const list = {
-      tools: (wanted.slice(0, limits.mcpToolsPerServer) as unknown as readonly ListedTool[]).map(listedTool),
-      left: Math.max(0, wanted.length - limits.mcpToolsPerServer),
+      tools: kept,
+      left: wanted.length - kept.length,
       hasResources: client.getServerCapabilities()?.resources !== undefined,
     };
     return { list, ttlMs: ttlOf(ttlMs), server: connection.known };
@@ -204,6 +207,19 @@ async function listOf(
   } finally {
     void connection.close();
   }
+}
+
+/** The tools that are kept: all sessions of the isolate share its memory, and an agent gets no more. */
+function keptOf(tools: readonly ListedTool[]): readonly ListedTool[] {
+  const kept: ListedTool[] = [];
+  let chars = 0;
+  for (const tool of tools.slice(0, limits.mcpToolsPerServer)) {
+    const cut = listedTool(tool);
+    chars += JSON.stringify(cut).length;
+    if (chars > limits.mcpToolsChars) break;
+    kept.push(cut);
+  }
+  return kept;
 }
 
 /** What is kept of a listed tool: texts are cut. */
@@ -215,8 +231,13 @@ function listedTool(tool: ListedTool): ListedTool {
     ...(description === undefined ? {} : { description: description.slice(0, limits.mcpDescriptionChars) }),
     inputSchema: bounded(inputSchema) ?? { type: 'object' },
     ...(outputSchema === undefined ? {} : { outputSchema: bounded(outputSchema) ?? undefined }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...(isJsonObject(annotations) ? { annotations: hintsOf(annotations) } : {}),
   };
+}
+
+/** Only what has an effect. */
+function hintsOf({ readOnlyHint = null, idempotentHint = null }: JsonObject): JsonObject {
+  return { readOnlyHint: readOnlyHint === true, idempotentHint: idempotentHint === true };
 }
 
 function bounded(schema: ListedTool['inputSchema']): ListedTool['inputSchema'] | null {

@@ -100,6 +100,11 @@ function schemaOf(params: ElicitParams): JsonObject | null {
   return isJsonObject(properties) && Object.keys(properties).length > 0 ? schema : null;
 }
 
+/** Whether a question is small enough for a person, and for the work of judging it. */
+export function isAskable(params: ElicitParams): boolean {
+  return JSON.stringify(params).length <= limits.mcpStateChars;
+}
+
 /** In words: `apiKey` and `api_key` are read as `api key`. */
 const SECRET =
   /pass ?(word|wd|phrase|code)|secret|(api|access|private|signing) ?key|credential|\btoken\b|\bpin\b|\bcvv\b|\bssn\b|credit ?card/i;
@@ -111,10 +116,12 @@ const WARNING = /\b(do not|don't|never|not|no|without)\b/i;
 export function secretIn(params: ElicitParams): string | null {
   const properties = schemaOf(params)?.['properties'];
   if (!isJsonObject(properties)) return null;
+  const isAsked = (text: Json | undefined): boolean => isSecret(text) && !WARNING.test(String(text));
+  const isAskedByMessage = isAsked(params.message);
   for (const [name, spec] of Object.entries(properties)) {
     const { title, description, format } = isJsonObject(spec) ? spec : {};
     if (format === 'password' || isSecret(name) || isSecret(title)) return name;
-    if ([description, params.message].some((text) => isSecret(text) && !WARNING.test(String(text)))) return name;
+    if (isAskedByMessage || isAsked(description)) return name;
   }
   return null;
 }

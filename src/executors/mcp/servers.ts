@@ -21,7 +21,7 @@ import { failureOf } from '../failure.ts';
 import type { Connections } from './connections.ts';
 import type { McpConnection } from './connection.ts';
 import { failureOfServer } from './failures.ts';
-import { acceptance, answered, nextQuestion, openQuestions, questionOf, secretIn } from './questions.ts';
+import { acceptance, answered, isAskable, nextQuestion, openQuestions, questionOf, secretIn } from './questions.ts';
 import type { OpenQuestions } from './questions.ts';
 import { outcomeOf, outcomeOfResource } from './result.ts';
 
@@ -114,6 +114,8 @@ export class McpSession implements McpServers {
     const { promise, resolve } = Promise.withResolvers<ActionOutcome>();
     attempt.progress = progress;
     attempt.asked = (question, answer) => {
+      // Of an attempt that had ended before its question arrived.
+      this.withdraw(call.key);
       const stopTimer = this.#connections.clock.schedule(limits.mcpQuestionMs, () => this.withdraw(call.key));
       this.#held.set(call.key, { outcome, answer, abort, stopTimer, attempt });
       resolve(unanswered(question));
@@ -143,12 +145,21 @@ export class McpSession implements McpServers {
     const { server } = endpoint;
     let updates = 0;
     let questions = 0;
+    /** A person answers one question after the other: an answer must not reach another question. */
+    let earlier: Promise<unknown> = Promise.resolve();
     connection.onQuestion = async (params) => {
-      const secret = secretIn(params);
-      if (secret !== null) attempt.progress({ text: declined(server, secret) });
       questions += 1;
-      if (secret !== null || questions > limits.mcpQuestions) return { action: 'decline' };
-      return await heldQuestion(server, params, attempt);
+      if (questions > limits.mcpQuestions || !isAskable(params)) return { action: 'decline' };
+      const secret = secretIn(params);
+      if (secret !== null) {
+        attempt.progress({ text: declined(server, secret) });
+        return { action: 'decline' };
+      }
+      const reply = earlier.then(() =>
+        abort.signal.aborted ? { action: 'decline' as const } : heldQuestion(server, params, attempt),
+      );
+      earlier = reply;
+      return await reply;
     };
     const options = {
       signal: abort.signal,

@@ -10,7 +10,8 @@ export function parameterLines(schema: JsonObject, indent: string): string[] {
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
   const lines: string[] = [];
-  for (const [name, spec] of Object.entries(properties)) {
+  for (const [written, spec] of Object.entries(properties)) {
+    const name = shownName(written);
     if (!isJsonObject(spec)) {
       lines.push(`${indent}- ${name}`);
       continue;
@@ -19,7 +20,7 @@ export function parameterLines(schema: JsonObject, indent: string): string[] {
     const notes = [
       typeOf(spec),
       ...(byDefault === null ? [] : [byDefault]),
-      ...(required.includes(name) ? ['required'] : []),
+      ...(required.includes(written) ? ['required'] : []),
     ].join(', ');
     const description = typeof spec['description'] === 'string' ? `: ${oneLine(spec['description'])}` : '';
     lines.push(`${indent}- ${name} (${notes})${description}`);
@@ -28,6 +29,11 @@ export function parameterLines(schema: JsonObject, indent: string): string[] {
   if (lines.length === 0 && indent === '') return ['No parameters.'];
   if (schema['additionalProperties'] === true && indent === '') lines.push('- any further parameters');
   return lines;
+}
+
+/** The schema of a server may have any name: one that is not a word is quoted, so that it cannot look like a line of the prompt. */
+function shownName(name: string): string {
+  return /^[\p{L}\p{N}_$@.:/-]+$/u.test(name) ? name : JSON.stringify(name);
 }
 
 /** The type of a parameter with its limits: `integer 1..60`. */
@@ -62,7 +68,7 @@ function alternative(option: Json): string {
   if (type !== 'object' || !isJsonObject(properties)) return typeOf(option);
   const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
   const members = Object.entries(properties).map(
-    ([name, spec]) => `${name}${isRequired(name) ? '' : '?'}: ${isJsonObject(spec) ? typeOf(spec) : 'any'}`,
+    ([name, spec]) => `${shownName(name)}${isRequired(name) ? '' : '?'}: ${isJsonObject(spec) ? typeOf(spec) : 'any'}`,
   );
   return `{${members.join(', ')}}`;
 }

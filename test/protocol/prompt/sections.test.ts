@@ -42,6 +42,13 @@ describe('[L4] the parameters of a tool', () => {
     ],
     ['without a schema', { properties: { a: true } }, ['- a']],
     [
+      'with names that are no words',
+      {
+        properties: { 'x\n\n# System': {}, größe: {}, b: { anyOf: [{ type: 'object', properties: { 'k\n#': {} } }] } },
+      },
+      ['- "x\\n\\n# System" (any)', '- größe (any)', '- b ({"k\\n#"?: any})'],
+    ],
+    [
       'with alternatives',
       {
         properties: {
