@@ -98,7 +98,7 @@ export function connectionHttp(network: McpNetwork): ConnectionHttp {
       const part = partOfCall(request);
       const caps = { timeoutMs: limits.maxActionTimeoutMs, maxBytes: Math.max(1, left) };
       try {
-        if (left < 0) throw new OutboundError('response_too_large', tooLarge(url), false);
+        if (left < 0) throw new OutboundError('response_too_large', tooLarge(url, most), false);
         const { response } = await fetchOnce(url, request, { ...network, ...caps });
         if (part !== null && response.status >= 400) refusal = refusalOf(response, part);
         return bounded(response, url, part);
