@@ -838,6 +838,8 @@ export const limits = {
   mcpConnectMs: 10_000,
   /** How long a server of 2025-11-25 is kept waiting for the answer of a person. */
   mcpQuestionMs: 600_000,
+  /** How long an answer may come after the end of its stream. */
+  mcpLostAnswerMs: 100,
   /** Questions that one answer of a server may have, and characters of the state that it wants back. */
   mcpQuestions: 8,
   mcpStateChars: 65_536,

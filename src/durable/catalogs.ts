@@ -5,6 +5,7 @@ import { PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { mcpToolsIn, withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
+import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
@@ -142,6 +143,8 @@ export class PinnedManifests {
   /** The definitions of the latest text, which is the same for most messages. */
   #latest: { readonly text: string; readonly resolved: ResolvedAgent | ResolvedWorkflow } | null = null;
 
+  #latestMcp: { readonly tools: McpTools; readonly json: string } | null = null;
+
   /** @param inUse pins of the open runs and of the latest run */
   constructor(
     env: Env,
@@ -171,7 +174,9 @@ export class PinnedManifests {
     const { resolved } = this.#latest;
     if (!('agent' in resolved)) return null;
     const found = await this.#mcp.toolsOf(resolved, owner, () => this.#latestMcpTools());
-    return found === null ? null : JSON.stringify(found);
+    if (found === null) return null;
+    if (this.#latestMcp?.tools !== found) this.#latestMcp = { tools: found, json: JSON.stringify(found) };
+    return this.#latestMcp.json;
   }
 
   /** The tools of MCP servers that the latest run has. */

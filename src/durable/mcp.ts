@@ -43,6 +43,8 @@ export function mcpAccess(
   egress: Egress | undefined,
 ): McpAccess {
   const network = networkOf(allowHosts, egress);
+  /** The latest tools, and what they were made of: checking the schemas of a thousand tools takes a while. */
+  let latest: { readonly of: readonly unknown[]; readonly tools: McpTools } | null = null;
   return {
     async toolsOf(resolved, owner, earlier = () => []) {
       const { mcpServers: servers = [], secrets } = resolved.agent;
@@ -63,14 +65,20 @@ export function mcpAccess(
         if (problem !== null) problems.push(problem);
       };
       await Promise.all(servers.map(find));
-      const defined = mcpTools(servers, found, {
-        taken: new Set(takenNames(resolved).keys()),
-        bundled,
-        earlier: found.size < servers.length ? earlier() : [],
-      });
-      return { tools: defined.tools, problems: [...problems.sort(), ...defined.problems] };
+      problems.sort();
+      const kept = found.size < servers.length ? earlier() : [];
+      const of = [resolved, ...servers.map(({ name }) => found.get(name)), ...problems, ...kept];
+      if (latest !== null && isSame(latest.of, of)) return latest.tools;
+      const taken = new Set(takenNames(resolved).keys());
+      const defined = mcpTools(servers, found, { taken, bundled, earlier: kept });
+      latest = { of, tools: { tools: defined.tools, problems: [...problems, ...defined.problems] } };
+      return latest.tools;
     },
   };
+}
+
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((value, index) => value === other[index]);
 }
 
 /** The calls of one session. */

@@ -257,6 +257,14 @@ describe.each(PROTOCOLS)('a call (%s)', (speaks) => {
     },
   );
 
+  test('[E5] whose stream ends without an answer fails', async () => {
+    const { server, kit } = await ready();
+    server.misbehave('tools/call', { kind: 'ended_stream' });
+    expect(failed(await kit.call('work')).code).toBe('mcp_failed');
+    server.misbehave('tools/call', null);
+    expect(await kit.call('work')).toMatchObject({ ok: true });
+  });
+
   test('[E5] has a result that is data', async () => {
     const { kit } = await ready({ results: { work: textResult(TAGS) } });
     expect(await kit.call('work')).toEqual({ ok: true, output: TAGS });

@@ -34,6 +34,8 @@ export interface McpConnection {
   readonly http: Pick<ConnectionHttp, 'fault' | 'refusal' | 'begin'>;
   /** Who answers the server's questions on this connection; null: every question is declined. */
   onQuestion: ((params: ElicitParams) => Promise<ElicitResult>) | null;
+  /** Called when the stream with the answer to the next call has ended, and is not resumed. */
+  onStreamEnd: (() => void) | null;
   /** Whether the server has said that its list of tools has changed. */
   readonly listChanged: () => boolean;
   /** The id of the next request: a connection without a session begins with 0. */
@@ -92,7 +94,7 @@ export async function connectTo(
       listMaxPages: limits.mcpListPages,
     },
   );
-  const connection: { onQuestion: McpConnection['onQuestion'] } = { onQuestion: null };
+  const connection: Pick<McpConnection, 'onQuestion' | 'onStreamEnd'> = { onQuestion: null, onStreamEnd: null };
   client.setRequestHandler('elicitation/create', async ({ params }) => {
     return (await connection.onQuestion?.(params)) ?? { action: 'decline' };
   });
@@ -115,6 +117,18 @@ export async function connectTo(
     reconnectionScheduler: (reconnect, delayMs) =>
       network.clock.schedule(Math.max(delayMs, limits.mcpReconnectLeastMs), reconnect),
   });
+  // The library tells it for requests of 2026-07-28 only.
+  const send = transport.send.bind(transport);
+  transport.send = async (message, sent = {}) => {
+    if (!isCall(message)) return await send(message, sent);
+    // Of this call: its stream may end after the next call has begun.
+    const { onStreamEnd } = connection;
+    const onRequestStreamEnd = (): void => {
+      sent.onRequestStreamEnd?.();
+      onStreamEnd?.();
+    };
+    return await send(message, { ...sent, onRequestStreamEnd });
+  };
   try {
     await client.connect(transport, { signal, timeout: timeoutMs, ...(known === null ? {} : { prior: known }) });
   } catch (fault) {
@@ -148,4 +162,8 @@ export async function connectTo(
       await client.close().catch(() => {});
     },
   });
+}
+
+function isCall(message: object): boolean {
+  return 'method' in message && (message.method === 'tools/call' || message.method === 'resources/read');
 }

@@ -214,6 +214,8 @@ function keptOf(tools: readonly ListedTool[]): readonly ListedTool[] {
   const kept: ListedTool[] = [];
   let chars = 0;
   for (const tool of tools.slice(0, limits.mcpToolsPerServer)) {
+    // A tool is called by its name, which is never cut.
+    if (tool.name.length > limits.mcpDescriptionChars) continue;
     const cut = listedTool(tool);
     chars += JSON.stringify(cut).length;
     if (chars > limits.mcpToolsChars) break;
@@ -226,7 +228,7 @@ function keptOf(tools: readonly ListedTool[]): readonly ListedTool[] {
 function listedTool(tool: ListedTool): ListedTool {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   return {
-    name: name.slice(0, limits.mcpDescriptionChars),
+    name,
     ...(title === undefined ? {} : { title: title.slice(0, limits.mcpDescriptionChars) }),
     ...(description === undefined ? {} : { description: description.slice(0, limits.mcpDescriptionChars) }),
     inputSchema: bounded(inputSchema) ?? { type: 'object' },

@@ -70,9 +70,12 @@ export class McpSession implements McpServers {
     }
     this.#held.delete(key);
     held.stopTimer();
-    return await this.#follow(call, held.outcome, options, held.attempt, held.abort, () => {
+    const outcome = await this.#follow(call, held.outcome, options, held.attempt, held.abort, () => {
       held.answer(answer.content);
     });
+    if (outcome.ok || outcome.question !== undefined) return outcome;
+    // Nobody waits for the answer any more: another attempt could not give it.
+    return { ...outcome, error: { ...outcome.error, retryable: false } };
   }
 
   withdraw(key: string): void {
@@ -170,20 +173,24 @@ export class McpSession implements McpServers {
         if (updates <= limits.mcpUpdates) attempt.progress(updateOf(progress));
       },
     };
+    const lost = this.#lostAnswer(connection);
     http.begin(limits.mcpResponseBytes);
     // A call that is repeated with answers has another id than the call before.
     if (answers !== null) connection.numberFrom(answers.round);
     try {
       if (tool === null) {
-        return outcomeOfResource(
-          await client.readResource({ uri: String(parameters['uri']) }, { ...options, cacheMode: 'bypass' }),
-        );
+        const request = { uri: String(parameters['uri']) };
+        return outcomeOfResource(await lost.or(client.readResource(request, { ...options, cacheMode: 'bypass' })));
       }
       // Without the schema of the result: the library's error for a wrong one is that for refused parameters.
       const definition = { name: tool, inputSchema };
-      const result: unknown = await client.callTool(
-        { name: tool, arguments: parameters, ...answersOf(answers) } as Parameters<typeof client.callTool>[0],
-        { ...options, allowInputRequired: true, toolDefinition: definition as never },
+      const request = { name: tool, arguments: parameters, ...answersOf(answers) };
+      const result: unknown = await lost.or(
+        client.callTool(request as Parameters<typeof client.callTool>[0], {
+          ...options,
+          allowInputRequired: true,
+          toolDefinition: definition as never,
+        }),
       );
       if (!isInputRequiredResult(result)) return outcomeOf(server, result as CallToolResult, outputSchema);
       const open = openQuestions(result, (answers?.round ?? 0) + 1);
@@ -194,7 +201,32 @@ export class McpSession implements McpServers {
       return failureOfServer(server, fault, http);
     } finally {
       connection.onQuestion = null;
+      lost.stop();
     }
+  }
+
+  /** Ends the wait for an answer whose stream has ended. The answer may have come with its end, so it gets a moment. */
+  #lostAnswer(connection: McpConnection): {
+    readonly or: <T>(answer: Promise<T>) => Promise<T>;
+    readonly stop: () => void;
+  } {
+    const { promise, reject } = Promise.withResolvers<never>();
+    let stopTimer = (): void => {};
+    let isOver = false;
+    connection.onStreamEnd = () => {
+      if (isOver) return;
+      stopTimer = this.#connections.clock.schedule(limits.mcpLostAnswerMs, () => {
+        reject(new Error('the connection ended before the answer'));
+      });
+    };
+    return {
+      or: async (answer) => await Promise.race([answer, promise]),
+      stop: () => {
+        isOver = true;
+        stopTimer();
+        connection.onStreamEnd = null;
+      },
+    };
   }
 }
 

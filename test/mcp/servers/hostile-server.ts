@@ -25,6 +25,8 @@ export type Misbehaviour =
   | { readonly kind: 'endless_stream' }
   /** A stream of progress reports without an end. */
   | { readonly kind: 'endless_progress' }
+  /** A stream that ends without an answer. */
+  | { readonly kind: 'ended_stream' }
   /** The connection ends without an answer. */
   | { readonly kind: 'disconnect' };
 
@@ -220,6 +222,10 @@ async function misbehave(
     }
     case 'endless_stream':
       startStream(outgoing);
+      return false;
+    case 'ended_stream':
+      startStream(outgoing);
+      outgoing.end();
       return false;
     case 'endless_progress': {
       startStream(outgoing);
