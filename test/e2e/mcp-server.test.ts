@@ -59,6 +59,27 @@ test('[E4] a client that floods gets answers and errors, and the system goes on'
   expect((await fetch(`${system.url}/health`)).status).toBe(200);
 });
 
+test.each(['initialize', 'tools/list', 'tools/call'])(
+  '[E4] a page of another origin gets nothing: %s',
+  async (method) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        origin: 'https://evil.example.com',
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method,
+        params: { name: 'assistant', arguments: { message: 'hi' } },
+      }),
+    });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null]);
+  },
+);
+
 test('[E4] the CLI of the inspector lists and calls', async () => {
   const inspect = (...args: string[]): Promise<string> =>
     outputOf(
