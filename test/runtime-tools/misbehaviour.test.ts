@@ -78,7 +78,14 @@ describe('[K2] a code tool', () => {
 
   test('reports progress to people', async () => {
     const answer = await post('/execute/streaming_protocol', { protocol_text: text('reports'), agent: 'tester' });
-    const updates = (await events(answer)).flatMap((event) => (event.type === 'progress' ? [event.data] : []));
+    const pieces: Uint8Array<ArrayBuffer>[] = [];
+    for await (const piece of answer.body ?? []) {
+      if (pieces.length === 0) await first('has_reader');
+      pieces.push(piece as Uint8Array<ArrayBuffer>);
+    }
+    const updates = (await events(new Response(new Blob(pieces)))).flatMap((event) =>
+      event.type === 'progress' ? [event.data] : [],
+    );
     expect(updates.map(({ text }) => text).join('')).toBe('half way\n80 %\n');
     expect(updates.at(-1)).toMatchObject({ stream: 'tool', percent: 80 });
   });

@@ -15,8 +15,8 @@ const nothing = z.object({});
 const tool = (name: string, run: CodeTool['run'], effects: CodeTool['effects'] = 'idempotent'): CodeTool =>
   defineTool({ name, description: name, parameters: nothing, effects, run });
 
-/** Calls by tool, and aborts that tools have seen. */
-const seen = { calls: 0, aborts: [] as string[] };
+/** Calls by tool, aborts that tools have seen, and whether somebody reads what they report. */
+const seen = { calls: 0, aborts: [] as string[], isRead: false };
 
 const TOOLS: readonly CodeTool[] = [
   tool('throws', () => {
@@ -58,7 +58,10 @@ const TOOLS: readonly CodeTool[] = [
   tool('writes_too_much', (_input, { artifacts }) => {
     for (let n = 0; n < 17; n += 1) artifacts.write(`${n}.txt`, 'x');
   }),
-  tool('reports', (_input, { progress }) => {
+  tool('has_reader', () => (seen.isRead = true)),
+  tool('reports', async (_input, { progress }) => {
+    // Live output is for those who read at the moment.
+    while (!seen.isRead) await new Promise((resolve) => setTimeout(resolve, 5));
     progress('half way');
     progress({ percent: 80 });
     return 'done';
