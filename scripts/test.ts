@@ -52,7 +52,12 @@ async function runTests(dockerSocket: string | null): Promise<number> {
     {
       cwd: PACKAGE_ROOT,
       stdio: 'inherit',
-      env: { ...process.env, ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }) },
+      env: {
+        ...process.env,
+        // Hundreds of tests start programs: each compiles what it imports only once.
+        NODE_COMPILE_CACHE: join(folder, 'compiled'),
+        ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
+      },
     },
   );
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void tests.kill(signal));
