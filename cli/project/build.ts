@@ -40,7 +40,7 @@ export async function buildProject(
   const before = existsSync(target) ? readFileSync(target, 'utf8') : null;
   const earlier = errors > 0 && before !== null ? earlierBundle(before) : null;
   const bundle = bundleOf(loaded);
-  // there is no earlier version of code
+  // The earlier version of a code tool's file is gone.
   const lost = new Set(code.faulty.map((file) => `tool/${nameOfFile(file)}`));
   const isWritten = writtenNames(loaded);
   const text = generatedModule(

@@ -7,7 +7,7 @@
  * Invariants:
  * 1. A folder that appears is watched, and the files in it are changes. A folder that another one replaces is watched anew.
  * 2. Changes that follow each other within the quiet interval are one call.
- * 3. A file that appears and disappears between two calls is no change: an editor has used it to write another one.
+ * 3. A file that appears and disappears between two calls is not reported: editors write other files through such files.
  */
 import { lstatSync, readdirSync, statSync, watch } from 'node:fs';
 import type { FSWatcher, Stats } from 'node:fs';
@@ -23,7 +23,7 @@ interface WatchedFolder {
 export interface FolderWatchOptions {
   /** Debounce interval. */
   readonly quietMs: number;
-  /** Whether a path is no matter; those of folders end with `/`. */
+  /** Whether changes of a path are ignored. Paths of folders end with `/`. */
   readonly isIgnored: (path: string) => boolean;
   /** Called with the paths of changed and deleted files, relative to the folder, with `/`, sorted. */
   readonly changed: (paths: readonly string[]) => void;

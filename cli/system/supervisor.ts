@@ -69,7 +69,7 @@ export interface WatchOptions {
   readonly rebuilds?: Pick<Rebuilds, 'phase' | 'reloads'> | null;
 }
 
-/** Resolves when the service stops serving. A rebuild is no reason: then, only what it does not explain counts. */
+/** Resolves when the service stops serving. Failures that a rebuild explains do not count. */
 export async function watchService(
   service: Pick<Service, 'process' | 'exited'>,
   healthUrl: string,

@@ -197,6 +197,6 @@ export type ActionOutcome =
   | { readonly ok: true; readonly output: Json; readonly spent?: Spent }
   /**
    * `question`: the target asks a person, and the next attempt has the answer. Then `error` is what the action fails with
-   * if nobody can be asked (J8).
+   * if the question cannot be asked (J8).
    */
   | { readonly ok: false; readonly error: ActionError; readonly spent?: Spent; readonly question?: Question };

@@ -91,7 +91,7 @@ describe('[J8] a decision with values', () => {
     const { calls, ask } = await asked(null);
     expect(await ask(PATH, { approve: true, content: {} })).toMatchObject({
       status: 400,
-      body: { code: 'invalid_answer', detail: 'content: the request is no question' },
+      body: { code: 'invalid_answer', detail: 'content: the request asks for approval only, not for values' },
     });
     expect(calls).toEqual([]);
     expect((await ask(PATH, { approve: true })).status).toBe(200);

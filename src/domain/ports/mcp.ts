@@ -36,6 +36,6 @@ export interface McpServers {
     call: McpCall,
     options: { readonly signal: AbortSignal; readonly progress: (update: ToolUpdate) => void },
   ): Promise<ActionOutcome>;
-  /** Nobody will answer the question of this action: what waits for it is given up. */
+  /** The question of this action gets no answer: cancels the call that waits for it. */
   withdraw(key: string): void;
 }

@@ -16,7 +16,7 @@ export interface Decision {
 }
 
 /**
- * The values that the target gets; undefined if the request is no question, or is denied.
+ * The values that the target gets; undefined if the request asks for approval only, or is denied.
  *
  * @throws EngineError `invalid_answer`, which says which values are needed; the request stays open
  */
@@ -27,7 +27,11 @@ export function answerContent(
   const invalid = (message: string): EngineError => new EngineError('invalid_answer', message, { approval_id: id });
   if (!approved || question === null) {
     if (content === null) return undefined;
-    throw invalid(approved ? 'content: the request is no question' : 'content: a denied question has no values');
+    throw invalid(
+      approved
+        ? 'content: the request asks for approval only, not for values'
+        : 'content: a denied question has no values',
+    );
   }
   const { schema = EMPTY } = question;
   const values = content ?? defaultsOf(schema);

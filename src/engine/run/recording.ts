@@ -75,7 +75,7 @@ export function recordInput(
   }
 }
 
-/** Stands for a recorded question, whose text and state are in the event of its request. */
+/** In place of a recorded question: its text and state are in the event of its request. */
 const RECORDED: Question = { from: '', message: '', schema: null, state: {} };
 
 /** The recorded input, with the events of its text and the output of its action. */

@@ -224,7 +224,7 @@ describe('[J8] a question of a target', () => {
     await stage.run(ACTION('a', 'careful'));
     await expect(stage.decide(true, {})).rejects.toMatchObject({
       code: 'invalid_answer',
-      message: 'content: the request is no question',
+      message: 'content: the request asks for approval only, not for values',
     });
     await stage.decide();
     await expect(stage.decide(false, { seats: 1 })).rejects.toMatchObject({
