@@ -262,6 +262,17 @@ export const JOURNALED = {
     note: z.string().exactOptional(),
     content: jsonObject.exactOptional().describe('The values that answer the question'),
   }),
+  policy_applied: event('either', 'A policy has decided about an action, or about the fetch of a feed', {
+    decision: z
+      .enum(['allow', 'ask', 'deny'])
+      .describe('`ask`: an approval is requested next; `deny`: the action fails with `policy_denied`'),
+    source: text('The list with the rule: `deployment`, `agent NAME` or `workflow NAME`'),
+    rule: count.describe('Position of the rule in its list, 1-based; 0: the list itself could not be evaluated'),
+    message: z.string().exactOptional().describe('Message of the rule, or why it could not be evaluated'),
+    feed: z.string().exactOptional().describe('The feed that was not fetched; absent for an action'),
+    parameters: jsonObject.exactOptional().describe('As judged, if they differ from the declared ones'),
+    parameters_cut: cutParameters,
+  }),
   client_tool_called: event('action', 'The client must execute a call, and post its result to `…/calls/{call_id}`', {
     call_id: text('Id of the call'),
     name: text('The tool'),
@@ -295,6 +306,17 @@ export const JOURNALED = {
   skill_loaded: event('action', 'The text of a skill is in the context, and its files are in the workspace', {
     name: text('The skill'),
     files: count.describe('Number of its files'),
+  }),
+  memory_changed: event('either', 'The summary of the conversation, or a fact about the user, has changed', {
+    change: z
+      .enum(['summarised', 'remembered', 'forgotten'])
+      .describe('`summarised`: of the conversation; the others: of a fact that sessions of this user share'),
+    summary: z.string().exactOptional().describe('Text about the turns up to `until_run`, which prompts show instead'),
+    until_run: z.string().exactOptional().describe('The latest run that the summary covers'),
+    turns: count.exactOptional().describe('Number of turns that the summary covers'),
+    usage: totals.exactOptional().describe('Usage of the model call that wrote the summary'),
+    key: z.string().exactOptional().describe('Name of the fact; absent if all were forgotten'),
+    value: z.string().exactOptional().describe('The fact'),
   }),
   variable_changed: event('run', 'A session variable has changed', {
     key: z.string(),
