@@ -18,6 +18,7 @@ interface Requested {
   readonly label: string;
   readonly bytes: number;
   readonly sha256: string;
+  readonly reason?: string | null | undefined;
   readonly parameters?: JsonObject | null;
   readonly inputs?: JsonObject | null;
   /** What the target of the action asks. */
@@ -58,8 +59,9 @@ function approval(requested: Requested): Question {
 }
 
 async function decide(requested: Requested, ask: Ask, api: Api): Promise<boolean> {
-  const { path, label, bytes, sha256, question = null } = requested;
+  const { path, label, bytes, sha256, reason = null, question = null } = requested;
   console.log(pc.yellow(`  ? ${label} waits for your ${question === null ? 'approval' : 'answer'}`));
+  if (reason !== null) console.log(`    ${visible(reason)}`);
   if (question !== null) console.log(askedBy(question, process.stdout.columns || 80));
   const isHere = requested.parameters !== undefined && requested.parameters !== null;
   if (isHere || bytes <= PRINTED_BYTES) {

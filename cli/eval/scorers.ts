@@ -3,7 +3,7 @@ import { compilePattern } from '../../src/bounded/pattern.ts';
 import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
-import { evaluateCondition } from '../../src/protocol/references/condition.ts';
+import { evaluateCondition } from '../../src/bounded/conditions/condition.ts';
 
 /** A run as scorers see it: the document of the API. */
 export interface ScoredRun {

@@ -30,6 +30,7 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
     agent,
     type,
     name,
+    reason,
     question,
     expires_at: expiresAt,
   } = approval;
@@ -74,15 +75,14 @@ export function ApprovalCard({ approval, isOver, decide, showsAgent = true }: Ap
         )}
         expires {time(expiresAt)}
       </p>
+      {reason && <p>{showInvisible(reason)}</p>}
       {question && <Values title="Question" values={{ ...question }} />}
       {question?.schema && <CodeField label="Answer (JSON)" value={answer} set={setAnswer} rows={3} />}
       <Loaded load={load}>
         {({ parameters, inputs }) => (
           <>
             <Values title="Parameters" values={parameters ?? {}} />
-            {inputs !== null && Object.keys(inputs).length > 0 && (
-              <Values title="Inputs from other actions" values={inputs} />
-            )}
+            {inputs !== null && Object.keys(inputs).length > 0 && <Values title="Inputs" values={inputs} />}
           </>
         )}
       </Loaded>

@@ -116,6 +116,8 @@ export interface OpenApproval {
   readonly complete: boolean;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  /** Message of the policy that asks; null: none does, or it has no message. */
+  readonly reason: string | null;
   /** What the target of the running action asks; null: the action needs an approval to start. */
   readonly question: Question | null;
 }
@@ -145,6 +147,7 @@ export interface Approval {
   readonly note: string | null;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
+  readonly reason: string | null;
   readonly question: Question | null;
   /** The values that answered the question; null if there are none. */
   readonly content: JsonObject | null;

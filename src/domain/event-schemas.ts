@@ -251,6 +251,7 @@ export const JOURNALED = {
       complete: z.boolean().describe('Whether the event contains the whole call'),
       parameters: jsonObject.exactOptional(),
       inputs: jsonObject.exactOptional().describe('Values of other actions that are passed to the code'),
+      reason: z.string().exactOptional().describe('Message of the policy that asks'),
       question: shownQuestion
         .exactOptional()
         .describe('The target of the started action asks it; approving answers it, and the action goes on'),
@@ -262,14 +263,15 @@ export const JOURNALED = {
     note: z.string().exactOptional(),
     content: jsonObject.exactOptional().describe('The values that answer the question'),
   }),
-  policy_applied: event('either', 'A policy has decided about an action, or about the fetch of a feed', {
+  policy_applied: event('action', 'A policy has decided about an action', {
     decision: z
       .enum(['allow', 'ask', 'deny'])
       .describe('`ask`: an approval is requested next; `deny`: the action fails with `policy_denied`'),
-    source: text('The list with the rule: `deployment`, `agent NAME` or `workflow NAME`'),
-    rule: count.describe('Position of the rule in its list, 1-based; 0: the list itself could not be evaluated'),
+    source: text(
+      'The list with the rule: `deployment`, `agent NAME` or `workflow NAME`; `runtime`: it could not be judged',
+    ),
+    rule: count.describe('Position of the rule in its list, 1-based; 0 for `runtime`'),
     message: z.string().exactOptional().describe('Message of the rule, or why it could not be evaluated'),
-    feed: z.string().exactOptional().describe('The feed that was not fetched; absent for an action'),
     parameters: jsonObject.exactOptional().describe('As judged, if they differ from the declared ones'),
     parameters_cut: cutParameters,
   }),

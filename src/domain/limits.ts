@@ -51,6 +51,14 @@ export const limits = {
   conditionDepth: 200,
   conditionSteps: 400_000,
   conditionStepsPerRun: 4_000_000,
+  /** Rules in one list of policies, lists that bind a run, and characters of a rule's message (C9). */
+  policyRules: 50,
+  policyLists: 8,
+  policyMessageChars: 500,
+  /** Cost of judging one action, in steps, about 50 ns each; expressions and compiled patterns that an isolate keeps. */
+  policySteps: 2_000_000,
+  policyExpressions: 500,
+  policyPatterns: 200,
   /** Input quoted in messages. */
   excerptChars: 80,
   /** Stored prompts of a session, for debugging, in characters of JSON; the oldest are dropped. */

@@ -2,6 +2,7 @@
 export type OutboundCode =
   | 'address_refused'
   | 'header_refused'
+  | 'redirect_refused'
   | 'too_many_redirects'
   | 'egress_unavailable'
   | 'fetch_timeout'

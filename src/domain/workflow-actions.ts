@@ -14,6 +14,13 @@ export const ASK = '_ask';
 /** The id of the action whose output is the workflow's outputs. */
 export const OUTPUTS = 'workflow_outputs';
 
+/** Whether the runtime has added the action to a workflow: it has no effect, so no policy decides about it (C9). */
+export function isWorkflowAction(name: string): boolean {
+  return OWN.has(name);
+}
+
+const OWN: ReadonlySet<string> = new Set([COLLECT, REFUSE, VALUE, ASK]);
+
 export function isWorkflowHelper(name: string | null | undefined): boolean {
   return name === COLLECT || name === REFUSE;
 }

@@ -112,7 +112,7 @@ function declareAgain(
 
 /**
  * Whether a second declaration only adds the parameters of the first one, which has none, has not started or asked for
- * an approval, and which nothing depends on. What it refers to was declared before the first one, so no cycle closes.
+ * an approval, was not judged, and which nothing depends on. What it refers to was declared before the first one, so no cycle closes.
  */
 function isReplaceable(state: RunState, first: ActionNode, action: ActionDeclaration, policy: ActionPolicy): boolean {
   const { declaration, stage } = first;
@@ -123,10 +123,9 @@ function isReplaceable(state: RunState, first: ActionNode, action: ActionDeclara
   const producers = action.references.map((name) => producerOf(state, name));
   if (producers.some((producer) => producer !== null && producer.index >= first.index)) return false;
   if (stage === 'waiting') return true;
-  return (
-    (stage === 'held' || stage === 'ready') &&
-    producers.every((producer) => producer === null || producer.stage === 'settled')
-  );
+  // What was judged is what runs (C9).
+  const isPending = stage === 'held' || (stage === 'ready' && first.policy.judged !== true);
+  return isPending && producers.every((producer) => producer === null || producer.stage === 'settled');
 }
 
 /** The second declaration of an id takes the place of the first one, which is queued again with its parameters. */

@@ -1,4 +1,7 @@
-/** The way of an action from its dependencies to its start: condition, approval, earlier outcome, slot or client (S2-S4). */
+/**
+ * The way of an action from its dependencies to its start: condition, policies, approval, earlier outcome, slot or client
+ * (S2-S4).
+ */
 import { limits } from '../domain/limits.ts';
 import { clientTimeoutOf } from './attempts.ts';
 import { enqueue } from './ready.ts';
@@ -34,7 +37,7 @@ export function conditionEvaluated(frame: StepFrame, { key, result }: Input<'con
   else settle(frame, node, { status: 'skipped', reason: 'condition', because: null });
 }
 
-/** Its dependencies are met: holds it until its generation has ended (S14), asks for approval (J8), or continues. */
+/** Its dependencies are met: holds it until its generation has ended (S14), lets policies decide (C9), or continues. */
 export function prepare(frame: StepFrame, node: ActionNode): void {
   const { state } = frame;
   const { generation } = state;
@@ -45,8 +48,26 @@ export function prepare(frame: StepFrame, node: ActionNode): void {
   ) {
     return setStage(state, node, 'held');
   }
-  if (!node.policy.needsApproval) return lookup(frame, node);
-  askApproval(frame, node);
+  if (node.policy.judged === true) return judge(frame, node);
+  proceedTo(frame, node, node.policy.needsApproval ? 'ask' : 'start');
+}
+
+/** Its parameters are final from here on: what is judged is what a person is asked about, and what runs (C9). */
+function judge(frame: StepFrame, node: ActionNode): void {
+  setStage(frame.state, node, 'judging');
+  frame.out.push({ type: 'judge', key: node.key });
+}
+
+export function policyJudged(frame: StepFrame, { key, result }: Input<'policy_judged'>): void {
+  const node = frame.state.byKey.get(key);
+  if (node?.stage !== 'judging') return;
+  if (typeof result === 'string') proceedTo(frame, node, result);
+  else settle(frame, node, { status: 'failed', error: result.error });
+}
+
+function proceedTo(frame: StepFrame, node: ActionNode, next: 'ask' | 'start'): void {
+  if (next === 'ask') askApproval(frame, node);
+  else lookup(frame, node);
 }
 
 /** Asks a person before the first attempt, or after one that has ended with a question (J8). */

@@ -81,6 +81,34 @@ export function counts(state: RunState): Readonly<Record<ActionStatus, number>> 
   return found;
 }
 
+/** What a run has used so far, including its children (S12). */
+export function usedBy({ admittedActions, modelCalls, tokens, cost, elapsedMs, since, phase }: RunState, now: number) {
+  const elapsed = elapsedMs + (phase === 'live' ? now - since : 0);
+  return { actions: admittedActions, modelCalls, tokens, cost, seconds: elapsed / 1_000 };
+}
+
+/**
+ * Number of calls with the type and name of this action that have started or may start before it: those that were judged,
+ * and those with an earlier place in the text that are being judged. So no limit on calls is exceeded by actions that are
+ * judged at the same time (C9).
+ */
+export function callsBefore(state: RunState, key: ActionKey): number {
+  const node = state.byKey.get(key);
+  if (node === undefined) return 0;
+  const { type, name } = node.declaration;
+  let calls = 0;
+  for (const other of state.named.get(name) ?? []) {
+    if (other === node || other.declaration.type !== type) continue;
+    if (mayHaveStarted(other) || (other.stage === 'judging' && other.index < node.index)) calls += 1;
+  }
+  return calls;
+}
+
+function mayHaveStarted({ stage, attempt }: ActionNode): boolean {
+  if (stage === 'settled') return attempt > 0;
+  return stage !== 'waiting' && stage !== 'evaluating' && stage !== 'held' && stage !== 'judging';
+}
+
 /** Tokens that the current generation may use, so that enough is left for the last one (S12); null means no budget. */
 export function generationTokens({ policy, tokens, generation }: RunState): number | null {
   if (policy.tokens === null) return null;
@@ -92,6 +120,7 @@ function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
   switch (stage) {
     case 'evaluating':
     case 'held':
+    case 'judging':
     case 'asking':
     case 'recalling':
       return 'waiting';

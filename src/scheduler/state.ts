@@ -13,7 +13,8 @@ import { NOTHING_SPENT } from '../domain/spent.ts';
 import type { RunPolicy, Settlement } from './types.ts';
 
 /**
- * The stage of an action. `held`: waits until its generation has ended normally (S14). `asking`: the request
+ * The stage of an action. `held`: waits until its generation has ended normally (S14). `judging`: policies are being
+ * evaluated (C9). `asking`: the request
  * for an approval or an answer is being prepared; `approval`: waits for the decision (J8). `recalling`: an earlier outcome is being looked up (P6).
  * `retrying`: waits for its backoff (S7). `calling`: the call for the client is being checked; `awaiting_client`: waits
  * for the client's result (C3).
@@ -22,6 +23,7 @@ export type Stage =
   | 'waiting'
   | 'evaluating'
   | 'held'
+  | 'judging'
   | 'asking'
   | 'approval'
   | 'recalling'

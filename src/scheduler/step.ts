@@ -41,7 +41,7 @@ import { closeResponse, declare, refuse } from './declare.ts';
 import { attemptFailed, attemptSucceeded, attemptTimedOut, dispatch } from './dispatch.ts';
 import { cancelRun, cancelWaiting, timeBudgetEnded } from './end-run.ts';
 import { answerChecked, endGeneration, review, startRun } from './loop.ts';
-import { conditionEvaluated, makeReady, recalled } from './prepare.ts';
+import { conditionEvaluated, makeReady, policyJudged, recalled } from './prepare.ts';
 import { propagate } from './propagate.ts';
 import type { RunState } from './state.ts';
 import type { StepFrame } from './step-frame.ts';
@@ -61,6 +61,7 @@ export type { RunState } from './state.ts';
 export {
   action,
   bindings,
+  callsBefore,
   counts,
   dependenciesOf,
   generationTokens,
@@ -70,6 +71,7 @@ export {
   lacksAnswers,
   lookup,
   statusOf,
+  usedBy,
 } from './queries.ts';
 
 /**
@@ -119,6 +121,8 @@ function take(frame: StepFrame, input: SchedulerInput): void {
       return generationIdle(frame);
     case 'condition_evaluated':
       return conditionEvaluated(frame, input);
+    case 'policy_judged':
+      return policyJudged(frame, input);
     case 'recalled':
       return recalled(frame, input);
     case 'attempt_succeeded':

@@ -78,6 +78,12 @@ export type SchedulerInput = { readonly at: number } & (
         | { readonly ok: true; readonly value: boolean }
         | { readonly ok: false; readonly message: string };
     }
+  /** The answer to `judge`: what the policies and the manifest say together, or why the action must not run (C9). */
+  | {
+      readonly type: 'policy_judged';
+      readonly key: ActionKey;
+      readonly result: 'start' | 'ask' | { readonly error: ActionError };
+    }
   /** The answer to `lookup`: an earlier outcome can be reused, the action must not run, or neither (P6). */
   | {
       readonly type: 'recalled';
@@ -129,6 +135,8 @@ export type SchedulerCommand =
   | { readonly type: 'queue'; readonly key: ActionKey; readonly dependsOn: readonly ActionKey[] }
   /** Evaluate the action's `when` now; answer with `condition_evaluated`. */
   | { readonly type: 'evaluate'; readonly key: ActionKey }
+  /** Evaluate the policies for the action's resolved parameters; answer with `policy_judged` (C9). */
+  | { readonly type: 'judge'; readonly key: ActionKey }
   /** Look up an earlier outcome for the action, now or when an equal one has settled; answer with `recalled` (P6). */
   | { readonly type: 'lookup'; readonly key: ActionKey }
   /** Check the action's call and show it to the client; answer with `client_called` or `attempt_failed` (C3). */

@@ -29,6 +29,8 @@ export const WORKER_SETTINGS = [
   'EGRESS',
   /** `1`: every key may read the messages that were sent to the model; unset: admin keys only. */
   'DEBUG_PROMPTS',
+  /** Rules that decide about the actions of all agents, in YAML or JSON (C9). */
+  'POLICIES',
   /** Requests per minute for each namespace and agent; unset means no limit. */
   'RATE_LIMIT',
   /** How long a session is kept after its last activity, such as `7d`; unset means 30 days. */

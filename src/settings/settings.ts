@@ -9,6 +9,8 @@ import { parseEgress } from '../executors/outbound/egress-choice.ts';
 import type { EgressChoice } from '../executors/outbound/egress-choice.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner/list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner/list.ts';
+import type { PolicyRule } from '../domain/policy.ts';
+import { parsePolicies } from './policies.ts';
 import { parseRateLimit } from '../policies/rate-limit.ts';
 import { parseSessionExpiry } from '../policies/session-expiry.ts';
 import type { HostLife } from '../engine/replay/recovery-queue.ts';
@@ -54,6 +56,8 @@ export interface Settings {
   readonly rateLimit: number | null;
   /** Whether every key may read the messages that were sent to the model; otherwise admin keys only. */
   readonly debugPrompts: boolean;
+  /** Rules that decide about all actions (C9). */
+  readonly policies: readonly PolicyRule[];
   readonly sessionExpiryMs: number;
   /** Minimum intervals of feeds and schedules (F3, M6). */
   readonly intervals: IntervalLimits;
@@ -77,6 +81,7 @@ export function readSettings(env: Variables & Containers): Settings {
     egress: parseEgress(env.EGRESS),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     debugPrompts: parseSwitch(env.DEBUG_PROMPTS) ?? false,
+    policies: parsePolicies(env.POLICIES),
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     intervals: parseIntervals(env),
     host: hostOf(env),

@@ -4,6 +4,7 @@
  */
 import { IDEMPOTENT_CONCURRENCY } from '../simulation/history.ts';
 import type { History } from '../simulation/history.ts';
+import { POLICIES } from '../simulation/world/policies.ts';
 import { CLIENT_TOOL, CLIENT_TOOL_MS, clientToolOf } from './call-client.ts';
 
 const HELPER = '_helper';
@@ -64,8 +65,11 @@ capabilities: [python]
 ${more}`;
 }
 
+/** A rule without a condition always applies. */
+const POLICIES_TEXT = JSON.stringify(POLICIES, (_name, value: unknown) => value ?? undefined);
+
 function withSettings(name: string, history: History): string {
-  const { maxParallelActions, maxIterations, maxActions, modelCalls, seconds, failFast, supervised, feed } =
+  const { maxParallelActions, maxIterations, maxActions, modelCalls, seconds, failFast, supervised, policies, feed } =
     history.agent;
   const mode = supervised ? 'supervised' : 'autonomous';
   const clientTool = clientToolOf(history);
@@ -75,7 +79,7 @@ function withSettings(name: string, history: History): string {
     `import: { tools: [${tools.join(', ')}], agents: [${helperOf(name)}] }
 loop: { mode: ${mode}, max_iterations: ${maxIterations}, max_parallel_actions: ${maxParallelActions}, fail_fast: ${failFast} }
 budgets: { seconds: ${seconds}, model_calls: ${modelCalls}, actions: ${maxActions} }
-${clientTool === 'passed' ? 'client_tools: allow\n' : ''}${feed ? FEED : ''}`,
+${clientTool === 'passed' ? 'client_tools: allow\n' : ''}${feed ? FEED : ''}${policies ? `policies: ${POLICIES_TEXT}\n` : ''}`,
   );
 }
 

@@ -24,7 +24,14 @@ export async function serveTools(playOf: (name: string) => Play | undefined): Pr
     if (script.end === 'unreached') return void response.destroy();
     // The work of a child counts in the child's session.
     const key = isChild ? `${String(request.headers['x-session'])}/${token}` : token;
-    play.effect(isChild ? token.slice(CHILD.length) : token, { token, target, key, attempt });
+    play.effect(isChild ? token.slice(CHILD.length) : token, {
+      id: null,
+      token,
+      target,
+      key,
+      attempt,
+      parameters: null,
+    });
     await delay(script.ms);
     await answer(response, token, script);
   });

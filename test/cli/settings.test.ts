@@ -148,6 +148,7 @@ describe('[H8] npm start', () => {
     ['OWNER_OF_KEYLESS', 'home', 'OWNER_OF_KEYLESS names the namespace "home", but API_KEYS is not set'],
     ['RUNNER_URLS', 'ftp://x', 'not an HTTP(S) URL'],
     ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
+    ['POLICIES', '[{"do": "never"}]', 'POLICIES: policies[0].do "never" is not allowed'],
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],

@@ -69,6 +69,8 @@ const actionSeed = fc.record({
   condition: fc.constantFrom(true, true, false, null),
   approval: fc.constantFrom('yes', 'yes', 'no', 'never', 'unasked'),
   reuse: rarely(true, false),
+  policies: rarely(true, false),
+  judged: fc.constantFrom('start', 'start', 'ask', 'deny'),
   recalled: fc.constantFrom('outcome', 'nothing', 'nothing', 'refused'),
   spends: fc.constantFrom(0, 0.5, 1),
 });
@@ -107,6 +109,8 @@ function planted(seed: ItemSeed, at: number): ItemScript {
         condition,
         approval,
         recalled,
+        policies,
+        judged,
         spends,
         ...rest
       } = seed;
@@ -126,12 +130,14 @@ function planted(seed: ItemSeed, at: number): ItemScript {
           needsApproval,
           estimateMs,
           reuse,
+          ...(policies ? { judged: true as const } : {}),
           refusal: refused ? { code: 'unknown_name', message: 'no such tool' } : null,
         },
         attempts,
         condition,
         approval,
         recalled,
+        judged,
         spends,
       };
       return { type, gapMs, action };
@@ -229,6 +235,19 @@ describe('random runs', () => {
       }),
       { numRuns },
     );
+  });
+
+  test('[C9] a judged action starts only with what was judged, never after a denial, and after its approval', () => {
+    let judged = 0;
+    fc.assert(
+      fc.property(world, (it) => {
+        // The simulator checks each start.
+        const { inputs } = simulate(it);
+        judged += inputs.filter(({ type }) => type === 'policy_judged').length;
+      }),
+      { numRuns },
+    );
+    expect(judged).toBeGreaterThan(numRuns / 10);
   });
 
   test('[S4] nothing starts before an earlier sync action that does not wait for it', () => {

@@ -200,6 +200,7 @@ const agent: fc.Arbitrary<AgentSettings> = fc.record({
   seconds: mostly(3_600, 2, 20),
   failFast: mostly(false, true),
   supervised: mostly(false, true),
+  policies: fc.constant(false),
   feed: mostly(false, true),
   expiryMs: mostly<number | null>(null, null, 60_000),
 });
@@ -564,9 +565,14 @@ const withQuestions: fc.Arbitrary<History> = fc
     return { ...history, messages };
   });
 
+/** In some histories, the agent has policies. What is generated before stays the same for a seed. */
+const withPolicies: fc.Arbitrary<History> = fc
+  .tuple(withQuestions, mostly(false, true))
+  .map(([history, policies]) => (policies ? { ...history, agent: { ...history.agent, policies } } : history));
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withQuestions, { seed, numRuns: 1 });
+  const [history] = fc.sample(withPolicies, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

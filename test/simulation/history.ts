@@ -16,6 +16,8 @@ export interface AgentSettings {
   readonly failFast: boolean;
   /** Unsafe actions need an approval. */
   readonly supervised: boolean;
+  /** It has policies, which deny some actions, ask about others, and allow the rest (world/policies.ts). */
+  readonly policies: boolean;
   /** It has a periodic feed, whose source is a pure tool. */
   readonly feed: boolean;
   /** The session expires after this time without use; null: after the simulated time. */

@@ -122,6 +122,10 @@ export type Fact = { readonly at: number } & (
       readonly key: string;
       readonly attempt: number;
       readonly isRecorded: boolean;
+      /** Id of the action; null if several share the token. */
+      readonly id: string | null;
+      /** The parameters, as text; null if the target does not get them. */
+      readonly parameters: string | null;
     }
   /** A tool that asks was called, with the answer to its question or without. `isRecorded`: the start of the attempt was on disk. */
   | {

@@ -87,6 +87,7 @@ export const historySchema = z.strictObject({
     seconds: position,
     failFast: z.boolean(),
     supervised: z.boolean(),
+    policies: z.boolean().default(false),
     feed: z.boolean(),
     expiryMs: position.nullable(),
   }),

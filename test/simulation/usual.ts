@@ -9,6 +9,7 @@ export const USUAL_AGENT: AgentSettings = {
   seconds: 3_600,
   failFast: false,
   supervised: false,
+  policies: false,
   feed: false,
   expiryMs: null,
 };

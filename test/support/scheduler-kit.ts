@@ -144,6 +144,10 @@ export class Driver {
     return this.say({ type: 'condition_evaluated', key: this.key(id), result });
   }
 
+  judged(id: string, result: 'start' | 'ask' | { readonly error: ActionError }): string[] {
+    return this.say({ type: 'policy_judged', key: this.key(id), result });
+  }
+
   recalled(id: string, found: 'outcome' | 'nothing' | { readonly error: ActionError }): string[] {
     return this.say({ type: 'recalled', key: this.key(id), found });
   }
@@ -187,6 +191,7 @@ export class Driver {
       case 'queue':
         return `queue ${this.id(command.key)} [${command.dependsOn.map((key) => this.id(key)).join(' ')}]`;
       case 'evaluate':
+      case 'judge':
       case 'lookup':
       case 'ask_approval':
       case 'call_client':

@@ -28,6 +28,8 @@ export interface ActionScript {
   readonly attempts: readonly AttemptScript[];
   readonly condition: boolean | null;
   readonly approval: 'yes' | 'no' | 'never' | 'unasked';
+  /** What the policies say, if the action is judged. */
+  readonly judged?: 'start' | 'ask' | 'deny';
   /** The result of an outcome lookup, if the policy requests one. */
   readonly recalled?: 'outcome' | 'nothing' | 'refused';
   /** The share of its reserve that a child spends. */
@@ -89,6 +91,12 @@ class Simulator {
   readonly #settledAt = new Map<string, number>();
   readonly #scripts = new Map<string, ActionScript>();
   readonly #running = new Map<string, number>();
+  readonly #approved = new Set<string>();
+  /** What the policies have said, and about which declaration. */
+  readonly #judged = new Map<
+    string,
+    { readonly result: string; readonly declaration: ActionDeclaration | undefined }
+  >();
   readonly #queued = new Set<string>();
   readonly #timers = new Map<string, number>();
   readonly #exceeded = new Set<string>();
@@ -181,9 +189,21 @@ class Simulator {
           this.#input({ type: 'approval_asked', key, error: approval === 'unasked' ? failure() : null }),
         );
         if (approval === 'never') return;
-        return this.#after(5_000, () =>
-          this.#input({ type: 'approval_resolved', key, approved: approval === 'yes', note: null }),
-        );
+        return this.#after(5_000, () => {
+          if (approval === 'yes') this.#approved.add(key);
+          this.#input({ type: 'approval_resolved', key, approved: approval === 'yes', note: null });
+        });
+      }
+      case 'judge': {
+        const { judged = 'start' } = this.#script(command.key);
+        const { key } = command;
+        if (this.#startedAt.has(key)) this.#fail(`judged after its start: ${key}`);
+        const result = judged === 'deny' ? { error: failure({ code: 'policy_denied' }) } : judged;
+        const seen = this.#state.byKey.get(key)?.declaration;
+        return this.#after(judged === 'ask' ? 0 : 2, () => {
+          this.#judged.set(key, { result: judged, declaration: seen });
+          this.#input({ type: 'policy_judged', key, result });
+        });
       }
       case 'lookup': {
         const { recalled = 'nothing' } = this.#script(command.key);
@@ -247,6 +267,12 @@ class Simulator {
     if (this.#running.has(key)) this.#fail(`started while it runs: ${key}`);
     const node = this.#node(key);
     const { dependencies, declaration: action } = node;
+    if (node.policy.judged === true) {
+      const judged = this.#judged.get(key);
+      if (judged === undefined || judged.result === 'deny') this.#fail(`${key} started, and no policy allowed it`);
+      if (judged?.declaration !== action) this.#fail(`${key} started with parameters that were not judged`);
+      if (judged?.result === 'ask' && !this.#approved.has(key)) this.#fail(`${key} started without its approval`);
+    }
     const open = dependencies.filter((dependency) => !this.#settledAt.has(dependency.key));
     const good = dependencies.filter((dependency) => dependency.satisfied);
     const succeeded = dependencies.some((dependency) => dependency.settlement?.status === 'completed');

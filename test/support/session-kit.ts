@@ -3,6 +3,8 @@ import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { MessageContent } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { OutboundFetch } from '../../src/domain/ports/outbound.ts';
+import type { PolicyRule } from '../../src/domain/policy.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
@@ -98,6 +100,10 @@ export interface KitOptions {
   /** The bytes of its files by their SHA-256. */
   readonly historyFiles?: ReadonlyMap<string, Uint8Array>;
   readonly secrets?: readonly string[];
+  /** Requests of tools. */
+  readonly fetch?: OutboundFetch;
+  /** Rules of the deployment. */
+  readonly policies?: readonly PolicyRule[];
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
   readonly expiryMs?: number;
@@ -141,7 +147,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     random: () => 0.5,
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),
-    fetch: async () => new Response('ok'),
+    fetch: options.fetch ?? (async () => new Response('ok')),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
@@ -150,6 +156,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       await options.pin?.();
       return null;
     },
+    ...(options.policies === undefined ? {} : { policies: options.policies }),
     resolve: () => (options.gone?.() === true ? null : resolved),
     workflow: () => options.workflow ?? null,
     modelFor: () => ({

@@ -7,6 +7,7 @@ import { DEFAULT_PROTOCOL } from '../../domain/manifests/agent.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { ModelChoice, ModelPrice } from '../../domain/manifests/model.ts';
+import { policiesOf } from './build-policies.ts';
 import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import type { ImportTarget } from './build-imports.ts';
@@ -84,6 +85,7 @@ export function toAgent(
       maxTurns: input.memory?.max_turns ?? null,
       summarizeAfter: input.memory?.summarize_after ?? null,
     },
+    ...policiesOf(input, context),
     variables: Object.fromEntries(
       Object.entries(input.environment?.variables ?? {}).map(([name, value]) => [name, String(value)]),
     ),

@@ -7,6 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import { IMPLIED_ACTIONS, INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifests/workflow.ts';
+import { policiesOf } from './build-policies.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import { checkWorkflow } from '../check/check-workflow.ts';
@@ -58,6 +59,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     ),
     failFast: input.fail_fast ?? true,
     maxParallelSteps: input.max_parallel_steps ?? limits.maxParallelActions,
+    ...policiesOf(input, context),
     ...(input.expose === undefined ? {} : { expose: input.expose }),
     ...(input.capabilities === undefined ? {} : { capabilities: [...new Set(input.capabilities)] }),
     imports: {

@@ -1,6 +1,6 @@
 /**
  * Validates a document against a schema and reports issues in the author's terms: the field, what was found, what is
- * allowed (M1). Unknown fields are moved to `metadata`, not rejected.
+ * allowed (M1). Unknown fields are moved to `metadata`, not rejected, except in policies.
  */
 import type { z } from 'zod';
 import { isJsonObject } from '../../domain/json.ts';
@@ -26,11 +26,15 @@ export interface Checked<T> {
   readonly unknown: JsonObject;
 }
 
+/** Fields that say what is allowed: without an unknown member, they would say something else. */
+const STRICT: ReadonlySet<string> = new Set(['policies']);
+
 /** Validates `written` without changing it. Unknown fields at any depth become warnings. */
 export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> {
   const value = structuredClone(written);
   const unknown: JsonObject = {};
   const warnings: Issue[] = [];
+  const refused: Issue[] = [];
 
   let result = schema.safeParse(value);
   // removing unknown fields allows their siblings to be validated; each round removes at least one
@@ -49,13 +53,17 @@ export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> 
         if (warnings.length >= limits.manifestProblems) continue;
         const near = nearestNames(key, fieldsOf(schema, path, value));
         const suggestion = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
-        const message = `unknown field, kept under metadata without effect.${suggestion}`;
-        warnings.push({ path: [...path, key], part: 'key', message });
+        const isStrict = STRICT.has(String(path[0]));
+        const message = isStrict
+          ? `unknown field.${suggestion}`
+          : `unknown field, kept under metadata without effect.${suggestion}`;
+        (isStrict ? refused : warnings).push({ path: [...path, key], part: 'key', message });
       }
     }
     if (removed === 0) break;
     result = schema.safeParse(value);
   }
+  if (refused.length > 0) return { value: null, errors: refused, warnings, unknown };
   if (result.success) return { value: result.data, errors: [], warnings, unknown };
   const issues = result.error.issues.slice(0, limits.manifestProblems);
   const errors = issues.flatMap((issue) => toIssues(issue, value, []));

@@ -8,6 +8,7 @@ import { ACTION_TYPES, CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/actio
 import type { ActionType } from '../../domain/action-types.ts';
 import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifests/model.ts';
 import { feedSchema } from './feed.ts';
+import { policies } from './schema-policy.ts';
 import {
   base,
   count,
@@ -376,6 +377,9 @@ export const agentSchema = z.strictObject({
     .optional()
     .describe('Limits of a run.'),
   memory: memory.optional().describe('How much of the conversation is sent to the model.'),
+  policies: policies
+    .optional()
+    .describe('Rules that decide about actions; they also bind sub-agents, see docs/policies.md. Default: none.'),
   environment: z
     .strictObject({
       variables: z

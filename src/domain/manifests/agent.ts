@@ -1,6 +1,7 @@
 /** Agents after validation. */
 import type { ActionType, Capability } from '../action-types.ts';
 import type { JsonObject } from '../json.ts';
+import type { PolicyRule } from '../policy.ts';
 import type { ManifestBase } from './base.ts';
 import type { FeedDefinition } from './feed.ts';
 import type { McpServerDefinition } from './mcp-server.ts';
@@ -68,6 +69,8 @@ export interface AgentDefinition extends ManifestBase {
   };
   readonly feeds: readonly FeedDefinition[];
   readonly memory: MemoryPolicy;
+  /** What decides about its actions (C9); absent: nothing does. */
+  readonly policies?: readonly PolicyRule[];
   readonly variables: Readonly<Record<string, string>>;
   /** Names of the secrets that its tools may use, `TOOL_…` (X3). */
   readonly secrets: readonly string[];

@@ -3,6 +3,7 @@ import type { Capability, ManifestActionType } from '../action-types.ts';
 import type { RetryPolicy } from '../action.ts';
 import type { Json, JsonObject } from '../json.ts';
 import type { AgentDefinition } from './agent.ts';
+import type { PolicyRule } from '../policy.ts';
 import type { ManifestBase } from './base.ts';
 
 export type WorkflowTrigger =
@@ -90,6 +91,8 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly maxParallelSteps: number;
   /** Types of code that its steps may run (X4). Default: none. */
   readonly capabilities?: readonly Capability[];
+  /** What decides about its steps (C9); absent: nothing does. */
+  readonly policies?: readonly PolicyRule[];
   /** Clients of the protocol may run it (E4). */
   readonly expose?: 'mcp';
 }

@@ -1,5 +1,6 @@
 /** Sessions that an action starts. */
 import type { Json, JsonObject } from '../json.ts';
+import type { PolicyList } from '../policy.ts';
 import type { Spent } from '../spent.ts';
 
 /** The part of its parent's budget that a sub-agent or workflow may spend (S12); null means no limit. */
@@ -27,6 +28,8 @@ export interface ChildRequest {
   /** A sub-agent's initial variables; a workflow's inputs. */
   readonly inputs: JsonObject;
   readonly budget: ChildBudget | null;
+  /** The policies of its parent, which bind it too (C9); absent: there are none. */
+  readonly policies?: readonly PolicyList[];
   /** What started a workflow by itself, so that no client follows it (M6, C3). */
   readonly trigger?: AutomaticTrigger;
 }

@@ -11,6 +11,8 @@ export interface OutboundFetch {
       readonly signal: AbortSignal;
       /** What happens to a body over `limits.fetchBytes`. Default: it is cut there. `fail`: reading it rejects. */
       readonly whenTooLarge?: 'cut' | 'fail';
+      /** Why a redirect to this URL must not be followed; null if it may be (C9). Default: it may be. */
+      readonly redirectRefusal?: (url: string) => Promise<string | null>;
     },
   ): Promise<Response>;
 }

@@ -178,6 +178,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
           );
         },
       },
+      policies: settings.policies,
       redact,
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,

@@ -15,12 +15,14 @@ import type { Estimates } from './learned-durations.ts';
 
 type Refusal = NonNullable<ActionPolicy['refusal']>;
 
+/** The members of an action that its policy depends on. */
+type PolicyAction = Pick<
+  ActionDeclaration,
+  'type' | 'name' | 'parameters' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'
+>;
+
 /** @param resolved null means that nothing is looked up and nothing is rejected */
-export function policyOf(
-  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters' | 'timeoutMs' | 'cacheTtlMs' | 'idempotencyKey'>,
-  resolved: ResolvedAgent | null,
-  learned: Estimates,
-): ActionPolicy {
+export function policyOf(action: PolicyAction, resolved: ResolvedAgent | null, learned: Estimates): ActionPolicy {
   const tool = resolved === null ? null : toolOf(action, resolved);
   const endpoint = action.type === 'relic' ? endpointOf(action, resolved) : null;
   const effects = endpoint?.effects ?? effectsOf(action.type, tool);

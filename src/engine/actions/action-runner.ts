@@ -2,6 +2,7 @@
  * Executes the scheduler's commands about actions. Each duty has its own part:
  *
  *  - `conditions`: evaluates `when`
+ *  - `policies`: lets the policies decide
  *  - `lookups`: finds reusable earlier outcomes
  *  - `approvals`: asks people for approval, and the questions of targets
  *  - `attempts`: runs executors
@@ -15,10 +16,12 @@ import { forgetsResults, loadsSkill } from '../../domain/action-types.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
+import { isWorkflowAction } from '../../domain/workflow-actions.ts';
 import { bindings, isFireAndForget } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
 import type { OutcomeReader } from '../run/outcome-reader.ts';
 import type { OpenReference } from '../run/resolve-names.ts';
+import type { RunContext } from '../run/run-context.ts';
 import type { RunInput } from '../run/run-input.ts';
 import { iterationOf, ordinalOf, RunNames } from '../run/run-names.ts';
 import { ActionLog, errorJson } from './action-log.ts';
@@ -30,12 +33,14 @@ import { Attempts } from './attempts.ts';
 import { ClientCalls } from './client-calls.ts';
 import { Conditions } from './conditions.ts';
 import { Lookups } from './lookups.ts';
+import { Policies } from '../policy/policies.ts';
 import { prewarmHint } from './prewarm-hint.ts';
 import { RunTimers } from './run-timers.ts';
 import { noteOf, Settlements } from './settlements.ts';
 
 export class ActionRunner {
   readonly conditions: Conditions;
+  readonly policies: Policies;
   readonly lookups: Lookups;
   readonly approvals: Approvals;
   readonly attempts: Attempts;
@@ -58,9 +63,10 @@ export class ActionRunner {
     this.#scope = scope;
     this.timers = new RunTimers(scope);
     this.conditions = new Conditions(scope);
-    this.approvals = new Approvals(scope);
+    this.policies = new Policies(scope);
+    this.approvals = new Approvals(scope, this.policies);
     this.lookups = new Lookups(scope, this.approvals);
-    this.attempts = new Attempts(scope, this.approvals, this.lookups);
+    this.attempts = new Attempts(scope, this);
     this.clients = new ClientCalls(scope, this.approvals, this.attempts);
     this.settlements = new Settlements(scope, this.lookups);
   }
@@ -73,7 +79,8 @@ export class ActionRunner {
     // Durations change while learning, so a replayed run uses the recorded estimates.
     const estimateMs = (log.replaying ? replay?.estimateOf(key) : null) ?? policy.estimateMs;
     this.#estimates.set(key, estimateMs);
-    return { ...policy, estimateMs };
+    const isJudged = (context.policies ?? []).length > 0 && !isOfWorkflow(action, context.source.type);
+    return { ...policy, estimateMs, ...(isJudged ? { judged: true as const } : {}) };
   }
 
   /** Prewarms a sandbox for an action that is still being written (R2). */
@@ -131,6 +138,7 @@ export class ActionRunner {
     const { key, status } = command;
     const now = context.clock.now();
     this.attempts.forget(key);
+    this.policies.forget(key);
     // A cancelled action, or one whose request has expired, can no longer be approved (J8).
     this.approvals.close(key);
     this.approvals.questions.close(key);
@@ -191,6 +199,7 @@ export class ActionRunner {
 
   /** Continues after a crash: interrupted attempts, lookups, timers (J2). */
   resume(): void {
+    this.policies.resume();
     this.lookups.resume();
     this.attempts.resume();
     this.clients.resume();
@@ -200,9 +209,15 @@ export class ActionRunner {
   /** The run has ended: releases everything. */
   dispose(): void {
     this.attempts.abortAll();
+    this.policies.abortAll();
     this.approvals.questions.closeAll();
     this.clients.abortAll();
     this.timers.cancelAll();
     this.lookups.releaseAll();
   }
+}
+
+/** Whether the runtime has added the action to a workflow. A model that writes such a name gets no exception. */
+function isOfWorkflow({ type, name }: ActionDeclaration, source: RunContext['source']['type']): boolean {
+  return source === 'workflow' && type === 'tool' && isWorkflowAction(name);
 }

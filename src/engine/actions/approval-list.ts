@@ -23,6 +23,8 @@ export interface OpenApproval {
   readonly expires_at: number;
   readonly sha256: string;
   readonly bytes: number;
+  /** Message of the policy that asks; null: none does, or it has no message. */
+  readonly reason: string | null;
   /**
    * Whether `parameters` and `inputs` are here. A long call is left out as a whole, because a person must not decide
    * about a part of it.
@@ -85,6 +87,7 @@ export function openApprovals(
           complete: parameters !== null,
           parameters,
           inputs: parameters === null ? null : (data.inputs ?? {}),
+          reason: data.reason ?? null,
           question: data.question ?? null,
         },
       ];

@@ -26,6 +26,8 @@ export interface ApprovalView {
   /** SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
   readonly sha256: string;
   readonly bytes: number;
+  /** Message of the policy that asks; null: none does, or it has no message. */
+  readonly reason: string | null;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
   /** What the target of the started action asks; null: the action needs an approval to start. */
@@ -57,6 +59,7 @@ export function approvalView(journal: Journal, id: string, now: number, open: bo
     note: end?.type === 'approval_resolved' ? (end.data.note ?? null) : null,
     sha256: data.sha256,
     bytes: data.bytes,
+    reason: data.reason ?? null,
     parameters: call?.parameters ?? null,
     inputs: call?.inputs ?? null,
     question: data.question ?? null,

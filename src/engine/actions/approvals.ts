@@ -27,6 +27,7 @@ import { actionInFullSession } from '../session/session-full.ts';
 import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { approvalNotRecorded, checkCall } from './call-check.ts';
+import type { Policies } from '../policy/policies.ts';
 import { Questions, shownQuestion } from './questions.ts';
 
 /** A request's event: the part shown to people, and the part that only the execution reads. */
@@ -45,6 +46,7 @@ const encoder = new TextEncoder();
 export class Approvals {
   readonly questions: Questions;
   readonly #scope: ActionScope;
+  readonly #policies: Pick<Policies, 'reasonOf'>;
   /** Ids of the open requests, and when they were made. */
   readonly #open = new Map<ActionKey, { readonly id: string; readonly since: number }>();
   /** Sequence numbers of the events of the latest requests. */
@@ -55,8 +57,9 @@ export class Approvals {
   /** Work limit for validating all requests of the run, which happens in one turn. */
   readonly #meter = new WorkMeter(limits.schemaSteps);
 
-  constructor(scope: ActionScope) {
+  constructor(scope: ActionScope, policies: Pick<Policies, 'reasonOf'>) {
     this.#scope = scope;
+    this.#policies = policies;
     this.questions = new Questions(scope);
   }
 
@@ -136,6 +139,7 @@ export class Approvals {
       return { error: { code: 'approval_too_large', message, retryable: false } };
     }
     const complete = text.length <= limits.approvalChars;
+    const reason = hasRun ? null : this.#policies.reasonOf(key);
     return {
       ...(hasRun ? {} : { call }),
       data: {
@@ -144,6 +148,7 @@ export class Approvals {
         sha256: bytesToHex(sha256(content)),
         bytes: content.length,
         complete,
+        ...(reason === null ? {} : { reason }),
         ...(complete ? { parameters } : {}),
         ...(complete && Object.keys(inputs).length > 0 ? { inputs } : {}),
       },

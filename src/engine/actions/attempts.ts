@@ -29,6 +29,7 @@ import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { policyOf, relicOf, scopeIn, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
+import type { Policies } from '../policy/policies.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
 import type { Lookups } from './lookups.ts';
@@ -48,16 +49,25 @@ export class Attempts {
   readonly #scope: ActionScope;
   readonly #approvals: Approvals;
   readonly #lookups: Lookups;
+  readonly #policies: Pick<Policies, 'redirectRefusal'>;
   readonly #variables: VariableStore;
   #isNoticed = false;
   readonly #running = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
   /** Attempts in a replayed record without a recorded end. */
   readonly #interrupted = new Map<ActionKey, Start>();
 
-  constructor(scope: ActionScope, approvals: Approvals, lookups: Lookups) {
+  constructor(
+    scope: ActionScope,
+    {
+      approvals,
+      lookups,
+      policies,
+    }: { approvals: Approvals; lookups: Lookups; policies: Pick<Policies, 'redirectRefusal'> },
+  ) {
     this.#scope = scope;
     this.#approvals = approvals;
     this.#lookups = lookups;
+    this.#policies = policies;
     this.#variables = journaledVariables(scope.context.variables, scope.log);
   }
 
@@ -145,7 +155,7 @@ export class Attempts {
       budget,
       ...(answer === undefined ? {} : { answer }),
     };
-    const actionContext = this.#contextOf(key, attempt, abort.signal);
+    const actionContext = this.#contextOf(key, attempt, abort.signal, resolved);
     const execute = async (): Promise<ActionOutcome> => {
       // Cancelled in the turn that started it: it has not begun (J5).
       if (abort.signal.aborted) {
@@ -169,7 +179,7 @@ export class Attempts {
     else log.afterWrite(run);
   }
 
-  #contextOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionContext {
+  #contextOf(key: ActionKey, attempt: number, signal: AbortSignal, call: ResolvedCall | null): ActionContext {
     const { context, inputQueue } = this.#scope;
     const { resolved } = context;
     return {
@@ -189,7 +199,7 @@ export class Attempts {
       tools: describableTools(resolved),
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
-      fetch: context.fetch,
+      fetch: this.#fetchOf(key, call, signal),
       readHtml: context.readHtml,
       internalActions: resolved.agent.internalActions,
       runnerNeeds: resolved.agent.runner ?? {},
@@ -204,6 +214,15 @@ export class Attempts {
         return callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage }));
       },
     };
+  }
+
+  /** The policies also decide about redirects (C9). */
+  #fetchOf(key: ActionKey, call: ResolvedCall | null, signal: AbortSignal): ActionContext['fetch'] {
+    const { fetch, policies = [] } = this.#scope.context;
+    if (policies.length === 0 || call === null) return fetch;
+    const redirectRefusal = async (url: string): Promise<string | null> =>
+      await this.#policies.redirectRefusal(key, call, url, signal);
+    return async (url, init) => await fetch(url, { ...init, redirectRefusal });
   }
 
   /** Null for the code of an agent that has opted out (C7). */

@@ -2,57 +2,23 @@
  * Fetches the values of feeds (F1, F5, F6): from the session itself, with the executors that also run actions, or from the
  * values that sessions share.
  */
-import { plainDeclaration } from '../../domain/action.ts';
-import type { ActionDeclaration, ActionType } from '../../domain/action.ts';
 import { withFeedEndpoint } from '../../domain/feed-endpoint.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { actionParameter } from '../../domain/feed-action.ts';
-import type { FeedDefinition, FeedSource } from '../../domain/manifests/feed.ts';
+import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
-import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { SharedFeedRequest } from '../../domain/ports/shared-values.ts';
-import type { Usage } from '../../domain/ports/model.ts';
 import { sessionKey } from '../../domain/session.ts';
-import type { SessionRecord } from '../../domain/session.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
-import type { Journal } from '../../journal/journal.ts';
 import { callModel } from '../generation/call-model.ts';
-import type { RunContext } from '../run/run-context.ts';
 import { policyOf, scopeIn } from '../actions/action-policy.ts';
+import { actionOf, withAction } from './feed-call.ts';
+import { policyRefusal } from './feed-policy.ts';
+import type { FeedPorts } from './feed-ports.ts';
 import type { FeedIssue } from './feed-store.ts';
 import { charsOf, freshMs } from './feeds.ts';
 import type { Fetched, FetchFeed } from './feeds.ts';
-
-/** The dependencies of a fetch. */
-export interface FeedPorts extends Pick<
-  RunContext,
-  | 'clock'
-  | 'pacer'
-  | 'random'
-  | 'executors'
-  | 'fetch'
-  | 'readHtml'
-  | 'runner'
-  | 'edgeRelics'
-  | 'codeTools'
-  | 'mcp'
-  | 'sharedFeeds'
-  | 'children'
-  | 'model'
-  | 'variables'
-> {
-  readonly journal: Journal;
-  /** The current run; absent between runs. */
-  readonly runNumber?: number;
-  readonly record: SessionRecord;
-  readonly resolved: ResolvedAgent;
-  /** Called with the model usage of a feed. */
-  readonly used: (usage: Usage) => void;
-  /** The current run's state; null between runs. */
-  readonly moment: { readonly iteration: number; readonly usage: JsonObject } | null;
-}
 
 /** One call of a source with its definitions. */
 export interface SourceCall extends Pick<SharedFeedRequest, 'source' | 'tool' | 'relic'> {
@@ -121,7 +87,7 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   const feed = withFeedEndpoint(written, ports.resolved.relics);
   const { source } = feed;
   if (source.type === 'internal') return { value: internalValue(source.name, source.params, ports) };
-  const refusal = feedRefusal(feed, ports.resolved);
+  const refusal = feedRefusal(feed, ports.resolved) ?? (await policyRefusal(feed, ports, signal));
   if (refusal !== null) throw new Error(refusal);
   const { resolved, record, sharedFeeds, executors } = ports;
   const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
@@ -141,11 +107,13 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   }
   // Each fetch is a separate execution.
   const call = { id: feed.id, source, tool, relic, key: `${sessionKey(record)}/feed/${feed.id}/${ports.clock.now()}` };
-  return { value: await callSource(call, executors, contextOf(ports, signal)) };
+  return { value: await callSource(call, executors, contextOf(feed, ports, signal)) };
 }
 
-function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
+function contextOf(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): ActionContext {
   const { resolved, record } = ports;
+  const redirectRefusal = async (url: string): Promise<string | null> =>
+    typeof feed.source.params['url'] === 'string' ? await policyRefusal(feed, ports, signal, url) : null;
   return {
     signal,
     clock: ports.clock,
@@ -162,7 +130,7 @@ function contextOf(ports: FeedPorts, signal: AbortSignal): ActionContext {
     mcp: ports.mcp ?? null,
     children: ports.children,
     scopeOf: (type, name) => scopeIn(resolved, type, name),
-    fetch: ports.fetch,
+    fetch: async (url, init) => await ports.fetch(url, { ...init, redirectRefusal }),
     readHtml: ports.readHtml,
     feeds: null,
     callModel: (request) => callModel(ports, request, signal, ports.used),
@@ -205,25 +173,6 @@ export async function callSource(
   );
   if (outcome.ok) return outcome.output;
   throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
-}
-
-/** The action of a tool is one of its parameters, unless the feed has it. */
-function withAction(source: FeedSource, tool: ToolDefinition | null): FeedSource {
-  const name = tool === null || source.action === null ? null : actionParameter(tool.parameters);
-  if (name === null || Object.hasOwn(source.params, name)) return source;
-  return { ...source, params: { ...source.params, [name]: source.action } };
-}
-
-/** The action that fetches a feed's source. */
-function actionOf({ id, source }: Pick<FeedDefinition, 'id' | 'source'>): ActionDeclaration {
-  const { type, name, action, params } = source;
-  return plainDeclaration({
-    id,
-    type: type as ActionType,
-    mode: 'async',
-    name: type === 'relic' && action !== null ? `${name}.${action}` : name,
-    parameters: params,
-  });
 }
 
 /** Values of internal sources (F5). */

@@ -32,6 +32,7 @@ const STORED_AS = {
   client_called: 'called',
   client_answered: 'answer',
   message_received: 'message',
+  policy_judged: 'judged',
 } as const satisfies Record<RecordedInput['type'], string>;
 
 const TYPES: ReadonlyMap<Json | undefined, string> = new Map(

@@ -63,7 +63,8 @@ export function recordInput(
     case 'cancel_requested':
     case 'generation_idle':
       return log.record({ ...input, at });
-    // Recorded if the call is open (client-calls.ts).
+    // Recorded if the action is still being judged (policies.ts), or if the call is open (client-calls.ts).
+    case 'policy_judged':
     case 'client_called':
     case 'client_answered':
     case 'token':
@@ -117,6 +118,7 @@ export function inputOf(
     case 'reasoning':
     case 'usage':
     case 'timer_fired':
+    case 'policy_judged':
     case 'approval_resolved':
     case 'message_received':
     case 'cancel_requested':

@@ -13,6 +13,7 @@ import type { McpServers } from '../../domain/ports/mcp.ts';
 import type { EdgeRelics } from '../../domain/ports/edge-relics.ts';
 import type { HtmlReader, OutboundFetch } from '../../domain/ports/outbound.ts';
 import type { ModelProvider } from '../../domain/ports/model.ts';
+import type { PolicyList } from '../../domain/policy.ts';
 import type { RunnerClient } from '../../domain/ports/runner.ts';
 import type { SharedFeeds } from '../../domain/ports/shared-values.ts';
 import type { VariableStore } from '../../domain/ports/session-stores.ts';
@@ -80,6 +81,8 @@ export interface RunContext {
   readonly source: RunSource;
   readonly resolved: ResolvedAgent;
   readonly policy: RunPolicy;
+  /** What decides about its actions (C9); absent: nothing does. */
+  readonly policies?: readonly PolicyList[];
   readonly journal: Journal;
   readonly publish: (events: readonly SessionEvent[]) => void;
   /**

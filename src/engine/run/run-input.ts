@@ -10,6 +10,7 @@ import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { FinishReason, ModelDelta, ModelRequest, Usage } from '../../domain/ports/model.ts';
+import type { PolicyVerdict } from '../../domain/policy.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import type { Spent } from '../../domain/spent.ts';
 import type { NativeCall } from '../../protocol/native/tool-calls.ts';
@@ -92,6 +93,15 @@ export type RunInput =
       readonly outcome: ActionOutcome;
     }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: LookupResult }
+  /**
+   * What the policies say. `verdict`: of the strictest rule; null if none applies. `names`: values from outside of the run
+   * that its names had. `shown`: what its event shows of the call; absent in a record.
+   */
+  | (Scheduled<'policy_judged'> & {
+      readonly verdict: PolicyVerdict | null;
+      readonly names?: JsonObject;
+      readonly shown?: Pick<EventData['policy_applied'], 'parameters' | 'parameters_cut'>;
+    })
   /** Live output of an attempt; not recorded (J4). */
   | {
       readonly type: 'progress';
@@ -120,6 +130,7 @@ export type RecordedInput = { readonly at: number } & (
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   | (Scheduled<'approval_resolved'> & { readonly more?: true })
+  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null; readonly names?: JsonObject })
   /** Its content is in its event. */
   | { readonly type: 'message_received' }
   /** Why an approval could not be requested for an action (J8). */

@@ -50,6 +50,10 @@ interface Pins {
   readonly outside: Map<string, Outside>;
   /** The event with the outside values, for an attempt that an earlier host started. */
   readonly recordedAt: number | null;
+  /** The outside values, for an action that an earlier host has judged and not started (C9). */
+  judged: JsonObject | null;
+  /** Characters that its references have taken from the run's quota; null before it was resolved. */
+  rendered: number | null;
 }
 
 const NONE_OPEN: ReadonlyMap<ActionKey, NameValue> = new Map();
@@ -128,19 +132,28 @@ export class RunNames {
     this.#pinsOf(key);
   }
 
+  /** In a replay: its names had these outside values when it was judged (C9). */
+  restore(key: ActionKey, judged: JsonObject): void {
+    this.#pinsOf(key).judged = judged;
+  }
+
   /** The action's call; always the same one. */
   resolve(key: ActionKey): ResolvedCall {
     const pins = this.#pinsOf(key);
     const bound = bindings(this.#state(), key);
-    return resolveCall(this.#declaration(key), {
+    // The run's quota is charged once for each action.
+    const quota = pins.rendered === null ? this.#quota : { charsLeft: pins.rendered };
+    const call = resolveCall(this.#declaration(key), {
       lookup: (name) => this.#pinned(pins, name, bound[name] ?? null),
       dependencies: () =>
         dependenciesOf(this.#state(), key).map((dependency) => ({
           action: this.#declaration(dependency),
           output: pins.open.has(dependency) ? null : (this.#results.get(dependency)?.output ?? null),
         })),
-      quota: this.#quota,
+      quota,
     });
+    pins.rendered ??= call.renderedChars ?? 0;
+    return call;
   }
 
   /** The outside values, for the event that starts the first attempt. Empty for most actions. */
@@ -177,6 +190,8 @@ export class RunNames {
       open: this.#openOf(key),
       outside: new Map(),
       recordedAt: this.#replay?.startedAt(key) ?? null,
+      judged: null,
+      rendered: null,
     };
     this.#pins.set(key, pins);
     return pins;
@@ -195,6 +210,7 @@ export class RunNames {
     let outside = pins.outside.get(name);
     if (outside === undefined) {
       outside = pins.recordedAt === null ? undefined : this.#recordedName(pins.recordedAt, name);
+      if (outside === undefined && pins.judged !== null) outside = this.#nameIn(pins.judged, name);
       if (outside === undefined) outside = this.#outside(name);
       pins.outside.set(name, outside);
     }
@@ -244,7 +260,12 @@ export class RunNames {
   /** The recorded value of a name in the event of a first attempt; undefined if it has none. */
   #recordedName(seq: number, name: string): Outside | undefined {
     const names = this.#context.journal.stateAt(seq)?.['names'];
-    if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
+    return isJsonObject(names) ? this.#nameIn(names, name, seq) : undefined;
+  }
+
+  /** @param seq the event with these names */
+  #nameIn(names: JsonObject, name: string, seq = 0): Outside | undefined {
+    if (!Object.hasOwn(names, name)) return undefined;
     const recorded = names[name] ?? null;
     if (!isJsonObject(recorded)) return null;
     const { value, seq: outcome, at, left_out: leftOut, failed, context } = recorded;

@@ -65,6 +65,8 @@ export interface RunResult {
     readonly name: string | null;
     readonly sha256: string;
     readonly bytes: number;
+    /** Message of the policy that asks; absent: none does, or it has no message. */
+    readonly reason?: string;
     /** What the target of the action asks; absent: the action needs an approval to start. */
     readonly question?: NonNullable<EventData['approval_requested']['question']>;
   }[];
@@ -225,13 +227,14 @@ export class RunFold {
         this.#actionOf(event).declaredSeq = event.seq;
         break;
       case 'approval_requested': {
-        const { approval_id, sha256, bytes, question } = event.data;
+        const { approval_id, sha256, bytes, reason, question } = event.data;
         this.#approvals.set(approval_id, {
           approval_id,
           action_id: event.action_id,
           name: event.action_name ?? null,
           sha256,
           bytes,
+          ...(reason === undefined ? {} : { reason }),
           ...(question === undefined ? {} : { question }),
         });
         break;

@@ -189,6 +189,10 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         const ended = actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random);
         return decide(ended, more);
       }
+      case 'policy_judged': {
+        const judged = actions.policies.judged(input);
+        return judged === null ? undefined : decide({ ...judged, at });
+      }
       case 'recalled':
         return decide(actions.lookups.answered(input, at));
       case 'timer_fired':
@@ -242,6 +246,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
           at: context.clock.now(),
           ...actions.conditions.evaluate(command.key),
         });
+      case 'judge':
+        return actions.policies.start(command.key);
       case 'lookup':
         return actions.lookups.start(command.key);
       case 'start':

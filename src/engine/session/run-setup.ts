@@ -6,9 +6,12 @@ import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
 import type { ChildBudget } from '../../domain/ports/children.ts';
+import { policyListsOf } from '../../domain/policy.ts';
+import type { PolicyList } from '../../domain/policy.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { RunPolicy } from '../../scheduler/types.ts';
 import { readConversation } from '../generation/conversation.ts';
+import { policyLists } from '../policy/policy-lists.ts';
 import type { RunSource } from '../run/run-context.ts';
 import { rerunOf } from './rerun.ts';
 import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
@@ -91,6 +94,15 @@ function requireWorkflow(ports: Ports, input: RunRecord['input']): ResolvedWorkf
 /** The id of a run's pinned manifests. */
 function pinOf({ manifests }: RunRecord['input']): string | null {
   return typeof manifests === 'string' ? manifests : null;
+}
+
+/** The policies that bind a run with this agent and stored input (C9). */
+export function policiesOfRun(
+  ports: Pick<SessionPorts, 'journal' | 'policies'>,
+  agent: AgentDefinition,
+  input: RunRecord['input'],
+): readonly PolicyList[] {
+  return policyLists(ports.policies ?? [], policyListsOf(input['policies']), agent, recordOf(ports));
 }
 
 /** The agent's limits, restricted by the budget that a parent has reserved for the run (S12). */

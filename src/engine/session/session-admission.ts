@@ -346,7 +346,7 @@ export class SessionAdmission {
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
-  async child({ type, message, inputs, budget, trigger }: ChildRequest): Promise<RunRecord> {
+  async child({ type, message, inputs, budget, trigger, policies = [] }: ChildRequest): Promise<RunRecord> {
     await this.#recover();
     const manifests = await this.#pin();
     const known = this.#journal.runs.get(1);
@@ -354,7 +354,8 @@ export class SessionAdmission {
     const input: JsonObject =
       type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
     const started = trigger === undefined ? {} : { trigger };
-    return await this.#submit({ ...input, ...started, budget: budget as JsonObject | null, manifests });
+    const bound = policies.length === 0 ? {} : { policies: policies as unknown as Json };
+    return await this.#submit({ ...input, ...started, ...bound, budget: budget as JsonObject | null, manifests });
   }
 
   /** Runs the session's workflow (M6). */

@@ -11,8 +11,9 @@ import { runIdOf } from '../../journal/run-id.ts';
 import { fetchFeed } from '../feeds/feed-sources.ts';
 import { viewJson } from '../feeds/feed-store.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
+import { boundChildren } from '../policy/policy-lists.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
-import { currentAgent, recordOf } from './run-setup.ts';
+import { currentAgent, policiesOfRun, recordOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRecovery } from './session-recovery.ts';
@@ -77,11 +78,15 @@ export class SessionFeeds {
 
   #fetch(agent: ResolvedAgent): FetchFeed {
     const record = recordOf(this.#scope);
+    const { input = {} } = this.#scope.journal.runs.list(1)[0] ?? {};
+    const policies = policiesOfRun(this.#scope, agent.agent, input);
     const ports = {
       ...this.#scope,
       record,
       resolved: resolveAgentVariables(agent, record),
       model: this.#scope.modelFor(agent),
+      policies,
+      children: boundChildren(this.#scope.children, policies),
       variables: this.#memory.variables,
       used: (): void => undefined,
       moment: null,

@@ -1,6 +1,7 @@
 /** The outside world of a session, as ports. */
 import type { Logger } from '../../domain/log.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
+import type { PolicyRule } from '../../domain/policy.ts';
 import type { ObjectStore } from '../../domain/ports/storage.ts';
 import type { ShapeStore } from '../../domain/ports/shared-values.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
@@ -42,6 +43,8 @@ export interface SessionPorts extends Pick<
   readonly workflow: (name: string, pin: string | null) => ResolvedWorkflow | null;
   /** Where the session's runs store what they learn about results (L4). Default: it is not stored. */
   readonly shapes?: ShapeStore;
+  /** The deployment's policies (C9). Default: none. */
+  readonly policies?: readonly PolicyRule[];
   readonly modelFor: (resolved: ResolvedAgent) => RunContext['model'];
   /** Keeps the host alive while the promise is pending (J2). */
   readonly hold: (work: Promise<unknown>) => void;

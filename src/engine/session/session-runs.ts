@@ -17,6 +17,7 @@ import { limits } from '../../domain/limits.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
+import { boundChildren } from '../policy/policy-lists.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
 import { InputQueue } from '../run/input-queue.ts';
@@ -25,7 +26,7 @@ import type { RunSource } from '../run/run-context.ts';
 import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
-import { agentOfRun, recordOf, runPolicy, sourceOf } from './run-setup.ts';
+import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
 import { SteeredMessages } from './steered-messages.ts';
@@ -210,6 +211,7 @@ export class SessionRuns {
     const variables = this.#memory.variablesOf(run, begins);
     const { learned, outcomeCache, feeds } = this.#memory;
     const resultShapes = new RunShapes(resolved);
+    const policies = policiesOfRun(this.#scope, resolved.agent, input);
     const live = startRun(
       {
         ...this.#scope,
@@ -223,6 +225,8 @@ export class SessionRuns {
         source,
         resolved,
         policy: runPolicy(resolved.agent, source.type, input),
+        policies,
+        children: boundChildren(this.#scope.children, policies),
         publish: (batch) => this.#readers.publish(batch),
         ending: (cancelReason) =>
           this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason),

@@ -85,6 +85,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
       },
       feeds: [],
       memory: { maxTurns: null, summarizeAfter: null },
+      ...(workflow.policies === undefined ? {} : { policies: workflow.policies }),
       variables: {},
       secrets: [],
     },

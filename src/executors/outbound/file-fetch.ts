@@ -72,6 +72,8 @@ function problemOf(fault: unknown): EngineError {
       return new EngineError('runner_unavailable', 'the runner, which fetches URLs, is not available', {}, fault);
     case 'fetch_failed':
     case 'header_refused':
+    // A file of a message has no policies.
+    case 'redirect_refused':
     case 'response_too_large':
       return new EngineError('url_failed', 'the server of the URL could not be reached, or ended early', {}, fault);
   }

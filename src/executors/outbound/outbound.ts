@@ -117,6 +117,14 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         }
         void response.body?.cancel().catch(() => {});
         current = nextUrl(target, url);
+        const refusal = (await init.redirectRefusal?.(current)) ?? null;
+        if (refusal !== null) {
+          throw new OutboundError(
+            'redirect_refused',
+            `a redirect to ${short(current)} is not allowed: ${refusal}`,
+            false,
+          );
+        }
         request = redirected(request, response.status, url, current);
       }
       throw new OutboundError(

@@ -9,6 +9,8 @@ const question = shownQuestion
   .nullable()
   .describe('What the target of the started action asks; null: the action needs an approval to start');
 
+const reason = z.string().nullable().describe('Message of the policy that asks; null: none asks, or it has no message');
+
 export const approval: z.ZodType<ApprovalView> = z.object({
   approval_id: approvalId,
   status: z
@@ -25,6 +27,7 @@ export const approval: z.ZodType<ApprovalView> = z.object({
   note: z.string().nullable().describe('The note of the decision'),
   sha256: digest,
   bytes: digestBytes,
+  reason,
   parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
   inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
   question,
@@ -45,6 +48,7 @@ export const openApproval: z.ZodType<OpenApproval> = z.object({
   expires_at: at.describe('When it counts as denied, epoch milliseconds'),
   sha256: digest,
   bytes: digestBytes,
+  reason,
   complete: z
     .boolean()
     .describe('Whether `parameters` and `inputs` are included; `GET …/approvals/{approval}` always has them'),

@@ -86,6 +86,7 @@ export const runResult: z.ZodType<RunResult> = z.object({
         name,
         sha256: digest,
         bytes: digestBytes,
+        reason: text('Message of the policy that asks').exactOptional(),
         question: shownQuestion
           .exactOptional()
           .describe('What the target of the action asks; absent: the action needs an approval to start'),

@@ -107,9 +107,10 @@ export class McpRunState {
         this.#actionFailure = { code: event.type.replace('action_', ''), message: `The call was ${event.data.reason}` };
         return;
       case 'approval_requested': {
-        const { approval_id: id, type, parameters, question } = event.data;
+        const { approval_id: id, type, parameters, reason, question } = event.data;
         const name = event.action_name ?? type;
-        const approval = { approval_id: id, name, call: callText(name, parameters) };
+        const call = callText(name, parameters);
+        const approval = { approval_id: id, name, call: reason === undefined ? call : `${call} (${reason})` };
         this.#approvals.set(id, question === undefined ? approval : { ...approval, question: questionOf(question) });
         return;
       }

@@ -54,6 +54,7 @@ describe('[J8] open approvals', () => {
         complete: true,
         parameters: { to: 'Ann', amount: 3 },
         inputs: {},
+        reason: null,
         question: null,
       },
     ]);

@@ -56,6 +56,7 @@ describe('[J8] an approval', () => {
       note: null,
       sha256: 'abc',
       bytes: 12,
+      reason: null,
       parameters: CALL.parameters,
       inputs: CALL.inputs,
       question: null,

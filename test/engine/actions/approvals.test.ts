@@ -6,12 +6,10 @@ import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
-import type { ActionCall } from '../../../src/executors/executor.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
-import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
-import type { CrashPoint } from '../../support/node-sql.ts';
+import { hostScene } from '../../support/host-scene.ts';
 import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import type { HostScene } from '../../support/host-scene.ts';
+import type { KitOptions } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
 import { toolOf } from '../../support/definitions.ts';
 
@@ -40,95 +38,11 @@ const idOf = (event: Asked | undefined): string => event?.data.approval_id ?? ''
 const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
   createHash('sha256').update(JSON.stringify({ parameters, inputs })).digest('hex');
 
-/** State that survives hosts: the disk, the clock, and every executed call. */
-class Scene {
-  readonly disk = openNodeSql();
-  readonly clock = new VirtualClock();
-  readonly calls: ActionCall[] = [];
-  /** Outcomes of attempts in order; without one, the attempt never ends. */
-  readonly ends: ActionOutcome[] = [];
-  readonly events: SessionEvent[] = [];
-  #host: { readonly sql: CrashingSql; readonly kit: SessionKit } | null = null;
-  #approvals = 0;
-  readonly #options: KitOptions;
-
-  constructor(options: KitOptions = {}) {
-    this.#options = options;
-  }
-
-  get crashed(): boolean {
-    return this.#host?.sql.crashed === true;
-  }
-
-  get kit(): SessionKit {
-    if (this.#host === null) throw new Error('there is no host');
-    return this.#host.kit;
-  }
-
-  /** Starts a new host; the previous one is lost. */
-  async start(crash: CrashPoint | null = null): Promise<SessionKit> {
-    this.#host?.sql.kill();
-    const sql = new CrashingSql(this.disk, crash);
-    const kit = await sessionKit({
-      sql,
-      clock: this.clock,
-      tools: [PAY, FREE, CACHED],
-      approvalIds: () => `apr_${String((this.#approvals += 1)).padStart(32, '0')}`,
-      executors: { tool: this.#execute, python: this.#execute },
-      ...this.#options,
-    });
-    this.#host = { sql, kit };
-    kit.session.listen((batch) => this.events.push(...(batch ?? [])));
-    await kit.session.recover();
-    await settle();
-    return kit;
-  }
-
-  /** Starts the text, and runs everything that needs no time. */
-  async run(...pieces: string[]): Promise<void> {
-    const chunks = async function* (): AsyncGenerator<string> {
-      yield* pieces;
-    };
-    await this.kit.session.execute(chunks(), pieces.join(''));
-    await settle();
-  }
-
-  /** Until the latest run has ended or waits: digests take real time. */
-  async ended(): Promise<void> {
-    await this.kit.session.ended(this.kit.session.runCount);
-    await settle();
-  }
-
-  /** Advances the clock until no timer is due. */
-  async pass(): Promise<void> {
-    for (let turn = 0; turn < 50; turn += 1) {
-      await settle();
-      const { next } = this.clock;
-      if (next === null || next - this.clock.now() > 60_000) return;
-      this.clock.advance(next - this.clock.now());
-    }
-  }
-
-  async decide(approved = true, which = 0): Promise<void> {
-    await this.kit.session.resolveApproval(idOf(askedOf(this.events)[which]), approved, null);
-    await settle();
-  }
-
-  #execute = async (call: ActionCall): Promise<ActionOutcome> => {
-    this.calls.push(call);
-    const end = this.ends.shift();
-    return end ?? (await new Promise(() => undefined));
-  };
-}
-
 const OK: ActionOutcome = { ok: true, output: 'done' };
 const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
 
-async function scene(options: KitOptions = {}): Promise<Scene> {
-  const made = new Scene(options);
-  await made.start();
-  return made;
-}
+const scene = async (options: KitOptions = {}): Promise<HostScene> =>
+  await hostScene({ tools: [PAY, FREE, CACHED], ...options });
 
 describe('[J8] [P12] the content of an approval', () => {
   test('[P14] contains the values that the action gets, their size and their digest', async () => {
@@ -187,7 +101,7 @@ describe('[J8] [P12] the content of an approval', () => {
     expect(kit.faults).toEqual([]);
     expect(kit.session.runs().at(-1)).toMatchObject({ status: 'waiting' });
     stage.ends.push(OK);
-    await stage.decide(true, 2);
+    await stage.approve(2);
     expect(stage.calls.at(-1)?.parameters).toEqual({ text: big });
   });
 
@@ -217,7 +131,7 @@ describe('[J8] the approved call is executed', () => {
     await stage.run(ACTION('a', 'pay', { to: '$to', text: 'for $to' }), SET('s2', 'Mallory'));
     expect(askedOf(stage.events)[0]?.data.parameters).toEqual({ to: 'Ann', text: 'for Ann' });
     expect(await variablesOf(stage.kit.session)).toEqual({ to: 'Mallory' });
-    await stage.decide();
+    await stage.approve();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann', text: 'for Ann' }]);
   });
 
@@ -226,7 +140,7 @@ describe('[J8] the approved call is executed', () => {
     stage.ends.push(OK);
     await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s', 'Mallory'));
     expect(askedOf(stage.events)[0]?.data.parameters).toEqual({ to: '$to' });
-    await stage.decide();
+    await stage.approve();
     expect(stage.calls[0]?.parameters).toEqual({ to: '$to' });
   });
 
@@ -236,7 +150,7 @@ describe('[J8] the approved call is executed', () => {
     await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s2', 'Mallory'), ACTION('wait', 'pay', { other: true }));
     await stage.start();
     stage.ends.push(FLAKY);
-    await stage.decide();
+    await stage.approve();
     await stage.start();
     await stage.pass();
     await stage.start();
@@ -258,7 +172,7 @@ describe('[J8] the approved call is executed', () => {
     );
     const inputs = askedOf(stage.events)[0]?.data.inputs;
     expect(inputs).toMatchObject({ slow: null, to: expect.any(String) });
-    await stage.decide();
+    await stage.approve();
     expect(stage.calls.at(-1)?.inputs).toEqual(inputs);
   });
 
@@ -267,13 +181,13 @@ describe('[J8] the approved call is executed', () => {
     stage.ends.push({ ok: true, output: 'for Ann' }, { ok: true, output: 'for Mallory' });
     await stage.run(SET('s1', 'Ann'));
     await stage.run(ACTION('a', 'cached', { to: '$to' }), SET('s2', 'Mallory'));
-    await stage.decide();
+    await stage.approve();
     await stage.ended();
     await stage.run(ACTION('b', 'cached', { to: '$to' }));
-    await stage.decide(true, 1);
+    await stage.approve(1);
     await stage.ended();
     await stage.run(ACTION('c', 'cached', { to: 'Ann' }));
-    await stage.decide(true, 2);
+    await stage.approve(2);
     await stage.ended();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{ to: 'Ann' }, { to: 'Mallory' }]);
     const ends = eventsOf(stage.events, 'action_completed').filter(({ action_id: id }) => id.length === 1);
@@ -293,7 +207,7 @@ describe('[J8] the approved call is executed', () => {
       '<action type="internal" mode="async" id="c">{"name":"clear_context","depends_on":["who"]}</action>',
     );
     stage.ends.push(OK);
-    await stage.decide();
+    await stage.approve();
     expect(stage.calls.at(-1)?.parameters).toEqual({ to: 'Ann' });
   });
 
@@ -351,7 +265,7 @@ describe('[J8] the approved call is executed', () => {
     await stage.run(ACTION('a', 'pay', { to: 'Ann' }));
     stage.disk.exec(`UPDATE events SET state = json_remove(state, '$.call') WHERE type = 'approval_requested'`);
     await stage.start();
-    await stage.decide();
+    await stage.approve();
     expect(stage.calls).toEqual([]);
     const end = stage.events.find(({ type }) => type === 'action_failed');
     expect(membersOf(end)['error']).toMatchObject({ code: 'approval_not_recorded' });

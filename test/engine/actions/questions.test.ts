@@ -5,14 +5,12 @@ import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
-import type { ActionCall, WithdrawnQuestion } from '../../../src/executors/executor.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
+import type { ActionCall } from '../../../src/executors/executor.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
-import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
-import type { CrashPoint } from '../../support/node-sql.ts';
-import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { hostScene, HostScene } from '../../support/host-scene.ts';
+import { resultOf, settle } from '../../support/session-kit.ts';
+import type { KitOptions } from '../../support/session-kit.ts';
 
 function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
   return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'idempotent', approval: 'never', ...fields });
@@ -47,98 +45,7 @@ function asks(fields: Partial<Question> = {}): ActionOutcome {
 const askedOf = (events: readonly SessionEvent[]): readonly EventOf<'approval_requested'>[] =>
   eventsOf(events, 'approval_requested');
 
-/** State that survives hosts: the disk, the clock, and every executed call. */
-class Scene {
-  readonly disk = openNodeSql();
-  readonly clock = new VirtualClock();
-  readonly calls: ActionCall[] = [];
-  readonly withdrawn: WithdrawnQuestion[] = [];
-  /** The outcome of each attempt; null: it never ends. */
-  readonly ends: (ActionOutcome | null)[] = [];
-  readonly events: SessionEvent[] = [];
-  #host: { readonly sql: CrashingSql; readonly kit: SessionKit } | null = null;
-  #approvals = 0;
-  readonly #options: KitOptions;
-
-  constructor(options: KitOptions = {}) {
-    this.#options = options;
-  }
-
-  get crashed(): boolean {
-    return this.#host?.sql.crashed === true;
-  }
-
-  get kit(): SessionKit {
-    if (this.#host === null) throw new Error('there is no host');
-    return this.#host.kit;
-  }
-
-  /** Starts a new host; the previous one is lost. */
-  async start(crash: CrashPoint | null = null): Promise<SessionKit> {
-    this.#host?.sql.kill();
-    const sql = new CrashingSql(this.disk, crash);
-    const kit = await sessionKit({
-      sql,
-      clock: this.clock,
-      tools: TOOLS,
-      approvalIds: () => `apr_${String((this.#approvals += 1)).padStart(32, '0')}`,
-      executors: { tool: this.#execute },
-      withdraw: (question) => void this.withdrawn.push(question),
-      ...this.#options,
-    });
-    this.#host = { sql, kit };
-    kit.session.listen((batch) => this.events.push(...(batch ?? [])));
-    await kit.session.recover();
-    await settle();
-    return kit;
-  }
-
-  async run(...pieces: string[]): Promise<void> {
-    const chunks = async function* (): AsyncGenerator<string> {
-      yield* pieces;
-    };
-    await this.kit.session.execute(chunks(), pieces.join(''));
-    await settle();
-  }
-
-  /** Advances the clock until no timer is due. */
-  async pass(): Promise<void> {
-    for (let turn = 0; turn < 50; turn += 1) {
-      await settle();
-      const { next } = this.clock;
-      if (next === null || next - this.clock.now() > 60_000) return;
-      this.clock.advance(next - this.clock.now());
-    }
-  }
-
-  get open(): string[] {
-    return this.kit.session.openApprovals({ limit: 100, after: null }).map(({ approval_id: id }) => id);
-  }
-
-  /** Decides the oldest open request. */
-  async decide(approved = true, content: JsonObject | null = null): Promise<void> {
-    await this.kit.session.resolveApproval(this.open[0] ?? '', approved, null, content);
-    await settle();
-  }
-
-  /** The journaled events of these types. */
-  typesOf(...types: SessionEvent['type'][]): string[] {
-    return this.events.map(({ type }) => type).filter((type) => types.includes(type));
-  }
-
-  #execute = async (call: ActionCall): Promise<ActionOutcome> => {
-    this.calls.push(call);
-    return this.ends.shift() ?? (await new Promise(() => undefined));
-  };
-}
-
-async function scene(options: KitOptions = {}): Promise<Scene> {
-  const made = new Scene(options);
-  await made.start();
-  return made;
-}
-
-const failures = ({ events }: Scene): string[] => eventsOf(events, 'action_failed').map(({ data }) => data.error.code);
+const scene = async (options: KitOptions = {}): Promise<HostScene> => await hostScene({ tools: TOOLS, ...options });
 
 describe('[J8] a question of a target', () => {
   test('waits like a request for approval, and shows who asks, what, and the call', async () => {
@@ -239,7 +146,7 @@ describe('[J8] a question of a target', () => {
     stage.ends.push(asks({ state: { page: 2 } }));
     await stage.run(ACTION('a', 'book', { to: 'Rome' }));
     await stage.decide(false);
-    expect(failures(stage)).toEqual(['approval_denied']);
+    expect(stage.failures).toEqual(['approval_denied']);
     expect(stage.calls).toHaveLength(1);
     expect(stage.withdrawn).toMatchObject([
       { action: { id: 'a' }, tool: { name: 'book' }, runtimeKey: stage.calls[0]?.runtimeKey, state: { page: 2 } },
@@ -253,7 +160,7 @@ describe('[J8] a question of a target', () => {
     stage.clock.advance(limits.approvalExpiryMs);
     await stage.kit.session.wake();
     await stage.pass();
-    expect(failures(stage)).toEqual(['approval_denied']);
+    expect(stage.failures).toEqual(['approval_denied']);
     expect(stage.withdrawn).toHaveLength(1);
   });
 
@@ -276,7 +183,7 @@ describe('[J8] a question of a target', () => {
     stage.ends.push(...Array.from({ length: limits.questionsPerAction + 1 }, () => asks()));
     await stage.run(ACTION('a', 'pay'));
     for (let round = 0; round < limits.questionsPerAction; round += 1) await stage.decide();
-    expect(failures(stage)).toEqual(['too_many_questions']);
+    expect(stage.failures).toEqual(['too_many_questions']);
     expect(stage.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
@@ -447,7 +354,7 @@ describe('[J2] [J9] a question across hosts', () => {
       [1, undefined],
       [2, { n: 2 }],
     ]);
-    expect(failures(stage)).toEqual(['outcome_unknown']);
+    expect(stage.failures).toEqual(['outcome_unknown']);
   });
 
   /** Asks twice, then completes with both answers; the state says how far it is. */
@@ -466,7 +373,7 @@ describe('[J2] [J9] a question across hosts', () => {
     let isCrashed = true;
     for (let atAppend = 1; isCrashed; atAppend += 1) {
       const calls: ActionCall[] = [];
-      const stage = new Scene({ executors: { tool: insistent(calls) } });
+      const stage = new HostScene({ tools: TOOLS, executors: { tool: insistent(calls) } });
       // The session is created by a host that survives it.
       await stage.start();
       await stage.start({ atAppend, leaves });

@@ -10,7 +10,7 @@ import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { RunnerClient } from '../../../src/domain/ports/runner.ts';
 import { Pacer } from '../../../src/domain/work.ts';
 import { feedRefusal, fetchFeed } from '../../../src/engine/feeds/feed-sources.ts';
-import type { FeedPorts } from '../../../src/engine/feeds/feed-sources.ts';
+import type { FeedPorts } from '../../../src/engine/feeds/feed-ports.ts';
 import { SessionVariables } from '../../../src/engine/session/session-variables.ts';
 import type { ActionCall, ActionContext, Executor } from '../../../src/executors/executor.ts';
 import { runIdOf } from '../../../src/journal/run-id.ts';

@@ -62,6 +62,17 @@ const STORED: readonly (readonly [stored: string, input: RecordedInput])[] = [
   ],
   ['{"is":"cancel","at":17,"reason":"user"}', { type: 'cancel_requested', at: 17, reason: 'user' }],
   ['{"is":"idle","at":18}', { type: 'generation_idle', at: 18 }],
+  [
+    '{"is":"judged","at":19,"key":"1/6","result":"ask","verdict":{"decision":"ask","source":"agent a","rule":1,"message":null},"names":{"to":{"value":"Ann"}}}',
+    {
+      type: 'policy_judged',
+      at: 19,
+      key: '1/6',
+      result: 'ask',
+      verdict: { decision: 'ask', source: 'agent a', rule: 1, message: null },
+      names: { to: { value: 'Ann' } },
+    },
+  ],
 ];
 
 test.each(STORED)('[J9] %s is decoded to its meaning, and encoded to the same form', (stored, input) => {
@@ -127,6 +138,18 @@ test('[J9] an encoded input is decoded to the same value, for any content', () =
     cancel_requested: of('cancel_requested', fc.record({ reason: fc.string() })),
     generation_idle: of('generation_idle', fc.constant({})),
     client_called: of('client_called', fc.record({ key })),
+    policy_judged: of(
+      'policy_judged',
+      fc.record({
+        key,
+        result: fc.oneof(
+          fc.constantFrom('start', 'ask'),
+          error.map((why) => ({ error: why })),
+        ),
+        verdict: fc.constantFrom(null, { decision: 'ask', source: 'deployment', rule: 1, message: 'why' }),
+        names: fc.constant({ x: { value: 1 } }),
+      }),
+    ),
     message_received: of('message_received', fc.constant({})),
     client_answered: of('client_answered', fc.record({ key, error: fc.option(error) })),
   };

@@ -197,6 +197,23 @@ test('[X2] redirects are followed explicitly, relative ones too, and the respons
   expect(await response.text()).toBe('done');
 });
 
+test('[C9] a redirect that is refused is not followed, and the others are', async () => {
+  const { get, asked } = network([moved('https://b.example.com/', 302), moved('https://c.example.com/', 302)]);
+  const judged: string[] = [];
+  const redirectRefusal = async (url: string): Promise<string | null> => {
+    judged.push(url);
+    return url.includes('c.example') ? 'a policy denies it' : null;
+  };
+  await expect(get('https://a.example.com/', { redirectRefusal })).rejects.toMatchObject({
+    code: 'redirect_refused',
+    message: 'a redirect to "https://c.example.com/" is not allowed: a policy denies it',
+    retryable: false,
+    beforeDispatch: false,
+  });
+  expect(judged).toEqual(['https://b.example.com/', 'https://c.example.com/']);
+  expect(asked.map(({ url }) => url)).toEqual(['https://a.example.com/', 'https://b.example.com/']);
+});
+
 test('[X2] the number of redirects is limited', async () => {
   const { get, asked } = network(Array.from({ length: 20 }, () => moved('/again')));
   await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'too_many_redirects' });

@@ -2,6 +2,7 @@
 import type { Observation } from '../observation.ts';
 import { answeredOnce } from './answered-once.ts';
 import { approvedFirst } from './approved-first.ts';
+import { judgedFirst } from './judged-first.ts';
 import { bounded } from './bounded.ts';
 import { closedParts } from './closed-parts.ts';
 import { drawnRun } from './drawn-run.ts';
@@ -42,6 +43,7 @@ export const INVARIANTS: readonly Invariant[] = [
   order,
   ownAnswers,
   approvedFirst,
+  judgedFirst,
   answeredOnce,
   settledOnce,
   resultsShown,

@@ -27,6 +27,7 @@ const SETTINGS: Readonly<Record<keyof AgentSettings, string>> = {
   seconds: 'seconds',
   failFast: 'it fails fast',
   supervised: 'unsafe actions need an approval',
+  policies: 'it has policies',
   feed: 'it has a periodic feed',
   expiryMs: 'ms without use until the session expires',
 };

@@ -32,6 +32,7 @@ import { NoAnswer } from './directory.ts';
 import type { WorldDirectory } from './directory.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
+import { POLICIES } from './policies.ts';
 import { EPOCH_MS, SESSION_ID } from './stage.ts';
 import type { Stage } from './stage.ts';
 import type { Targets } from './targets.ts';
@@ -349,6 +350,7 @@ function agentOf(settings: AgentSettings): ResolvedAgent {
         seconds: settings.seconds,
       },
       feeds: settings.feed ? [FEED] : [],
+      ...(settings.policies ? { policies: POLICIES } : {}),
     },
   };
 }

@@ -106,7 +106,7 @@ export class Targets {
       const { ms, end } = this.#attemptOf(token, call.attempt);
       this.#noteCall(call, incarnation);
       if (end !== 'unreached' && end !== 'asks') {
-        this.#effect(token, call.action.name, call.runtimeKey, call.attempt, incarnation);
+        this.#effect(token, call.action.name, call.runtimeKey, call.attempt, incarnation, call.parameters);
       }
       const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end, (how) => {
         if (how === 'ok') return { ok: true, output: outputOf(token, call.action.name) };
@@ -127,7 +127,7 @@ export class Targets {
         const token = String(parameters['token']);
         if (!this.#stage.isOwnKey(idempotencyKey, incarnation)) return { ok: true, output: outputOf(EARLIER, name) };
         const { ms, end } = this.#attemptOf(token, attempt);
-        if (end !== 'unreached') this.#effect(token, name, idempotencyKey, attempt, incarnation);
+        if (end !== 'unreached') this.#effect(token, name, idempotencyKey, attempt, incarnation, parameters);
         progress({ text: `progress of ${token}`, percent: 50 });
         const outcome = await this.#answer<ActionOutcome>(life, signal, ms, end === 'lost' ? 'throws' : end, (how) => {
           if (how === 'ok') return { ok: true, output: outputOf(token, name) };
@@ -274,9 +274,18 @@ export class Targets {
     this.#stage.note({ type: 'tool_called', id: action.id, key, attempt, isRecorded, answer: given }, incarnation);
   }
 
-  #effect(token: string, target: string, key: string, attempt: number, incarnation: number): void {
+  #effect(
+    token: string,
+    target: string,
+    key: string,
+    attempt: number,
+    incarnation: number,
+    given: JsonObject | null = null,
+  ): void {
     const isRecorded = this.#isStartRecorded(key, attempt);
-    this.#stage.note({ type: 'effect', token, target, key, attempt, isRecorded }, incarnation);
+    const parameters = given === null ? null : JSON.stringify(given);
+    const id = placeOf(token) === null ? null : token;
+    this.#stage.note({ type: 'effect', id, token, target, key, attempt, isRecorded, parameters }, incarnation);
   }
 
   /** Whether the start of this attempt is on disk. */

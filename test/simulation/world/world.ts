@@ -243,7 +243,8 @@ class World {
 
   /** People look at the list of requests from time to time. */
   #seeApprovals(): void {
-    if (!this.#stage.history.agent.supervised) return;
+    const { supervised, policies } = this.#stage.history.agent;
+    if (!supervised && !policies) return;
     for (const { id, token } of this.#rows.approvals) this.#clients.seeApproval(id, token);
   }
 

@@ -8,7 +8,7 @@ import { isJsonObject } from '../../../domain/json.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import { limits } from '../../../domain/limits.ts';
 import type { WarningCode } from '../../../domain/protocol-event.ts';
-import { conditionNames } from '../../references/condition.ts';
+import { conditionNames } from '../../../bounded/conditions/condition.ts';
 import { idIssue } from '../../references/ids.ts';
 import { parameterReferences } from '../../references/references.ts';
 import { fieldOf, schedulingFieldOf } from './action-head.ts';

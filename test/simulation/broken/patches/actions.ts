@@ -47,6 +47,27 @@ export const ACTION_PATCHES: readonly Patch[] = [
     invariant: 'within limits',
   },
   {
+    name: 'a denied action starts',
+    file: 'src/scheduler/prepare.ts',
+    find: `else settle(frame, node, { status: 'failed', error: result.error });\n}\n\nfunction proceedTo`,
+    replace: `else proceedTo(frame, node, 'start');\n}\n\nfunction proceedTo`,
+    invariant: 'judged first',
+  },
+  {
+    name: 'a policy that asks is not heard',
+    file: 'src/engine/policy/policies.ts',
+    find: `return verdict?.decision === 'ask' || policyOf`,
+    replace: `return policyOf`,
+    invariant: 'judged first',
+  },
+  {
+    name: 'a judgement is not recorded',
+    file: 'src/engine/policy/policies.ts',
+    find: `log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...recorded });`,
+    replace: `void recorded;`,
+    invariant: 'same replay',
+  },
+  {
     name: 'the answer to a question reaches no attempt',
     file: 'src/engine/actions/questions.ts',
     find: `return { state: this.#stateOf(asked), content: asked.content };`,

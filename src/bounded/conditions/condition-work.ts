@@ -27,8 +27,11 @@ const MEMBER_STEPS = 8;
 
 type Work = (...values: unknown[]) => unknown;
 
+/** What an evaluation charges. */
+export type ConditionMeter = Pick<WorkMeter, 'charge' | 'chargeChars'>;
+
 /** Charges every later evaluation of the tree. Call it once per tree. */
-export function chargeCondition(tree: ASTNode, meter: WorkMeter): void {
+export function chargeCondition(tree: ASTNode, meter: ConditionMeter): void {
   const known = new Set<object>();
   // Comprehensions catch the errors of their items and continue.
   const failed = (): void => meter.charge(ERROR_STEPS);
@@ -85,7 +88,7 @@ function observe(
   });
 }
 
-function chargeWork({ op, args }: LibraryNode, values: readonly unknown[], meter: WorkMeter): void {
+function chargeWork({ op, args }: LibraryNode, values: readonly unknown[], meter: ConditionMeter): void {
   const [left, right] = values;
   switch (op) {
     case '==':
@@ -110,7 +113,7 @@ function chargeWork({ op, args }: LibraryNode, values: readonly unknown[], meter
   }
 }
 
-function chargeCall(name: string, values: readonly unknown[], meter: WorkMeter): void {
+function chargeCall(name: string, values: readonly unknown[], meter: ConditionMeter): void {
   const [subject, sought] = values;
   if (SEARCHES.has(name)) {
     meter.chargeChars(lengthOf(subject));
@@ -126,7 +129,7 @@ function chargeCall(name: string, values: readonly unknown[], meter: WorkMeter):
 }
 
 /** A comparison reads both values as far as they have the same shape. */
-function chargeComparison(left: unknown, right: unknown, meter: WorkMeter): void {
+function chargeComparison(left: unknown, right: unknown, meter: ConditionMeter): void {
   meter.charge();
   if (typeof left === 'string' && typeof right === 'string') {
     if (left.length === right.length) meter.chargeChars(left.length);
@@ -163,7 +166,7 @@ function lengthOf(value: unknown): number {
 const converted = new WeakMap<object, unknown>();
 
 /** Converts a JSON value to a CEL value: integers become `int`, objects lose their prototype. */
-export function toCel(value: Json, meter: WorkMeter, depth = 0): unknown {
+export function toCel(value: Json, meter: ConditionMeter, depth = 0): unknown {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value === 'string') meter.chargeChars(value.length);
   if (typeof value !== 'object' || value === null) return value;

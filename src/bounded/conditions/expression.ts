@@ -1,59 +1,75 @@
 /**
- * Conditions of actions: CEL over reference names, written without the `$` (S9). The language has no clock, no I/O and
- * no access to the host. Regular expressions, nested comprehensions and functions that multiply text are rejected;
- * everything else is charged for its work (`condition-work.ts`).
+ * Reads and evaluates expressions of CEL. The language has no clock, no I/O and no access to the host. Nested
+ * comprehensions and functions that multiply text are rejected; everything else is charged for its work
+ * (`condition-work.ts`).
  */
 import { Environment } from '@marcbachmann/cel-js';
 import type { ASTNode } from '@marcbachmann/cel-js';
-import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { WorkMeter } from '../../domain/work.ts';
-import { chargeCondition, toCel } from './condition-work.ts';
+import type { WorkMeter } from '../../domain/work.ts';
+import { chargeCondition } from './condition-work.ts';
+import type { ConditionMeter } from './condition-work.ts';
 
 export type ConditionResult =
   | { readonly ok: true; readonly value: boolean }
   | { readonly ok: false; readonly message: string };
 
-const environment = createEnvironment();
+/** What differs between the conditions of actions and those of policies. */
+export interface Dialect {
+  readonly environment: Environment;
+  /** Functions that are rejected, with what the message adds. */
+  readonly refused: ReadonlyMap<string, string>;
+  /** Rewrites the text before it is parsed. */
+  readonly prepare: (expression: string) => string;
+  /** A further issue with a node of the syntax tree; null if there is none. */
+  readonly inspect: (node: ASTNode, isBound: (name: string) => boolean) => string | null;
+}
+
+export const COMMON: Omit<Dialect, 'environment'> = {
+  refused: new Map([
+    ['join', ''],
+    ['bind', ''],
+  ]),
+  prepare: (expression) => expression,
+  inspect: () => null,
+};
 
 /** Types of the language, which can be compared with `type(x)`. In other conditions they are ordinary names. */
-const TYPES = new Set(['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'type', 'null_type']);
+export const TYPES: ReadonlySet<string> = new Set([
+  'int',
+  'uint',
+  'double',
+  'bool',
+  'string',
+  'bytes',
+  'list',
+  'map',
+  'type',
+  'null_type',
+]);
 /** Prefix for a name that is also a type. Longer than any name that a model can give. */
 const ALIAS = `${'_'.repeat(limits.referenceNameChars)}_`;
 /** How the library's message about a name without a value begins. */
 const UNKNOWN = 'Unknown variable: ';
 const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
-const REFUSED = new Set(['matches', 'join', 'bind']);
-const HINT: Readonly<Record<string, string>> = {
-  matches: '; use contains, startsWith or endsWith',
-};
 
 /**
- * The names that a condition uses, each once, in order of appearance. `[]` for an invalid expression; its evaluation
- * reports the error.
+ * @param read the expression, which charges `meter` when it is evaluated
+ * @param valueOf the converted value of a name; undefined if it has none
+ * @returns an issue for an error, and for a result that is neither true nor false
  */
-export function conditionNames(expression: string): string[] {
-  const read = readCondition(expression);
-  return read.ok ? read.names : [];
-}
-
-/**
- * @param values the values of the names. A name without a value is an error, as is a result that is neither true nor
- *   false.
- */
-export function evaluateCondition(
+export function evaluate(
   expression: string,
-  values: Readonly<Record<string, Json>>,
-  meter: WorkMeter = new WorkMeter(limits.conditionSteps),
+  read: ReadExpression,
+  valueOf: (name: string) => unknown,
+  meter: WorkMeter,
 ): ConditionResult {
-  const read = readCondition(expression, meter);
   if (!read.ok) return read;
-  // Own properties only: a name such as `constructor` must not find the prototype's property.
   const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   try {
     for (const name of read.names) {
-      if (Object.hasOwn(values, name))
-        context[TYPES.has(name) ? ALIAS + name : name] = toCel(values[name] ?? null, meter);
+      const value = valueOf(name);
+      if (value !== undefined) context[TYPES.has(name) ? ALIAS + name : name] = value;
     }
     const result: unknown = read.run(context);
     if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression) };
@@ -71,12 +87,23 @@ function tooExpensive({ allowed }: WorkMeter, expression: string): string {
   return `The condition needs too much work on these values (allowed: ${allowed} steps): ${quote(expression)}`;
 }
 
-type ReadCondition =
-  | { readonly ok: true; readonly names: string[]; readonly run: (context: Record<string, unknown>) => unknown }
+export type ReadExpression =
+  | {
+      readonly ok: true;
+      readonly names: string[];
+      readonly run: (context: Record<string, unknown>) => unknown;
+      /** Why its types do not fit, or null. */
+      readonly typeIssue: () => string | null;
+    }
   | { readonly ok: false; readonly message: string };
 
-/** @param meter charged by every evaluation; without it the condition is only analysed */
-function readCondition(expression: string, meter: WorkMeter | null = null): ReadCondition {
+/** @param meter charged by every evaluation; without it the expression is only analysed */
+export function readExpression(
+  expression: string,
+  dialect: Dialect,
+  meter: ConditionMeter | null = null,
+): ReadExpression {
+  const { environment } = dialect;
   if (expression.length > limits.conditionChars) {
     return {
       ok: false,
@@ -84,17 +111,27 @@ function readCondition(expression: string, meter: WorkMeter | null = null): Read
     };
   }
   try {
-    const source = withoutDollars(expression);
+    const source = dialect.prepare(expression);
     let parsed = environment.parse(source);
     const found: Findings = { names: new Set(), types: [], asksType: false };
-    const refusal = inspect(parsed.ast, { found, bound: new Set(), nested: false });
+    const refusal = inspect(parsed.ast, { dialect, found, bound: new Set(), nested: false });
     if (refusal !== null) return { ok: false, message: `${refusal}: ${quote(expression)}` };
     if (!found.asksType && found.types.length > 0) {
       for (const { name } of found.types) found.names.add(name);
       parsed = environment.parse(withAliases(source, found.types));
     }
     if (meter !== null) chargeCondition(parsed.ast, meter);
-    return { ok: true, names: [...found.names], run: (context) => parsed(context) as unknown };
+    return {
+      ok: true,
+      names: [...found.names],
+      run: (context) => parsed(context) as unknown,
+      typeIssue: () => {
+        const { valid, error, type } = parsed.check();
+        if (!valid) return evaluationError(error, expression);
+        if (type === undefined || type === 'bool' || type === 'dyn') return null;
+        return `The condition is a ${type}, not true or false: ${quote(expression)}`;
+      },
+    };
   } catch (error) {
     return { ok: false, message: evaluationError(error, expression) };
   }
@@ -108,6 +145,7 @@ interface Findings {
 }
 
 interface Scope {
+  readonly dialect: Dialect;
   readonly found: Findings;
   /** Variables of the enclosing comprehension. */
   readonly bound: ReadonlySet<string>;
@@ -116,26 +154,31 @@ interface Scope {
 
 /** Collects names. Returns an issue for a forbidden construct. The environment's limits bound the depth. */
 function inspect(node: ASTNode, scope: Scope): string | null {
+  return scope.dialect.inspect(node, (name) => scope.bound.has(name)) ?? inspectParts(node, scope);
+}
+
+function inspectParts(node: ASTNode, scope: Scope): string | null {
+  const { dialect, found, bound } = scope;
   switch (node.op) {
     case 'value':
       return null;
     case 'id':
-      if (scope.bound.has(node.args)) return null;
-      if (TYPES.has(node.args)) scope.found.types.push({ name: node.args, start: node.start });
-      else scope.found.names.add(node.args);
+      if (bound.has(node.args)) return null;
+      if (TYPES.has(node.args)) found.types.push({ name: node.args, start: node.start });
+      else found.names.add(node.args);
       return null;
     case 'call':
-      if (node.args[0] === 'type') scope.found.asksType = true;
-      return refuse(node.args[0]) ?? inspectAll(node.args[1], scope);
+      if (node.args[0] === 'type') found.asksType = true;
+      return refuse(node.args[0], dialect) ?? inspectAll(node.args[1], scope);
     case 'rcall': {
       const [name, receiver, parameters] = node.args;
-      const refusal = refuse(name) ?? inspect(receiver, scope);
+      const refusal = refuse(name, dialect) ?? inspect(receiver, scope);
       if (refusal !== null || !COMPREHENSIONS.has(name)) return refusal ?? inspectAll(parameters, scope);
       if (scope.nested) return `${name}() inside another comprehension is not allowed`;
       const [variable, ...rest] = parameters;
-      const bound = new Set(scope.bound);
-      if (variable?.op === 'id') bound.add(variable.args);
-      return inspectAll(rest, { found: scope.found, bound, nested: true });
+      const within = new Set(bound);
+      if (variable?.op === 'id') within.add(variable.args);
+      return inspectAll(rest, { dialect, found, bound: within, nested: true });
     }
     default: {
       const children: unknown[] = Array.isArray(node.args) ? node.args.flat() : [node.args];
@@ -152,8 +195,9 @@ function inspectAll(nodes: readonly ASTNode[], scope: Scope): string | null {
   return null;
 }
 
-function refuse(name: string): string | null {
-  return REFUSED.has(name) ? `${name}() is not allowed in a condition${HINT[name] ?? ''}` : null;
+function refuse(name: string, { refused }: Dialect): string | null {
+  const hint = refused.get(name);
+  return hint === undefined ? null : `${name}() is not allowed in a condition${hint}`;
 }
 
 function withAliases(source: string, places: Findings['types']): string {
@@ -166,15 +210,6 @@ function withAliases(source: string, places: Findings['types']): string {
 
 function isNode(value: unknown): value is ASTNode {
   return typeof value === 'object' && value !== null && 'op' in value;
-}
-
-/** Removes the `$` from `$name` and `${name}` outside of quotes. An unclosed quote extends to the end. */
-function withoutDollars(expression: string): string {
-  if (!expression.includes('$')) return expression;
-  return expression.replace(
-    /("(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?:'|\\?$))|\$(?:\{([\w.[\]]+)\}|(?=[A-Za-z_]))/g,
-    (_all, quoted: string | undefined, braced: string | undefined) => quoted ?? braced ?? '',
-  );
 }
 
 function kindOf(value: unknown): string {
@@ -204,7 +239,7 @@ function quote(expression: string): string {
 }
 
 /** Integers and fractions can be mixed, as models expect. */
-function createEnvironment(): Environment {
+export function baseEnvironment(): Environment {
   const created = new Environment({
     unlistedVariablesAreDyn: true,
     homogeneousAggregateLiterals: false,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { WorkMeter } from '../../../src/domain/work.ts';
-import { conditionNames, evaluateCondition } from '../../../src/protocol/references/condition.ts';
+import { conditionNames, evaluateCondition } from '../../../src/bounded/conditions/condition.ts';
 
 const VALUES: Record<string, Json> = {
   n: 6,

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { WorkMeter } from '../../../src/domain/work.ts';
-import { evaluateCondition } from '../../../src/protocol/references/condition.ts';
-import { toCel } from '../../../src/protocol/references/condition-work.ts';
+import { evaluateCondition } from '../../../src/bounded/conditions/condition.ts';
+import { toCel } from '../../../src/bounded/conditions/condition-work.ts';
 
 type Values = Record<string, Json>;
 

@@ -1,0 +1,145 @@
+/**
+ * Lets the policies decide about the actions of one run (C9).
+ *
+ * Owns the judgements that are pending. Does not own the decision to judge, or the end of an action.
+ *
+ * Invariants:
+ *  1. The names of a judged action keep their meaning from here on: what was judged is what a person is asked about and
+ *     what is executed, also by retries and after a crash.
+ *  2. The judgement is recorded with the values that the names had, in the turn in which it counts. After a crash, an
+ *     action without a recorded judgement is judged again: nothing of it has happened.
+ *  3. What cannot be judged is denied.
+ */
+import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { PolicySubject, PolicyVerdict } from '../../domain/policy.ts';
+import { callsBefore, usedBy } from '../../scheduler/step.ts';
+import type { SchedulerInput } from '../../scheduler/types.ts';
+import type { ActionScope } from '../actions/action-scope.ts';
+import { policyOf } from '../actions/action-policy.ts';
+import { executedParameters } from '../actions/shown-parameters.ts';
+import type { ResolvedCall } from '../run/resolve-names.ts';
+import type { RunInput } from '../run/run-input.ts';
+import { judgeCall, policyDenied } from './judge.ts';
+import { subjectOf } from './subject.ts';
+import type { PolicyMoment } from './subject.ts';
+
+type Judged = Extract<RunInput, { type: 'policy_judged' }>;
+type Decided = Extract<SchedulerInput, { type: 'policy_judged' }>;
+
+export class Policies {
+  readonly #scope: ActionScope;
+  /** Actions that are being judged. */
+  readonly #pending = new Map<ActionKey, AbortController>();
+  /** Verdicts that ask, until the request is written. */
+  readonly #asking = new Map<ActionKey, PolicyVerdict>();
+
+  constructor(scope: ActionScope) {
+    this.#scope = scope;
+  }
+
+  /** Judges an action; the answer arrives in the input queue. */
+  start(key: ActionKey): void {
+    const { log, names } = this.#scope;
+    names.pin(key);
+    this.#pending.set(key, new AbortController());
+    if (!log.replaying) this.#judge(key);
+  }
+
+  /** After a crash: judges the actions that have no recorded judgement. */
+  resume(): void {
+    for (const key of this.#pending.keys()) this.#judge(key);
+  }
+
+  #judge(key: ActionKey): void {
+    const { context, actions, names } = this.#scope;
+    const action = actions.declaration(key);
+    const call = names.resolve(key);
+    const about = { resolved: context.resolved, record: context.record, moment: this.#moment(key) };
+    void this.#answer(key, subjectOf(action, call, about), call);
+  }
+
+  async #answer(key: ActionKey, subject: PolicySubject, call: ResolvedCall): Promise<void> {
+    const { context, inputQueue, actions, names } = this.#scope;
+    const { policies = [], pacer, redact } = context;
+    const { signal } = this.#pending.get(key) ?? new AbortController();
+    const verdict = await judgeCall(policies, subject, pacer, signal);
+    if (signal.aborted) return;
+    const action = actions.declaration(key);
+    const { names: outside } = names.record(key);
+    inputQueue.put({
+      type: 'policy_judged',
+      key,
+      result: this.#resultOf(action, verdict),
+      verdict,
+      ...(outside === undefined ? {} : { names: outside as JsonObject }),
+      ...(verdict === null ? {} : { shown: executedParameters(action, call, redact) }),
+    });
+  }
+
+  /** An approval that the manifest demands stays, whatever the policies say. */
+  #resultOf(action: ActionDeclaration, verdict: PolicyVerdict | null): Judged['result'] {
+    if (verdict?.decision === 'deny') return { error: policyDenied(action.id, verdict) };
+    const { resolved, learned } = this.#scope.context;
+    return verdict?.decision === 'ask' || policyOf(action, resolved, learned).needsApproval ? 'ask' : 'start';
+  }
+
+  /**
+   * Why a request of the action must not be redirected to a URL; null if it may be: the call with this URL as its parameter
+   * `url` is judged. A person who is asked about a call is not asked again about its redirects.
+   */
+  async redirectRefusal(key: ActionKey, call: ResolvedCall, url: string, signal: AbortSignal): Promise<string | null> {
+    const { context, actions } = this.#scope;
+    const { policies = [], pacer, resolved, record } = context;
+    if (policies.length === 0 || typeof call.parameters['url'] !== 'string') return null;
+    const moved = { ...call, parameters: { ...call.parameters, url } };
+    const about = { resolved, record, moment: this.#moment(key) };
+    const subject = subjectOf(actions.declaration(key), moved, about);
+    const verdict = await judgeCall(policies, subject, pacer, signal);
+    if (verdict === null || verdict.decision === 'allow') return null;
+    return `a policy ${verdict.decision === 'deny' ? 'denies it' : 'wants a person to be asked'} (${verdict.source}, rule ${verdict.rule})`;
+  }
+
+  #moment(key: ActionKey): PolicyMoment {
+    const { context, log, state } = this.#scope;
+    const now = context.clock.now();
+    const { modelCalls, ...used } = usedBy(state(), now);
+    return {
+      run: { iteration: log.iteration, calls: callsBefore(state(), key), model_calls: modelCalls, ...used },
+      sessionCost: (context.journal.runs.cost ?? 0) + used.cost,
+      now,
+    };
+  }
+
+  /** The judgement counts: records it. @returns the scheduler's input; null if the action has ended since */
+  judged({ key, result, verdict, names: outside, shown = {} }: Judged): Omit<Decided, 'at'> | null {
+    if (!this.#pending.delete(key)) return null;
+    const { context, log, actions, names } = this.#scope;
+    const recorded = outside === undefined ? {} : { names: outside };
+    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...recorded });
+    if (log.replaying && outside !== undefined) names.restore(key, outside);
+    if (verdict !== null) {
+      const { message, ...rule } = verdict;
+      const said = message === null ? {} : { message };
+      actions.append('policy_applied', key, { ...rule, ...said, ...shown });
+      if (verdict.decision === 'ask') this.#asking.set(key, verdict);
+    }
+    return { type: 'policy_judged', key, result };
+  }
+
+  /** Why a policy asks a person about the action; null if none does. */
+  reasonOf(key: ActionKey): string | null {
+    return this.#asking.get(key)?.message ?? null;
+  }
+
+  /** The action has settled. */
+  forget(key: ActionKey): void {
+    this.#pending.get(key)?.abort(new DOMException('the action has ended', 'AbortError'));
+    this.#pending.delete(key);
+    this.#asking.delete(key);
+  }
+
+  abortAll(): void {
+    for (const key of this.#pending.keys()) this.forget(key);
+  }
+}

@@ -1,0 +1,340 @@
+/** Policies decide about actions, and what they have judged is what runs (C9, J2, J8, S7). */
+import { describe, expect, test } from 'vitest';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
+import type { PolicyRule } from '../../../src/domain/policy.ts';
+import type { ChildRequest } from '../../../src/domain/ports/children.ts';
+import { toolOf } from '../../support/definitions.ts';
+import { eventsOf } from '../../support/events.ts';
+import { HostScene, hostScene } from '../../support/host-scene.ts';
+import type { KitOptions } from '../../support/session-kit.ts';
+import { resultOf, settle } from '../../support/session-kit.ts';
+
+function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
+  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'unsafe', approval: 'never', ...fields });
+}
+
+const TOOLS = [
+  tool({ name: 'pay' }),
+  tool({ name: 'careful', approval: 'always' }),
+  tool({ name: 'read', effects: 'idempotent' }),
+  tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
+  toolOf({ type: 'client' }, { name: 'locate', approval: 'never' }),
+];
+const OK: ActionOutcome = { ok: true, output: 'done' };
+const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
+
+const rule = (decision: PolicyRule['do'], when: string | null = null, message: string | null = null): PolicyRule => ({
+  when,
+  do: decision,
+  message,
+});
+const withRules =
+  (...policies: PolicyRule[]): NonNullable<KitOptions['agent']> =>
+  (agent) => ({ ...agent, policies });
+const scene = async (options: KitOptions): Promise<HostScene> => await hostScene({ tools: TOOLS, ...options });
+
+const ACTION = (id: string, name: string, parameters: JsonObject = {}, fields: JsonObject = {}): string =>
+  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
+const SET = (id: string, value: Json, fields: JsonObject = {}): string =>
+  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value }, ...fields })}</action>`;
+const applied = ({ events }: HostScene): unknown[] =>
+  eventsOf(events, 'policy_applied').map(({ action_id: id, data: { decision, source, rule: at } }) => [
+    id,
+    decision,
+    source,
+    at,
+  ]);
+
+describe('[C9] the lists of the deployment and of the manifest', () => {
+  test.each([
+    ['deny', 'allow', 'deny'],
+    ['allow', 'deny', 'deny'],
+    ['ask', 'deny', 'deny'],
+    ['deny', 'ask', 'deny'],
+    ['ask', 'allow', 'ask'],
+    ['allow', 'ask', 'ask'],
+    ['allow', 'allow', 'allow'],
+  ] as const)('deployment %s and agent %s are together %s', async (deployment, own, together) => {
+    const stage = await scene({ policies: [rule(deployment)], agent: withRules(rule(own)) });
+    stage.ends.push(OK);
+    await stage.run(ACTION('a', 'pay', { sum: 5 }));
+    expect(applied(stage).map((entry) => (entry as unknown[])[1])).toEqual([together]);
+    expect(stage.failures).toEqual(together === 'deny' ? ['policy_denied'] : []);
+    expect(stage.open.length).toBe(together === 'ask' ? 1 : 0);
+    expect(stage.calls.length).toBe(together === 'allow' ? 1 : 0);
+  });
+
+  test('in one list the strictest rule counts too, wherever it is', async () => {
+    const stage = await scene({ agent: withRules(rule('allow'), rule('deny', 'action.name == "pay"'), rule('ask')) });
+    await stage.run(ACTION('a', 'pay'), ACTION('b', 'read'));
+    expect(applied(stage)).toEqual([
+      ['a', 'deny', 'agent assistant', 2],
+      ['b', 'ask', 'agent assistant', 3],
+    ]);
+  });
+
+  test('rules that do not apply leave no trace, and nothing waits', async () => {
+    const stage = await scene({ agent: withRules(rule('deny', 'action.name == "pay"')) });
+    stage.ends.push(OK);
+    await stage.run(ACTION('b', 'read'));
+    expect(applied(stage)).toEqual([]);
+    expect(stage.calls.map(({ action }) => action.name)).toEqual(['read']);
+  });
+
+  test('the model and the events say which rule, and its message', async () => {
+    const stage = await scene({ policies: [rule('deny', null, 'no payments on Sundays')] });
+    await stage.run(ACTION('a', 'pay'));
+    expect(eventsOf(stage.events, 'action_failed').map(({ data }) => data.error)).toEqual([
+      {
+        code: 'policy_denied',
+        message: 'A policy does not allow the action "a" (deployment, rule 1): no payments on Sundays',
+        retryable: false,
+      },
+    ]);
+    expect(eventsOf(stage.events, 'policy_applied')[0]?.data).toEqual({
+      decision: 'deny',
+      source: 'deployment',
+      rule: 1,
+      message: 'no payments on Sundays',
+    });
+  });
+
+  test('an allowed action with approval: always still asks', async () => {
+    const stage = await scene({ agent: withRules(rule('allow')), policies: [rule('allow')] });
+    await stage.run(ACTION('a', 'careful'));
+    expect(stage.open).toHaveLength(1);
+    expect(stage.calls).toEqual([]);
+  });
+
+  test('an error of an evaluation denies, whatever the rule would do', async () => {
+    const stage = await scene({ agent: withRules(rule('allow', 'parameters.sum > 10')) });
+    await stage.run(ACTION('a', 'pay', {}));
+    expect(stage.failures).toEqual(['policy_denied']);
+    const [event] = eventsOf(stage.events, 'policy_applied');
+    expect(event?.data).toMatchObject({ decision: 'deny', rule: 1 });
+    expect(event?.data.message).toContain('No such key: sum');
+  });
+
+  test('what is too much work is denied, by the runtime', async () => {
+    const stage = await scene({
+      agent: withRules(rule('deny', 'text(parameters).matches("(a|b|c|d|e|f)*(x|y|z)+q")')),
+    });
+    await stage.run(ACTION('a', 'pay', { text: 'abc'.repeat(200_000) }));
+    expect(applied(stage)).toEqual([['a', 'deny', 'runtime', 0]]);
+    expect(stage.failures).toEqual(['policy_denied']);
+  });
+});
+
+describe('[C9] what policies cover', () => {
+  test.each([
+    ['code', `<action type="python" id="a">{"code":"print(1)"}</action>`, 'action.type == "python"'],
+    ['internal actions', SET('a', 1), 'action.type == "internal" && action.name == "set_variable"'],
+    ['client tools', ACTION('a', 'locate'), 'action.implementation == "client"'],
+    ['model calls', `<action type="llm" id="a">{"prompt":"hi"}</action>`, 'action.type == "llm"'],
+    [
+      'sub-agents',
+      `<action type="agent" id="a">{"name":"researcher","parameters":{"message":"x"}}</action>`,
+      'action.type == "agent"',
+    ],
+  ])('%s', async (_what, text, when) => {
+    const stage = await scene({
+      agent: (agent) => ({
+        ...agent,
+        capabilities: ['python'],
+        imports: { ...agent.imports, agents: ['researcher'] },
+        policies: [rule('deny', when)],
+      }),
+    });
+    await stage.run(text);
+    expect(stage.failures).toEqual(['policy_denied']);
+    expect(stage.calls).toEqual([]);
+    expect(eventsOf(stage.events, 'client_tool_called')).toEqual([]);
+    expect(eventsOf(stage.events, 'variable_changed')).toEqual([]);
+  });
+
+  test('the policies of a run bind its sub-agents, which get them with their message', async () => {
+    const asked: ChildRequest[] = [];
+    const stage = await scene({
+      policies: [rule('ask', 'action.type == "docker"')],
+      agent: (agent) => ({
+        ...agent,
+        imports: { ...agent.imports, agents: ['researcher'] },
+        policies: [rule('deny', 'action.name == "pay"')],
+      }),
+      children: {
+        run: async (child) => {
+          asked.push(child);
+          return {
+            sessionId: 'c',
+            status: 'completed',
+            output: 'ok',
+            error: null,
+            spent: { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 },
+          };
+        },
+      },
+    });
+    await stage.run(`<action type="agent" id="a">{"name":"researcher","parameters":{"message":"x"}}</action>`);
+    // The deployment's bind the child by themselves.
+    expect(asked[0]?.policies).toEqual([{ source: 'agent assistant', rules: [rule('deny', 'action.name == "pay"')] }]);
+  });
+
+  test('a child is bound by the policies of its parents and its own, and passes all of them on', async () => {
+    const asked: ChildRequest[] = [];
+    const inherited = { source: 'agent parent', rules: [rule('deny', 'action.name == "pay"')] };
+    const stage = await scene({
+      kind: 'child',
+      script: [
+        `${ACTION('a', 'pay')}${ACTION('b', 'read')}<action type="agent" id="c">{"name":"researcher","parameters":{"message":"x"}}</action><response final="true">ok</response>`,
+      ],
+      agent: (agent) => ({
+        ...agent,
+        imports: { ...agent.imports, agents: ['researcher'] },
+        policies: [rule('ask', 'action.name == "read"')],
+      }),
+      children: {
+        run: (child) => {
+          asked.push(child);
+          return new Promise(() => undefined);
+        },
+      },
+    });
+    await stage.kit.session.child({
+      key: 'k',
+      type: 'agent',
+      name: 'assistant',
+      message: 'go',
+      inputs: {},
+      budget: null,
+      policies: [inherited],
+    });
+    await settle();
+    expect(applied(stage)).toEqual([
+      ['a', 'deny', 'agent parent', 1],
+      ['b', 'ask', 'agent assistant', 1],
+    ]);
+    expect(asked[0]?.policies?.map(({ source }) => source)).toEqual(['agent parent', 'agent assistant']);
+    // After a crash too: they are in the stored input of the run.
+    await stage.start();
+    await stage.kit.session.cancel('enough');
+    expect(stage.kit.session.runs().at(-1)?.input['policies']).toEqual([inherited]);
+  });
+});
+
+describe('[C9] the parameters', () => {
+  test('are judged with their values, and those are shown, asked about and executed', async () => {
+    const stage = await scene({
+      agent: withRules(rule('ask', 'action.name == "pay" && parameters.sum > 100', 'a large sum')),
+    });
+    stage.ends.push({ ok: true, output: { total: 700 } }, OK);
+    await stage.run(ACTION('bill', 'read'), ACTION('a', 'pay', { sum: '$bill.total' }));
+    expect(eventsOf(stage.events, 'policy_applied')[0]?.data).toMatchObject({
+      decision: 'ask',
+      parameters: { sum: 700 },
+    });
+    expect(eventsOf(stage.events, 'approval_requested')[0]?.data).toMatchObject({
+      reason: 'a large sum',
+      parameters: { sum: 700 },
+    });
+    expect(stage.kit.session.approval(stage.open[0] ?? '')).toMatchObject({ reason: 'a large sum' });
+    await stage.decide();
+    expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{}, { sum: 700 }]);
+  });
+
+  test('[P12] keep the values that were judged: a variable that changes later does not count, in retries either', async () => {
+    const stage = await scene({
+      agent: withRules(rule('deny', 'action.type == "tool" && parameters.to == "Eve"')),
+      variables: { to: 'Ann' },
+      tools: [...TOOLS, tool({ name: 'send', effects: 'idempotent', concurrency: 1 })],
+    });
+    // The first call takes the only place of the tool; the second is judged, and waits.
+    stage.ends.push(OK);
+    stage.ends.unshift(null);
+    await stage.run(ACTION('first', 'send', { to: 'Bob' }), ACTION('a', 'send', { to: '$to' }), SET('s', 'Eve'));
+    expect(stage.calls).toHaveLength(1);
+    stage.ends.length = 0;
+    stage.ends.push(FLAKY, OK);
+    await stage.pass();
+    // The first attempt of `first` times out after a minute, which makes room.
+    stage.clock.advance(60_000);
+    await stage.pass();
+    expect(
+      stage.calls.filter(({ action }) => action.id === 'a').map(({ parameters }) => parameters),
+    ).not.toContainEqual({
+      to: 'Eve',
+    });
+    expect(stage.calls.some(({ action }) => action.id === 'a')).toBe(true);
+  });
+
+  test.each(['torn', 'unsynced'] as const)(
+    '[J2] [J9] a crash at any append changes neither the judgement nor the call (%s)',
+    async (leaves) => {
+      let isCrashed = true;
+      for (let atAppend = 1; isCrashed; atAppend += 1) {
+        const stage = new HostScene({
+          tools: TOOLS,
+          variables: { to: 'Ann' },
+          agent: withRules(
+            rule('deny', 'action.type == "tool" && parameters.to == "Eve"'),
+            rule('ask', 'action.name == "pay"'),
+          ),
+        });
+        await stage.start();
+        await stage.start({ atAppend, leaves });
+        const text = `${ACTION('a', 'pay', { to: '$to' })}${ACTION('b', 'read', { to: '$to' })}${SET('s', 'Eve')}${ACTION('c', 'read', { to: '$to' }, { depends_on: ['s'] })}`;
+        const again = (): void => void stage.ends.push(OK, OK, OK, OK, OK, OK);
+        again();
+        stage.run(text).catch(() => undefined);
+        await settle();
+        isCrashed = stage.crashed;
+        if (stage.crashed) await stage.start();
+        if (stage.kit.session.runCount === 0) await stage.run(text);
+        await stage.pass();
+        for (let turn = 0; turn < 5 && stage.open.length > 0; turn += 1) {
+          stage.kit.session.resolveApproval(stage.open[0] ?? '', true, null).catch(() => undefined);
+          await settle();
+          isCrashed ||= stage.crashed;
+          if (stage.crashed) await stage.start();
+          await stage.pass();
+        }
+        const ran = Object.fromEntries(stage.calls.map(({ action, parameters }) => [action.id, parameters['to']]));
+        // `c` was denied, also where the host was lost before or after that.
+        expect({ atAppend, c: ran['c'] }).toEqual({ atAppend, c: undefined });
+        expect({ atAppend, a: ran['a'], faults: stage.kit.faults }).toEqual({ atAppend, a: 'Ann', faults: [] });
+        const run = stage.kit.session.runs().at(-1);
+        if (run === undefined) throw new Error('there is no run');
+        const { actions } = await resultOf(stage.kit.session, run);
+        expect(actions.find(({ id }) => id === 'c')?.error).toMatchObject({ code: 'policy_denied' });
+      }
+    },
+  );
+
+  test('[P6] a reused outcome is judged like a call', async () => {
+    const stage = await scene({
+      agent: withRules(rule('deny', 'run.calls > 0 || session.cost > 5.0 || parameters.n == 2')),
+    });
+    stage.ends.push(OK);
+    await stage.run(ACTION('a', 'cached', { n: 1 }), ACTION('b', 'cached', { n: 2 }));
+    expect(stage.failures).toEqual(['policy_denied']);
+  });
+
+  test('equal actions that are judged at the same time do not exceed a limit on calls', async () => {
+    const stage = await scene({ agent: withRules(rule('deny', 'action.name == "read" && run.calls >= 2')) });
+    stage.ends.push(OK, OK, OK, OK, OK);
+    await stage.run(...['a', 'b', 'c', 'd', 'e'].map((id) => ACTION(id, 'read')));
+    expect(stage.calls).toHaveLength(2);
+    expect(stage.failures).toEqual(['policy_denied', 'policy_denied', 'policy_denied']);
+  });
+
+  test('the quota of references is charged once for an action, however often it is resolved', async () => {
+    const chars = Math.floor(limits.runSubstitutedChars / 3);
+    const stage = await scene({ agent: withRules(rule('deny', 'action.name == "pay" && parameters.text == "x"')) });
+    stage.ends.push({ ok: true, output: 'y'.repeat(Math.min(chars, limits.substitutedChars - 10)) }, OK);
+    await stage.run(ACTION('big', 'read'), ACTION('a', 'pay', { text: 'see $big' }));
+    expect(stage.failures).toEqual([]);
+    expect(stage.calls).toHaveLength(2);
+  });
+});
