@@ -57,7 +57,7 @@ const MEMBERS: { readonly [Name in keyof PolicySubject]: readonly string[] | nul
   ] satisfies readonly (keyof PolicySubject['run'])[],
   now: [],
 };
-const NAMES = Object.keys(MEMBERS);
+const NAMES: ReadonlySet<string> = new Set(Object.keys(MEMBERS));
 
 /** Why no policy can have this condition; null if one can. */
 export function policyConditionIssue(expression: string): string | null {
@@ -88,7 +88,7 @@ function readOnce(expression: string): ReadExpression {
 }
 
 function celValue(subject: PolicySubject, name: keyof PolicySubject, meter: WorkMeter): unknown {
-  if (!NAMES.includes(name)) return undefined;
+  if (!NAMES.has(name)) return undefined;
   if (name === 'now') return new Date(subject.now);
   return toCel(subject[name] as JsonObject, meter);
 }
@@ -105,9 +105,9 @@ function withLinearMatches(expression: string): string {
 function issueOf(node: ASTNode, isBound: (name: string) => boolean): string | null {
   switch (node.op) {
     case 'id':
-      return isBound(node.args) || NAMES.includes(node.args) || TYPES.has(node.args)
+      return isBound(node.args) || NAMES.has(node.args) || TYPES.has(node.args)
         ? null
-        : `unknown name "${node.args.slice(0, limits.excerptChars)}"${hint(node.args, NAMES)}`;
+        : `unknown name "${node.args.slice(0, limits.excerptChars)}"${hint(node.args, [...NAMES])}`;
     case '.': {
       const [owner, member] = node.args;
       return owner.op === 'id' && !isBound(owner.args) ? memberIssue(owner.args, member) : null;
