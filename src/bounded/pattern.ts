@@ -14,8 +14,16 @@ export interface Pattern {
   /**
    * Whether the pattern is found in the text. @throws WorkExceeded, before the search, if text and pattern are too long
    */
-  test(text: string, meter: WorkMeter): boolean;
+  test(text: string, meter: Meter): boolean;
+  /**
+   * The first match that begins at `from` or later, in UTF-16 code units; null if there is none. Characters before `from`
+   * count for `\b` only. @throws WorkExceeded like `test`
+   */
+  find(text: string, from: number, meter: Meter): { readonly start: number; readonly end: number } | null;
 }
+
+/** What a search is charged to. */
+export type Meter = Pick<WorkMeter, 'charge'>;
 
 export type CompiledPattern =
   | { readonly ok: true; readonly pattern: Pattern }
@@ -31,7 +39,7 @@ const UNICODE_STATES = 3;
 const STEPS_PER_STATE = 0.5;
 
 /** @param meter charged by the pattern's size. @throws WorkExceeded */
-export function compilePattern(source: string, meter: WorkMeter): CompiledPattern {
+export function compilePattern(source: string, meter: Meter): CompiledPattern {
   if (source.length > limits.patternChars) {
     return refused(`has ${source.length} characters (allowed: ${limits.patternChars})`);
   }
@@ -53,6 +61,11 @@ export function compilePattern(source: string, meter: WorkMeter): CompiledPatter
         test(text, spent) {
           spent.charge(STEPS_PER_STATE * states * (text.length + 1));
           return compiled.test(text);
+        },
+        find(text, from, spent) {
+          spent.charge(STEPS_PER_STATE * states * (text.length - from + 1));
+          const matcher = compiled.matcher(text);
+          return matcher.find(from) ? { start: matcher.start(), end: matcher.end() } : null;
         },
       },
     };

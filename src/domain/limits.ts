@@ -763,6 +763,20 @@ export const limits = {
   /** A regular expression in a schema, and its states with expanded repetitions. */
   patternChars: 500,
   patternStates: 1_000,
+  /**
+   * Redaction of outgoing text (C9): patterns of one list; characters of a pattern; patterns of a run, with those of the
+   * deployment and of all sessions above it; characters of the longest match of a pattern.
+   */
+  redactPatterns: 16,
+  redactPatternChars: 240,
+  redactPatternsPerRun: 128,
+  redactMatchChars: 512,
+  /** Compiling the patterns of the deployment; those of a manifest count with its schemas. */
+  redactCompileSteps: 2_000_000,
+  /** Searching one event or document. What is left is hidden as a whole. */
+  redactSteps: 50_000_000,
+  /** Characters outside of ASCII of which a pattern remembers whether they may occur in a match. */
+  redactKnownChars: 4_096,
   /** A JSON Schema: its parts with resolved references, its depth, and the cost of one validation. */
   schemaParts: 5_000,
   schemaDepth: 300,
