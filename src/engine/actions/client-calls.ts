@@ -10,6 +10,7 @@
  *     action. `client_tool_settled` follows each `client_tool_called`.
  *  3. After a crash, an open call is still open, and one that was not shown is checked again: nothing has happened yet.
  */
+import { redactJson } from '../../bounded/redact-json.ts';
 import { TooDeep } from '../../bounded/json-size.ts';
 import type { ActionDeclaration, ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
 import { callIdOf } from '../../domain/call-id.ts';
@@ -21,7 +22,6 @@ import type { SchedulerCommand, SchedulerInput, Settlement } from '../../schedul
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { iterationOf, ordinalOf } from '../run/run-names.ts';
-import { redactJson } from '../session/redact.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Approvals } from './approvals.ts';
 import type { Attempts } from './attempts.ts';

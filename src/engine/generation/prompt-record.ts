@@ -1,9 +1,9 @@
 /** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
+import { redactJson } from '../../bounded/redact-json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { redactJson } from '../session/redact.ts';
 
 /** Nothing reads it but people, so the run does not wait until it is durable. */
 export function recordPrompt(

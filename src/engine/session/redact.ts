@@ -1,12 +1,14 @@
 /**
  * Keeps secrets out of everything that the system writes, sends and logs (X3): outputs, live output and errors of
- * actions are redacted before the journal, readers or the model see them.
+ * actions are redacted before the journal, readers or the model see them. Patterns of manifests are another matter: they
+ * are redacted only in what leaves (run/outgoing-events.ts).
  */
 import { TooDeep } from '../../bounded/json-size.ts';
+import { redactJson } from '../../bounded/redact-json.ts';
 import type { ActionOutcome, ActionType, Question } from '../../domain/action.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ActionContext, Executor } from '../../executors/executor.ts';
 
@@ -38,29 +40,6 @@ export function redactor(secrets: readonly string[]): Redactor {
     return Math.min(line, longest - 1);
   };
   return Object.assign(redact, { openChars });
-}
-
-/**
- * The value without secrets, in names and strings; the identical value if there are none.
- *
- * @throws TooDeep past `limits.outcomeDepth`, because later code walks values without a depth limit
- */
-export function redactJson(value: Json, redact: (text: string) => string, depth = 0): Json {
-  if (typeof value === 'string') return redact(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth >= limits.outcomeDepth) {
-    throw new TooDeep(`the output is nested too deeply (allowed: ${limits.outcomeDepth} levels)`);
-  }
-  if (Array.isArray(value)) {
-    const items = value.map((item) => redactJson(item, redact, depth + 1));
-    return items.every((item, index) => item === value[index]) ? value : items;
-  }
-  const entries = Object.entries(value as JsonObject).map(([name, item]): [string, Json] => [
-    redact(name),
-    redactJson(item ?? null, redact, depth + 1),
-  ]);
-  const same = entries.every(([name, item]) => Object.hasOwn(value, name) && item === (value as JsonObject)[name]);
-  return same ? value : (Object.fromEntries(entries) as JsonObject);
 }
 
 /** A redactor that reads its secrets on first use. */

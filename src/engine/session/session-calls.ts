@@ -10,6 +10,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { canonicalOf } from '../../bounded/json-values.ts';
+import { redactJson } from '../../bounded/redact-json.ts';
 import type { ActionKey, ActionOutcome } from '../../domain/action.ts';
 import { placeOfCall } from '../../domain/call-id.ts';
 import type { CallPlace } from '../../domain/call-id.ts';
@@ -19,7 +20,6 @@ import { limits } from '../../domain/limits.ts';
 import { WorkMeter } from '../../domain/work.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import type { ActiveRun } from './active-run.ts';
-import { redactJson } from './redact.ts';
 import { recordOf } from './run-setup.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRuns } from './session-runs.ts';

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { redactJson } from '../../../src/bounded/redact-json.ts';
 import type { ActionOutcome, ActionType } from '../../../src/domain/action.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { lazyRedactor, redactingExecutors, redactJson, redactor } from '../../../src/engine/session/redact.ts';
+import { lazyRedactor, redactingExecutors, redactor } from '../../../src/engine/session/redact.ts';
 import type { ActionCall, ActionContext, Executor } from '../../../src/executors/executor.ts';
 import { runText, settle, sessionKit } from '../../support/session-kit.ts';
 
