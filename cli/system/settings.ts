@@ -8,6 +8,7 @@ import { parseIntervals } from '../../src/domain/intervals.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
 import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 import { parseRateLimit } from '../../src/policies/rate-limit.ts';
+import { parseRedact } from '../../src/catalog/read/redact-setting.ts';
 import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/list.ts';
 import type { ApiKey } from '../../src/http/api-keys.ts';
@@ -66,6 +67,7 @@ export function checkWorkerSettings(worker: Readonly<Record<string, string>>): A
   parseRunnerUrls(worker['RUNNER_URLS']);
   parseSigningKeys(worker['RUNNER_SECRET']);
   parseRateLimit(worker['RATE_LIMIT']);
+  parseRedact(worker['REDACT']);
   parseSessionExpiry(worker['SESSION_EXPIRY']);
   parseIntervals(worker);
   const [issue] = settingIssues(worker);

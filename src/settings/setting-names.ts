@@ -31,6 +31,8 @@ export const WORKER_SETTINGS = [
   'DEBUG_PROMPTS',
   /** Rules that decide about the actions of all agents, in YAML or JSON (C9). */
   'POLICIES',
+  /** Patterns of text that leaves no session, as a JSON or YAML list (C9). */
+  'REDACT',
   /** Requests per minute for each namespace and agent; unset means no limit. */
   'RATE_LIMIT',
   /** How long a session is kept after its last activity, such as `7d`; unset means 30 days. */

@@ -1,5 +1,6 @@
 /** Reads and checks the Worker's variables; every setting is optional (H8). Pure. */
 import { bytesToHex } from '@noble/hashes/utils.js';
+import { parseRedact } from '../catalog/read/redact-setting.ts';
 import { parseIntervals } from '../domain/intervals.ts';
 import type { IntervalLimits } from '../domain/intervals.ts';
 import { limits } from '../domain/limits.ts';
@@ -58,6 +59,8 @@ export interface Settings {
   readonly debugPrompts: boolean;
   /** Rules that decide about all actions (C9). */
   readonly policies: readonly PolicyRule[];
+  /** Patterns of text that leaves no session (C9). */
+  readonly redact: readonly string[];
   readonly sessionExpiryMs: number;
   /** Minimum intervals of feeds and schedules (F3, M6). */
   readonly intervals: IntervalLimits;
@@ -82,6 +85,7 @@ export function readSettings(env: Variables & Containers): Settings {
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     debugPrompts: parseSwitch(env.DEBUG_PROMPTS) ?? false,
     policies: parsePolicies(env.POLICIES),
+    redact: parseRedact(env.REDACT),
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     intervals: parseIntervals(env),
     host: hostOf(env),

@@ -152,6 +152,7 @@ describe('[H8] npm start', () => {
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
+    ['REDACT', '["a+"]', 'REDACT must be a list of patterns, as JSON or YAML: pattern 1, "a+", has no greatest length'],
     ['EGRESS', 'nowhere', 'EGRESS must be platform or runner, found "nowhere"'],
     [
       'ALLOW_HOSTS',

@@ -11,6 +11,7 @@ import { policiesOf } from './build-policies.ts';
 import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import type { ImportTarget } from './build-imports.ts';
+import { toRedact } from './build-redact.ts';
 import { toFeed } from '../schema/feed.ts';
 import type { FeedInput } from '../schema/feed.ts';
 import type { FieldPath } from '../check/problem.ts';
@@ -47,6 +48,7 @@ export function toAgent(
     capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
     ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
     ...(input.workspace === 'none' ? { workspace: false } : {}),
+    ...toRedact(input.redact, context),
     internalActions: {
       enabled: input.internal_actions?.enabled ?? true,
       allowed: input.internal_actions?.allowed_actions ?? null,

@@ -10,6 +10,7 @@ import type { WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../do
 import { policiesOf } from './build-policies.ts';
 import { toBase, toRetry, toTimeoutMs } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
+import { toRedact } from './build-redact.ts';
 import { checkWorkflow } from '../check/check-workflow.ts';
 import { cronIssue } from '../check/cron.ts';
 import { nearestNames } from '../../domain/nearest.ts';
@@ -60,6 +61,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
     failFast: input.fail_fast ?? true,
     maxParallelSteps: input.max_parallel_steps ?? limits.maxParallelActions,
     ...policiesOf(input, context),
+    ...toRedact(input.redact, context),
     ...(input.expose === undefined ? {} : { expose: input.expose }),
     ...(input.capabilities === undefined ? {} : { capabilities: [...new Set(input.capabilities)] }),
     imports: {

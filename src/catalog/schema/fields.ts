@@ -41,6 +41,14 @@ export const secretName = z
 
 export const names = z.array(z.string().min(1).max(255)).max(limits.manifestImports);
 
+/** Patterns of text that does not leave the system (C9). */
+export const redact = z
+  .array(z.string().min(1).max(limits.redactPatternChars))
+  .max(limits.redactPatterns)
+  .describe(
+    'Regular expressions with a greatest match length. What they match in outgoing text becomes `[redacted]`, see docs/redaction.md.',
+  );
+
 /** Whether programs see the files of the session (C7). */
 export const workspace = z.enum(['none', 'session']);
 

@@ -4,8 +4,8 @@ import * as z from 'zod';
 import { CAPABILITIES } from '../../domain/action-types.ts';
 import { limits } from '../../domain/limits.ts';
 import { GROUP_TYPES, VALUE_TYPES } from '../../domain/manifests/workflow.ts';
-import { base, count, duration, expose, imports, json, jsonMap, names, retry, secretName } from './fields.ts';
 import { policies } from './schema-policy.ts';
+import { base, count, duration, expose, imports, json, jsonMap, names, redact, retry, secretName } from './fields.ts';
 
 const trigger = z.union(
   [
@@ -194,6 +194,7 @@ export const workflowSchema = z.strictObject({
     .describe('Types of code that the steps may run. Default: none.'),
   max_parallel_steps: count.min(1).max(256).optional().describe('Maximum concurrency of steps. Default 5.'),
   policies: policies.optional().describe('Rules that decide about its steps, see docs/policies.md. Default: none.'),
+  redact: redact.optional(),
   expose: expose.optional().describe('`mcp`: clients of `/mcp` may run it, see docs/mcp.md. Default: they may not.'),
 });
 

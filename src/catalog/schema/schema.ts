@@ -20,6 +20,7 @@ import {
   jsonMap,
   name,
   names,
+  redact,
   relativePath,
   resources,
   retry,
@@ -339,6 +340,7 @@ export const agentSchema = z.strictObject({
   workspace: workspace
     .optional()
     .describe('`none`: its python, shell and docker actions see no files of the session. Default session.'),
+  redact: redact.optional(),
   client_tools: z
     .enum(['allow', 'deny'])
     .optional()

@@ -41,6 +41,8 @@ export interface AgentDefinition extends ManifestBase {
   readonly runner?: RunnerNeeds;
   /** False: its python, shell and docker actions see no workspace (C7). Default: they do. */
   readonly workspace?: false;
+  /** Patterns of text that does not leave its sessions (C9); absent: none. */
+  readonly redact?: readonly string[];
   readonly internalActions: {
     readonly enabled: boolean;
     readonly allowed: readonly string[] | null;

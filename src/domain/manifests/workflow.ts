@@ -93,6 +93,8 @@ export interface WorkflowDefinition extends ManifestBase {
   readonly capabilities?: readonly Capability[];
   /** What decides about its steps (C9); absent: nothing does. */
   readonly policies?: readonly PolicyRule[];
+  /** Patterns of text that does not leave its sessions (C9); absent: none. */
+  readonly redact?: readonly string[];
   /** Clients of the protocol may run it (E4). */
   readonly expose?: 'mcp';
 }

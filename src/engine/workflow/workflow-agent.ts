@@ -65,6 +65,7 @@ export function agentOfWorkflow({ workflow, ...imported }: ResolvedWorkflow): Re
       },
       imports: { ...imports, tools: [...imports.tools, ...OWN.map((tool) => tool.name)] },
       capabilities: workflow.capabilities ?? [],
+      ...(workflow.redact === undefined ? {} : { redact: workflow.redact }),
       internalActions: { enabled: true, allowed: null, blocked: [] },
       protocol: DEFAULT_PROTOCOL,
       loop: {
