@@ -6,6 +6,7 @@ import type { RunRecord } from '../domain/session.ts';
 import { COLLECT } from '../domain/workflow-actions.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
+import { rawMember } from './raw-data.ts';
 import type { RunTable } from './run-table.ts';
 
 /** A request for approval, and the event that ended it. */
@@ -91,12 +92,11 @@ export class History {
         limits.pageRows,
       );
       for (const row of rows) {
-        yield row['cut'] === 1
-          ? this.#db.readEvent({
-              ...row,
-              data: JSON.stringify({ output: beginningOf(String(row['data'])) }),
-            })
-          : this.#db.readEvent(row);
+        const stored =
+          row['cut'] === 1
+            ? this.#db.readEvent({ ...row, data: JSON.stringify({ output: beginningOf(String(row['data'])) }) })
+            : this.#db.readEvent(row);
+        yield withCutOutput(stored);
       }
       if (rows.length < limits.pageRows) return;
       after = Number(rows.at(-1)?.['seq']);
@@ -109,7 +109,7 @@ export class History {
    */
   *declaredAfter(run: RunRecord, after: number): Generator<EventOf<'action_queued'>> {
     const rows = this.#db.exec(
-      `SELECT seq, run, iteration, type, at, action_id, action_name, data FROM events
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data, state FROM events
        WHERE seq > ? AND seq <= ? AND run = ? AND type = 'action_queued' AND OCTET_LENGTH(data) <= ? ORDER BY seq LIMIT ?`,
       after,
       run.lastSeq ?? this.#db.lastSeq,
@@ -265,6 +265,16 @@ export class History {
       chars: (next - after) * limits.passedEventChars + Number(row?.['bytes'] ?? 0) / limits.searchedCharsPerChar,
     };
   }
+}
+
+/** An output that was redacted is whole in the state, whatever was cut of the data. */
+function withCutOutput(stored: StoredEvent): StoredEvent {
+  const output = rawMember(stored.state, 'output');
+  if (output === undefined || stored.event.type !== 'action_completed') return stored;
+  const text = JSON.stringify({ output });
+  if (text.length <= limits.historyResultChars) return stored;
+  const data = { ...stored.event.data, output: beginningOf(text.slice(0, limits.historyResultChars)) };
+  return { ...stored, event: { ...stored.event, data } };
 }
 
 /** The start of the output in the start of an `action_completed` event's JSON: text, or JSON as text. */

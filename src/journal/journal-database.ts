@@ -17,6 +17,7 @@ import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, INSERT_MANY, INSERT_ONE, inParts } from './event-rows.ts';
 import type { EventRow, StoredEvent } from './event-rows.ts';
+import { rawEvent } from './raw-data.ts';
 import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 
 export class JournalDatabase {
@@ -249,11 +250,13 @@ export class JournalDatabase {
       .join('');
   }
 
+  /** An event with its state, as its writer meant it: readers get redacted text instead (C9). */
   readEvent(row: SqlRow): StoredEvent {
     const seq = Number(row['seq']);
-    const state = this.load(seq, 'state', row['state']);
+    const text = this.load(seq, 'state', row['state']);
+    const state = text === '' ? null : (JSON.parse(text) as JsonObject);
     const event = eventOf(this.requireRecord(), row, this.load(seq, 'data', row['data']));
-    return { event, state: state === '' ? null : (JSON.parse(state) as JsonObject) };
+    return { event: rawEvent(event, state), state };
   }
 }
 

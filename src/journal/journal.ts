@@ -240,6 +240,11 @@ export class Journal {
     return { events, chars };
   }
 
+  /** One event as its writer meant it; readers get `event` instead (C9). */
+  rawEvent(seq: number): SessionEvent | null {
+    return this.range({ after: seq - 1, limit: 1 }).find(({ event }) => event.seq === seq)?.event ?? null;
+  }
+
   /** One event, without the state for recovery. */
   event(seq: number): SessionEvent | null {
     const rows = this.#db.find(

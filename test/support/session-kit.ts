@@ -104,6 +104,8 @@ export interface KitOptions {
   readonly fetch?: OutboundFetch;
   /** Rules of the deployment. */
   readonly policies?: readonly PolicyRule[];
+  /** Patterns of the deployment (C9). */
+  readonly redactPatterns?: readonly string[];
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
   readonly expiryMs?: number;
@@ -187,6 +189,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runEnded: () => undefined,
     ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),
     redact: redactor(options.secrets ?? []),
+    ...(options.redactPatterns === undefined ? {} : { redactPatterns: options.redactPatterns }),
     log: (event, fields) => {
       logged.push([event, fields]);
       if (event === 'work_quarantined') faults.push(fields.message);

@@ -30,6 +30,8 @@ export interface ChildRequest {
   readonly budget: ChildBudget | null;
   /** The policies of its parent, which bind it too (C9); absent: there are none. */
   readonly policies?: readonly PolicyList[];
+  /** Patterns of text that does not leave the child either, at most `limits.redactPatternsPerRun` (C9). */
+  readonly redact?: readonly string[];
   /** What started a workflow by itself, so that no client follows it (M6, C3). */
   readonly trigger?: AutomaticTrigger;
 }

@@ -180,6 +180,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       },
       policies: settings.policies,
       redact,
+      redactPatterns: settings.redact,
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),

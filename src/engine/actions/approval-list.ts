@@ -25,6 +25,8 @@ export interface OpenApproval {
   readonly bytes: number;
   /** Message of the policy that asks; null: none does, or it has no message. */
   readonly reason: string | null;
+  /** Text was redacted (C9); `sha256` and `bytes` are about the call as it will be executed. */
+  readonly redacted?: true;
   /**
    * Whether `parameters` and `inputs` are here. A long call is left out as a whole, because a person must not decide
    * about a part of it.
@@ -84,6 +86,7 @@ export function openApprovals(
           expires_at: timestamp + limits.approvalExpiryMs,
           sha256: data.sha256,
           bytes: data.bytes,
+          ...(data.redacted === true ? { redacted: true } : {}),
           complete: parameters !== null,
           parameters,
           inputs: parameters === null ? null : (data.inputs ?? {}),

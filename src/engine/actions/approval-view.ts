@@ -7,6 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
 import type { ShownQuestion } from './questions.ts';
+import type { OutgoingText } from '../session/outgoing-text.ts';
 
 /** `cancelled`: the action ended for another reason before a decision. */
 type ApprovalStatus = 'open' | 'approved' | 'denied' | 'expired' | 'cancelled';
@@ -28,6 +29,8 @@ export interface ApprovalView {
   readonly bytes: number;
   /** Message of the policy that asks; null: none does, or it has no message. */
   readonly reason: string | null;
+  /** Text was redacted (C9); `sha256` and `bytes` are about the call as it will be executed. */
+  readonly redacted?: true;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
   /** What the target of the started action asks; null: the action needs an approval to start. */
@@ -65,6 +68,15 @@ export function approvalView(journal: Journal, id: string, now: number, open: bo
     question: data.question ?? null,
     content: end?.type === 'approval_resolved' ? (end.data.content ?? null) : null,
   };
+}
+
+/** The view as it leaves the session (C9). */
+export function outgoingView(view: ApprovalView, outgoing: Pick<OutgoingText, 'json'>): ApprovalView {
+  const { parameters, inputs, question, content, note, reason } = view;
+  const text = { parameters, inputs, question, content, note, reason };
+  const shown = outgoing.json(text);
+  const hidesCall = shown.parameters !== parameters || shown.inputs !== inputs || shown.question !== question;
+  return { ...view, ...shown, ...(hidesCall ? { redacted: true } : {}) };
 }
 
 function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {

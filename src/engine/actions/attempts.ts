@@ -35,6 +35,7 @@ import { admitCall } from './call-check.ts';
 import type { Lookups } from './lookups.ts';
 import { describableTools } from './describable-tools.ts';
 import { executedParameters } from './shown-parameters.ts';
+import { ShownProgress } from './shown-progress.ts';
 
 type Start = Extract<SchedulerCommand, { type: 'start' }>;
 type AttemptEnded = Extract<RunInput, { type: 'attempt_ended' }>;
@@ -51,6 +52,7 @@ export class Attempts {
   readonly #lookups: Lookups;
   readonly #policies: Pick<Policies, 'redirectRefusal'>;
   readonly #variables: VariableStore;
+  readonly #shown: ShownProgress;
   #isNoticed = false;
   readonly #running = new Map<ActionKey, { readonly attempt: number; readonly abort: AbortController }>();
   /** Attempts in a replayed record without a recorded end. */
@@ -68,6 +70,7 @@ export class Attempts {
     this.#approvals = approvals;
     this.#lookups = lookups;
     this.#policies = policies;
+    this.#shown = new ShownProgress(scope.context.outgoingText ?? null);
     this.#variables = journaledVariables(scope.context.variables, scope.log);
   }
 
@@ -269,7 +272,10 @@ export class Attempts {
     random: number,
   ): Extract<SchedulerInput, { type: 'attempt_succeeded' | 'attempt_failed' }> {
     const isRunning = this.#running.get(key)?.attempt === attempt;
-    if (isRunning) this.#running.delete(key);
+    if (isRunning) {
+      this.#running.delete(key);
+      this.#endProgress(key);
+    }
     if (this.#interrupted.get(key)?.attempt === attempt) this.#interrupted.delete(key);
     const spent = outcome.spent === undefined ? {} : { spent: outcome.spent };
     if (outcome.ok) return { type: 'attempt_succeeded', at, key, attempt, ...spent };
@@ -282,7 +288,14 @@ export class Attempts {
   /** Live output of a running attempt; output of earlier attempts is dropped. */
   progress({ key, attempt, data }: Extract<RunInput, { type: 'progress' }>): void {
     const { log, actions } = this.#scope;
-    if (this.#running.get(key)?.attempt === attempt) log.live('progress', data, actions.declaration(key));
+    if (this.#running.get(key)?.attempt !== attempt) return;
+    this.#shown.take(key, data, (shown) => log.live('progress', shown, actions.declaration(key)));
+  }
+
+  /** The attempt reports nothing more: what waits of its output is sent. */
+  #endProgress(key: ActionKey): void {
+    const { log, actions } = this.#scope;
+    this.#shown.end(key, (shown) => log.live('progress', shown, actions.declaration(key)));
   }
 
   abort(key: ActionKey, attempt: number, reason: string): void {
@@ -290,6 +303,7 @@ export class Attempts {
     const running = this.#running.get(key);
     if (running?.attempt !== attempt) return;
     this.#running.delete(key);
+    this.#endProgress(key);
     running.abort.abort(new DOMException(reason, 'AbortError'));
   }
 

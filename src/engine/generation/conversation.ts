@@ -160,7 +160,7 @@ const SUPERSEDED =
   'This run waited for an approval, or for the result of a client tool, and the next message cancelled it: what needed the approval did not run, and there will be no result. Do not resume it unless you are asked to.';
 
 function foldTurn(
-  journal: Pick<Journal, 'event' | 'incarnation'>,
+  journal: Pick<Journal, 'rawEvent' | 'incarnation'>,
   message: Pick<ChatTurn, 'user' | 'files' | 'received'>,
   stored: Iterable<StoredEvent>,
   declared: ActionsAfter,

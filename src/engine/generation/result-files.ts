@@ -18,7 +18,11 @@ export interface ShownResult {
 }
 
 /** @param seq the event with the output */
-export function shownResult(journal: Pick<Journal, 'event' | 'incarnation'>, seq: number, output: Json): ShownResult {
+export function shownResult(
+  journal: Pick<Journal, 'rawEvent' | 'incarnation'>,
+  seq: number,
+  output: Json,
+): ShownResult {
   const files = filesOfOutput(output);
   const shown = withoutBytes(output);
   return files.length === 0
@@ -37,7 +41,7 @@ export function fileState(output: Json | undefined): JsonObject {
 
 /** The result of an earlier turn. @param output as read: its beginning, if it is long */
 export function earlierResult(
-  journal: Pick<Journal, 'event' | 'incarnation'>,
+  journal: Pick<Journal, 'rawEvent' | 'incarnation'>,
   seq: number,
   { output, state }: { readonly output: Json; readonly state: JsonObject | null },
 ): ShownResult {
@@ -55,7 +59,7 @@ function fileJson({ name, type, sizeBytes, place }: OutputFile): JsonObject {
 }
 
 function reportFiles(
-  journal: Pick<Journal, 'event' | 'incarnation'>,
+  journal: Pick<Journal, 'rawEvent' | 'incarnation'>,
   seq: number,
   files: readonly Json[],
 ): ReportFile[] {
@@ -83,12 +87,12 @@ function reportFiles(
  * Reads an event that may be large once for all of its files, which one request reads after each other. It is not kept:
  * the results stay in memory until the end of the run, and the event goes as soon as memory is needed.
  */
-function eventReader(journal: Pick<Journal, 'event'>, seq: number): () => SessionEvent | null {
+function eventReader(journal: Pick<Journal, 'rawEvent'>, seq: number): () => SessionEvent | null {
   let known: WeakRef<SessionEvent> | null = null;
   return () => {
     const held = known?.deref();
     if (held !== undefined) return held;
-    const event = journal.event(seq);
+    const event = journal.rawEvent(seq);
     known = event === null ? null : new WeakRef(event);
     return event;
   };

@@ -11,9 +11,13 @@
  *     until the next character is known. The rest of the block waits; later blocks do not (P13).
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
  *  5. The references of a run render at most `limits.runResponseChars`; after that, responses are cut.
- *  6. A response that was closed with pending values is written again, in a block of its own, when its run has answered
+ *  6. What leaves is redacted after references are substituted: patches, their offsets and the closing event (C9). Limits
+ *     and the run's answer are about the text before.
+ *  7. A response that was closed with pending values is written again, in a block of its own, when its run has answered
  *     (P13).
  */
+import type { RedactedStream } from '../../bounded/redacted-stream.ts';
+import type { Redaction } from '../../bounded/redaction.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Finality, Reference } from '../../domain/protocol-event.ts';
 import type { EventData, TextPatch } from '../../domain/event.ts';
@@ -44,7 +48,11 @@ interface Block {
   readonly segment: number;
   readonly iteration: number;
   readonly final: Finality;
+  /** The text of the block, for the model. */
   content: string;
+  /** Redacts the text for readers (C9); null: they get `content`. `shown`: what it has returned. */
+  readonly redacted: RedactedStream | null;
+  shown: string;
   /** A response as written by the model, in text and references; null without references. */
   parts: (string | OpenReference)[] | null;
   /** References without a value, by their spelling. */
@@ -72,6 +80,7 @@ export class Segments {
   readonly #render: RenderReference;
   readonly #streamThoughts: boolean;
   readonly #hasBlockForms: boolean;
+  readonly #outgoingText: Redaction | null;
   #open: Block | null = null;
   /** Open blocks interrupted by another one: reasoning may arrive between pieces of text. */
   readonly #below: Block[] = [];
@@ -88,8 +97,14 @@ export class Segments {
   /** @param options `hasBlockForms`: objects and lists with a line of their own become tables and code blocks */
   constructor(
     log: RunLog,
-    options: { readonly render: RenderReference; readonly streamThoughts: boolean; readonly hasBlockForms: boolean },
+    options: {
+      readonly render: RenderReference;
+      readonly streamThoughts: boolean;
+      readonly hasBlockForms: boolean;
+      readonly outgoingText?: Redaction | null;
+    },
   ) {
+    this.#outgoingText = options.outgoingText ?? null;
     this.#hasBlockForms = options.hasBlockForms;
     this.#log = log;
     this.#render = options.render;
@@ -114,6 +129,8 @@ export class Segments {
       iteration: this.#log.iteration,
       final,
       content: '',
+      redacted: this.#outgoingText?.stream() ?? null,
+      shown: '',
       parts: null,
       missing: new Map(),
       pending: new Set(),
@@ -247,8 +264,8 @@ export class Segments {
   catchUp(): TextPatch[] {
     const open = this.#open === null ? this.#below : [...this.#below, this.#open];
     return [...new Set([...this.#held, ...open])]
-      .filter((block) => block.content !== '' && (block.type !== 'thought' || this.#streamThoughts))
-      .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: block.content }));
+      .filter((block) => shownOf(block) !== '' && (block.type !== 'thought' || this.#streamThoughts))
+      .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: shownOf(block) }));
   }
 
   /** @param pendingToo a value that is not there yet is written as pending */
@@ -352,10 +369,21 @@ export class Segments {
         this.#log.warn('truncated', `A response is longer than ${limits.responseBytes} bytes; the rest was left out`);
       }
     }
-    if (block.type !== 'thought' || this.#streamThoughts) {
-      this.#log.live(block.type, { segment: block.segment, offset: block.content.length, delta });
-    }
+    if (block.redacted === null) this.#stream(block, delta);
     block.content += delta;
+    if (block.redacted !== null) this.#show(block, block.redacted.feed(delta));
+  }
+
+  /** Redacted text: it may be shorter than what was fed, and continues where the last piece ended. */
+  #show(block: Block, delta: string): void {
+    if (delta === '') return;
+    this.#stream(block, delta);
+    block.shown += delta;
+  }
+
+  #stream(block: Block, delta: string): void {
+    if (block.type === 'thought' && !this.#streamThoughts) return;
+    this.#log.live(block.type, { segment: block.segment, offset: shownOf(block).length, delta });
   }
 
   #finishIfDone(block: Block): void {
@@ -364,6 +392,7 @@ export class Segments {
     const isWhole = completes === null && !block.shortened;
     if (isWhole && pending.size + missing.size > 0) this.#incomplete.push(block);
     this.#held = this.#held.filter((held) => held !== block);
+    if (block.redacted !== null) this.#show(block, block.redacted.end());
     const { data } = this.#log.write(
       `${block.type}_completed`,
       {
@@ -376,7 +405,11 @@ export class Segments {
         ...(block.unclosed ? { unclosed: true } : {}),
         ...(block.shortened ? { cut: true } : {}),
       },
-      { iteration: block.iteration, ...(parts === null ? {} : { state: { written: writtenText(parts) } }) },
+      {
+        iteration: block.iteration,
+        ...(parts === null ? {} : { state: { written: writtenText(parts) } }),
+        ...(block.redacted === null ? {} : { shown: { content: block.shown } }),
+      },
     );
     // If the block was already closed before a crash, its stored text applies.
     const { content } = data;
@@ -389,6 +422,11 @@ export class Segments {
     if (earlier === undefined) this.#responses.push({ segment, content, final });
     else Object.assign(earlier, { content, final });
   }
+}
+
+/** What readers have of a block. */
+function shownOf({ redacted, content, shown }: Block): string {
+  return redacted === null ? content : shown;
 }
 
 const SHELL_NAMES = new Set(['$HOME', '$PWD', '$USER']);

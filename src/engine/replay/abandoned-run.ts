@@ -2,11 +2,13 @@
  * Ends a run without an owner: its object was lost, or an internal error occurred. Every open block is closed as cut
  * (J4), every accepted action gets its terminal event (S10), then the run gets its own (J3).
  */
+import type { Redaction } from '../../bounded/redaction.ts';
 import type { RunError } from '../../domain/errors.ts';
 import { withWholeTexts } from '../../domain/event.ts';
 import type { EventData, EventOf, EventType, JournaledEventType, SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Journal } from '../../journal/journal.ts';
+import { outgoingEntry } from '../run/outgoing-events.ts';
 import type { RunRecord, RunStatus } from '../../domain/session.ts';
 
 const ACTION_ENDS: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
@@ -25,16 +27,22 @@ const RUN_ENDS: Readonly<Partial<Record<EventType, RunStatus>>> = {
 
 type Opening = EventOf<'thought_started' | 'text_started' | 'response_started'>;
 
+interface AbandonedRun {
+  readonly at: number;
+  readonly error: RunError;
+  /** The known texts of open blocks, as readers have them; an unknown one is empty. */
+  readonly texts?: readonly TextPatch[];
+  /** Redacts patterns in what leaves (C9). */
+  readonly outgoingText?: Redaction | null;
+}
+
 /**
- * @param texts the known texts of open blocks; an unknown one is empty
  * @returns the appended events, for connected readers, and the text of each block before its end
  */
 export function endAbandonedRun(
   journal: Journal,
   run: RunRecord,
-  at: number,
-  error: RunError,
-  texts: readonly TextPatch[] = [],
+  { at, error, texts = [], outgoingText = null }: AbandonedRun,
 ): SessionEvent[] {
   const blocks = new Map<number, Opening>();
   const open = new Map<string, { readonly event: SessionEvent; started: boolean }>();
@@ -61,7 +69,9 @@ export function endAbandonedRun(
     data: EventData[T],
     about: SessionEvent | null,
     state?: JsonObject,
+    shown: Partial<EventData[T]> = {},
   ): void => {
+    const entry = { data, ...(state === undefined ? {} : { state }) };
     appended.push(
       journal.append({
         type,
@@ -70,8 +80,7 @@ export function endAbandonedRun(
         at,
         ...(about?.action_id === undefined ? {} : { actionId: about.action_id }),
         ...(about?.action_name === undefined ? {} : { actionName: about.action_name }),
-        data,
-        ...(state === undefined ? {} : { state }),
+        ...outgoingEntry(outgoingText, type, entry, shown),
       }),
     );
   };
@@ -80,13 +89,13 @@ export function endAbandonedRun(
     const end = { segment, content, cut: true as const };
     switch (opening.type) {
       case 'thought_started':
-        append('thought_completed', end, opening);
+        append('thought_completed', end, opening, undefined, { content });
         break;
       case 'text_started':
-        append('text_completed', end, opening);
+        append('text_completed', end, opening, undefined, { content });
         break;
       case 'response_started':
-        append('response_completed', { ...end, final: opening.data.final }, opening);
+        append('response_completed', { ...end, final: opening.data.final }, opening, undefined, { content });
     }
   }
   for (const [key, { event, started }] of open) {

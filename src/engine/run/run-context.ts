@@ -1,4 +1,5 @@
 /** The input of a run: its identity, its policy, and the outside world as ports. */
+import type { Redaction } from '../../bounded/redaction.ts';
 import type { ActionType } from '../../domain/action.ts';
 import type { MessageContent } from '../../domain/content.ts';
 import type { SessionEvent } from '../../domain/event.ts';
@@ -125,6 +126,8 @@ export interface RunContext {
   readonly variables: VariableStore;
   /** Removes secrets of the environment from a text (X3). */
   readonly redact: (text: string) => string;
+  /** Redacts patterns in text that leaves (C9); null or absent: there are none. */
+  readonly outgoingText?: Redaction | null;
   /** The session's durations by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
   /** Learns the shapes of results. */

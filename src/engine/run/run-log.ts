@@ -9,8 +9,10 @@
  *  3. Effects run after their events are durable, and before readers are notified. Effects that may run twice run when
  *     the events are written: the platform holds back outgoing messages until the events are durable.
  *  4. Inputs of the run are written with the first resulting event, or before too much text has accumulated (J6, J9).
- *  5. During a replay, nothing is written, executed or sent that the record already contains.
+ *  5. Journaled text is redacted before it is written; live text is redacted by its writer, as a stream (C9).
+ *  6. During a replay, nothing is written, executed or sent that the record already contains.
  */
+import type { Redaction } from '../../bounded/redaction.ts';
 import { joinPatches, toEvent } from '../../domain/event.ts';
 import type {
   EventData,
@@ -26,6 +28,7 @@ import { limits } from '../../domain/limits.ts';
 import type { WarningCode } from '../../domain/protocol-event.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { addRecorded, encodeInputs } from './input-codec.ts';
+import { outgoingEntry } from './outgoing-events.ts';
 import type { RecordedInput } from './run-input.ts';
 import { isRepeated } from '../replay/replay.ts';
 import type { Replay } from '../replay/replay.ts';
@@ -38,8 +41,10 @@ export interface ActionLabel {
   readonly name: string | null;
 }
 
-interface AppendOptions {
+interface AppendOptions<T extends JournaledEventType> {
   readonly action?: ActionLabel;
+  /** Members of the data that are redacted already, because they were streamed (C9). */
+  readonly shown?: Partial<EventData[T]>;
   readonly state?: JsonObject;
   readonly iteration?: number;
 }
@@ -52,6 +57,7 @@ export class RunLog {
   readonly #runNumber: number;
   readonly #publish: (events: readonly SessionEvent[]) => void;
   readonly #replay: Replay | null;
+  readonly #outgoingText: Redaction | null;
   /** Inputs that are not part of an event yet; their number of characters; and when the first one arrived. */
   #unsaved: RecordedInput[] = [];
   #unsavedChars = 0;
@@ -73,6 +79,7 @@ export class RunLog {
     readonly sessionId: string;
     readonly publish: (events: readonly SessionEvent[]) => void;
     readonly replay: Replay | null;
+    readonly outgoingText?: Redaction | null;
   }) {
     this.#journal = options.journal;
     this.#clock = options.clock;
@@ -81,6 +88,7 @@ export class RunLog {
     this.#runNumber = options.runNumber;
     this.#publish = options.publish;
     this.#replay = options.replay;
+    this.#outgoingText = options.outgoingText ?? null;
   }
 
   /** Whether a record is being replayed. */
@@ -135,19 +143,25 @@ export class RunLog {
   }
 
   /** Appends one event; returns its seq. `state` is stored for recovery and never sent. */
-  append<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): number {
+  append<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions<T> = {}): number {
     return this.write(type, data, options).seq;
   }
 
-  /** Appends one event, or finds it in the record; then the result contains what was written at the time. */
-  write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions = {}): WrittenEvent<T> {
+  /**
+   * Appends one event, or finds it in the record; then the result contains what was written at the time.
+   *
+   * @param data before it is redacted; so is the data of the result
+   */
+  write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions<T> = {}): WrittenEvent<T> {
     if (this.#replay?.active === true) {
       if (!isRepeated(type)) return { seq: 0, data };
       const recorded = this.#replay.match(type, options.action?.id ?? null);
       if (recorded !== null) return recorded;
     }
     const carried = this.#unsaved.length === 0 ? {} : { in: encodeInputs(this.#takeUnsaved()) };
-    const state = { ...options.state, ...carried };
+    const given = { data, ...(options.state === undefined ? {} : { state: options.state }) };
+    const written = outgoingEntry(this.#outgoingText, type, given, options.shown);
+    const state = { ...written.state, ...carried };
     if (this.#outgoing.length === 0) this.#losses = this.#journal.losses;
     const event = this.#journal.append({
       type,
@@ -156,7 +170,7 @@ export class RunLog {
       at: this.#clock.now(),
       ...(options.action === undefined ? {} : { actionId: options.action.id }),
       ...(options.action?.name == null ? {} : { actionName: options.action.name }),
-      data,
+      data: written.data,
       ...(Object.keys(state).length === 0 ? {} : { state }),
     });
     this.#outgoing.push(event);

@@ -24,6 +24,7 @@ import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../schedule
 import type { OpenRequest } from '../actions/approval-list.ts';
 import { feedFetcher } from '../feeds/feed-sources.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
+import { LiveTokens } from '../generation/live-tokens.ts';
 import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
 import type { RunInput } from './run-input.ts';
@@ -90,7 +91,9 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     // The answer of a workflow is its outputs, as JSON.
     hasBlockForms: context.source.type !== 'workflow',
     streamThoughts: context.resolved.agent.loop.streamThoughts,
+    outgoingText: context.outgoingText ?? null,
   });
+  const tokens = new LiveTokens(log, context.outgoingText ?? null);
   const fetchFeed = feedFetcher(context, {
     moment: () => ({ iteration: log.iteration, usage: generations.usage.totals }),
     used: (usage) => inputQueue.put({ type: 'usage', usage }),
@@ -160,12 +163,13 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'reasoning':
         return generations.blocks.reasoning(input.text);
       case 'token':
-        return log.live('llm_token', { token: input.text });
+        return tokens.add(input.text);
       case 'prompt':
         return recordPrompt(context, log.iteration, input.request);
       case 'usage':
         return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage) });
       case 'generation_ended': {
+        tokens.end();
         generations.blocks.end();
         for (const event of input.events) {
           // `generation_cut` reports the block of a cut generation.

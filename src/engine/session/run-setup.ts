@@ -79,6 +79,16 @@ export function currentAgent(ports: Ports): ResolvedAgent | null {
   return ports.resolve(record.agent, pinOf(ports.journal.runs.list(1)[0]?.input ?? {}));
 }
 
+/** The patterns that the definition of a run lists (C9). */
+export function definedPatterns(
+  ports: Pick<Ports, 'journal' | 'resolve' | 'workflow'>,
+  input: RunRecord['input'],
+): readonly string[] | undefined {
+  const { agent, workflow } = recordOf(ports);
+  if (workflow === undefined) return ports.resolve(agent, pinOf(input))?.agent.redact;
+  return ports.workflow(workflow, pinOf(input))?.workflow.redact;
+}
+
 /** The pinned manifests that may be read again: those of open runs, and of the latest run. */
 export function pinsInUse({ runs }: Ports['journal']): string[] {
   return [...runs.open(), ...runs.list(1)].flatMap(({ input }) => pinOf(input) ?? []);

@@ -346,7 +346,8 @@ export class SessionAdmission {
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
-  async child({ type, message, inputs, budget, trigger, policies = [] }: ChildRequest): Promise<RunRecord> {
+  async child(request: ChildRequest): Promise<RunRecord> {
+    const { type, message, inputs, budget, trigger, policies = [], redact = [] } = request;
     await this.#recover();
     const manifests = await this.#pin();
     const known = this.#journal.runs.get(1);
@@ -354,7 +355,10 @@ export class SessionAdmission {
     const input: JsonObject =
       type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
     const started = trigger === undefined ? {} : { trigger };
-    const bound = policies.length === 0 ? {} : { policies: policies as unknown as Json };
+    const bound = {
+      ...(policies.length === 0 ? {} : { policies: policies as unknown as Json }),
+      ...(redact.length === 0 ? {} : { redact: redact.slice(0, limits.redactPatternsPerRun) }),
+    };
     return await this.#submit({ ...input, ...started, ...bound, budget: budget as JsonObject | null, manifests });
   }
 

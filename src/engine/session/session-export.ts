@@ -7,6 +7,7 @@ import type { SeededView } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { exportedFiles } from './exported-files.ts';
+import type { OutgoingText } from './outgoing-text.ts';
 import type { SessionFiles } from './session-files.ts';
 import { SeededCalls } from './seeded-calls.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
@@ -28,6 +29,8 @@ interface ExportSource {
   readonly journal: Journal;
   readonly record: SessionRecord;
   readonly files: Pick<SessionFiles, 'read'>;
+  /** Redacts what is not an event (C9). */
+  readonly outgoing: OutgoingText;
   /** Later events are left out. */
   readonly until: number;
   /** Like `took`, without waiting. */
@@ -60,7 +63,7 @@ export function exportLines(
 }
 
 async function* lines(
-  { journal, record, until, count, took }: ExportSource,
+  { journal, record, outgoing, until, count, took }: ExportSource,
   variables: VariablesSnapshot,
   { view = null, seededView = null }: ExportOptions,
   { going, runCount, files }: Beginning,
@@ -71,13 +74,14 @@ async function* lines(
   const calls = new SeededCalls(journal.seeded);
   for (let id = 1; id <= messages; id += 1) {
     const { message, chars } = journal.seeded.get(id);
-    yield `${JSON.stringify({ seeded: seededView?.(message, calls.nameOf(id, message)) ?? message })}\n`;
+    const seen = seededView?.(message, calls.nameOf(id, message)) ?? message;
+    yield `${JSON.stringify({ seeded: outgoing.seeded(seen) })}\n`;
     await took(chars + limits.eventChars);
   }
   for (let number = 1; number <= runCount; number += 1) {
     const { runId, status, startedAt, endedAt, input } = going.get(number) ?? journal.runs.require(number);
     const shown = view === null ? input : withoutProgram(input);
-    const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: shown };
+    const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: outgoing.input(shown) };
     const line = JSON.stringify({ run });
     yield `${line}\n`;
     await took(line.length + limits.eventChars);
@@ -95,8 +99,13 @@ async function* lines(
     await took(0);
   }
   yield '{"variables":';
-  yield* variablesJson(variables, took);
+  yield* variablesJson(outgoingVariables(variables, outgoing), took);
   yield '}\n';
+}
+
+/** Names of variables are not text: requests use them. */
+export function outgoingVariables(variables: VariablesSnapshot, outgoing: OutgoingText): VariablesSnapshot {
+  return outgoing.isActive ? variables.map(([key, json]) => [key, () => outgoing.encoded(json())]) : variables;
 }
 
 /** The variables as one JSON object, in pieces. */

@@ -12,6 +12,9 @@ import { fetchFeed } from '../feeds/feed-sources.ts';
 import { viewJson } from '../feeds/feed-store.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
 import { boundChildren } from '../policy/policy-lists.ts';
+import { outgoingEntry } from '../run/outgoing-events.ts';
+import { OutgoingText, redactionOfSession } from './outgoing-text.ts';
+import { redactedChildren } from './patterns-of-children.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { currentAgent, policiesOfRun, recordOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
@@ -35,7 +38,9 @@ export class SessionFeeds {
   /** The session's current feeds (F1). */
   list(): JsonObject[] {
     const agent = currentAgent(this.#scope);
-    return agent === null ? [] : this.#memory.feeds.list(agent).map(viewJson);
+    if (agent === null) return [];
+    const outgoing = new OutgoingText(redactionOfSession(this.#scope));
+    return this.#memory.feeds.list(agent).map((feed) => outgoing.json(viewJson(feed)));
   }
 
   /** When a periodic feed is due, epoch milliseconds; Infinity if none is. */
@@ -67,7 +72,9 @@ export class SessionFeeds {
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;
     const runId = runIdOf(recordOf(this.#scope), journal.runs.list(1)[0]?.run ?? 0);
-    const event = journal.append({ type: 'context_feed_updated', runId, iteration: 0, at: clock.now(), data });
+    const entry = outgoingEntry(redactionOfSession(this.#scope), 'context_feed_updated', { data });
+    const head = { type: 'context_feed_updated', runId, iteration: 0, at: clock.now() } as const;
+    const event = journal.append({ ...head, ...entry });
     this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
   }
 
@@ -86,7 +93,7 @@ export class SessionFeeds {
       resolved: resolveAgentVariables(agent, record),
       model: this.#scope.modelFor(agent),
       policies,
-      children: boundChildren(this.#scope.children, policies),
+      children: redactedChildren(boundChildren(this.#scope.children, policies), redactionOfSession(this.#scope)),
       variables: this.#memory.variables,
       used: (): void => undefined,
       moment: null,

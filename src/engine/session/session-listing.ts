@@ -3,15 +3,18 @@ import { readContent } from '../../domain/content.ts';
 import type { MessageContent } from '../../domain/content.ts';
 import type { DirectoryEntry } from '../../domain/directory.ts';
 import { limits } from '../../domain/limits.ts';
+import type { OutgoingText } from './outgoing-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 
 export class SessionListing {
   readonly #journal: Journal;
-  /** Never changes once there is a first message. */
+  readonly #outgoing: () => OutgoingText;
+  /** Never changes once there is a run. */
   #title: string | null | undefined;
 
-  constructor(journal: Journal) {
+  constructor(journal: Journal, outgoing: () => OutgoingText) {
     this.#journal = journal;
+    this.#outgoing = outgoing;
   }
 
   /**
@@ -31,11 +34,12 @@ export class SessionListing {
   #firstLine(): string | null {
     if (this.#title !== undefined) return this.#title;
     const seeded = this.#journal.seeded.firstOfUser();
-    if (seeded?.role === 'user') return (this.#title = titleOf(seeded.content));
     const first = this.#journal.runs.get(1);
-    if (first === null) return null;
-    const content = readContent(first.input['content']);
-    return (this.#title = content === null ? null : titleOf(content));
+    const content = seeded?.role === 'user' ? seeded.content : readContent(first?.input['content']);
+    // Redacted before it is cut. The definition of the first run is known with the run.
+    const title = content === null ? null : titleOf(this.#outgoing().content(content));
+    if (first !== null) this.#title = title;
+    return title;
   }
 }
 

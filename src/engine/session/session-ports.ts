@@ -54,6 +54,8 @@ export interface SessionPorts extends Pick<
   readonly feedMinMs?: number;
   /** Removes secrets of the environment from a text (X3). */
   readonly redact: Redactor;
+  /** Patterns of text that leaves no session of the deployment (C9). Default: none. */
+  readonly redactPatterns?: readonly string[];
   /** The operator's log; it adds the session to each entry. */
   readonly log: Logger;
   /** Called when a run has ended. */

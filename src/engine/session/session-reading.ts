@@ -29,9 +29,10 @@ import { readTranscript } from '../generation/conversation.ts';
 import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
+import { OutgoingText } from './outgoing-text.ts';
 import { SeededCalls } from './seeded-calls.ts';
 import type { SessionFiles } from './session-files.ts';
-import { exportLines, variablesJson } from './session-export.ts';
+import { exportLines, outgoingVariables, variablesJson } from './session-export.ts';
 import type { ExportOptions } from './session-export.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
 
@@ -43,6 +44,8 @@ export class SessionReading {
   readonly #journal: Journal;
   readonly #record: SessionRecord;
   readonly #files: StoredBytes;
+  readonly #makeOutgoing: () => OutgoingText;
+  #madeOutgoing: OutgoingText | null = null;
   readonly #isGone: () => boolean;
   readonly #until: number;
 
@@ -50,6 +53,8 @@ export class SessionReading {
     readonly journal: Journal;
     readonly record: SessionRecord;
     readonly files: StoredBytes;
+    /** Redacts what is not an event (C9). Default: nothing. */
+    readonly outgoing?: () => OutgoingText;
     readonly share: ThreadShare;
     /** Whether the session is being deleted: then nothing more is read. */
     readonly isGone: () => boolean;
@@ -58,8 +63,14 @@ export class SessionReading {
     this.#journal = given.journal;
     this.#record = given.record;
     this.#files = given.files;
+    this.#makeOutgoing = given.outgoing ?? (() => new OutgoingText(null));
     this.#isGone = given.isGone;
     this.#until = given.journal.lastSeq;
+  }
+
+  /** Made on first use: most readings have events only. */
+  get #outgoing(): OutgoingText {
+    return (this.#madeOutgoing ??= this.#makeOutgoing());
   }
 
   /** A run's answer; for a completed run, without reading all of its events. */
@@ -166,7 +177,8 @@ export class SessionReading {
       await this.#took(chars);
       if (number > run.run) break;
       if (number !== run.run) continue;
-      const text = JSON.stringify({ iteration, sent_at: at, ...request, messages });
+      const shown = this.#outgoing.json(messages);
+      const text = JSON.stringify({ iteration, sent_at: at, ...request, messages: shown });
       yield `${stored.size === 0 ? '' : ','}${text}`;
       stored.add(iteration);
       await this.#took(text.length);
@@ -272,6 +284,7 @@ export class SessionReading {
         journal: this.#journal,
         record: this.#record,
         files: this.#files,
+        outgoing: this.#outgoing,
         until: this.#until,
         count: (chars) => this.slices.count(chars),
         took: (chars) => this.#took(chars),
@@ -286,9 +299,10 @@ export class SessionReading {
   /** `GET …/state`, in pieces: the variables under both of their names. */
   async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield `${open({ session_id: this.#record.session_id })},"variables":`;
-    yield* variablesJson(variables, (chars) => this.#took(chars));
+    const shown = outgoingVariables(variables, this.#outgoing);
+    yield* variablesJson(shown, (chars) => this.#took(chars));
     yield ',"state":';
-    yield* variablesJson(variables, (chars) => this.#took(chars));
+    yield* variablesJson(shown, (chars) => this.#took(chars));
     yield '}';
   }
 
@@ -299,7 +313,8 @@ export class SessionReading {
   ): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
     const calls = new SeededCalls(this.#journal.seeded);
     for (const { id, message, chars } of this.#journal.seeded.newestFirst(before)) {
-      yield { id, message: view?.(message, calls.nameOf(id, message)) ?? message };
+      const seen = view?.(message, calls.nameOf(id, message)) ?? message;
+      yield { id, message: this.#outgoing.seeded(seen) };
       await this.#took(chars + limits.eventChars);
     }
   }
@@ -361,7 +376,8 @@ export class SessionReading {
 
   /** The completed runs as training examples, one JSON text per line. */
   async *transcript(resolved: ResolvedAgent, redact: (text: string) => string): AsyncGenerator<string> {
-    for await (const line of readTranscript(this.#journal, resolved, redact, (chars) => this.#took(chars))) {
+    const safe = (text: string): string => this.#outgoing.text(redact(text));
+    for await (const line of readTranscript(this.#journal, resolved, safe, (chars) => this.#took(chars))) {
       yield `${line}\n`;
     }
   }

@@ -21,12 +21,15 @@ import { boundChildren } from '../policy/policy-lists.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
 import { InputQueue } from '../run/input-queue.ts';
+import { outgoingEntry } from '../run/outgoing-events.ts';
 import { startRun } from '../run/run.ts';
 import type { RunSource } from '../run/run-context.ts';
 import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
 import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf } from './run-setup.ts';
+import { redactedChildren } from './patterns-of-children.ts';
+import { redactionOfEnd, redactionOfRun } from './outgoing-text.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
 import { SteeredMessages } from './steered-messages.ts';
@@ -212,6 +215,7 @@ export class SessionRuns {
     const { learned, outcomeCache, feeds } = this.#memory;
     const resultShapes = new RunShapes(resolved);
     const policies = policiesOfRun(this.#scope, resolved.agent, input);
+    const outgoingText = redactionOfRun(this.#scope, resolved.agent.redact, stored);
     const live = startRun(
       {
         ...this.#scope,
@@ -226,7 +230,8 @@ export class SessionRuns {
         resolved,
         policy: runPolicy(resolved.agent, source.type, input),
         policies,
-        children: boundChildren(this.#scope.children, policies),
+        outgoingText,
+        children: redactedChildren(boundChildren(this.#scope.children, policies), outgoingText),
         publish: (batch) => this.#readers.publish(batch),
         ending: (cancelReason) =>
           this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason),
@@ -342,7 +347,10 @@ export class SessionRuns {
    */
   async fail(record: RunRecord, error: RunError, texts: readonly TextPatch[] = []): Promise<void> {
     const at = this.#scope.clock.now();
-    const end = this.#journal.atomically(() => endAbandonedRun(this.#journal, record, at, error, texts));
+    const outgoingText = redactionOfEnd(this.#scope, record);
+    const end = this.#journal.atomically(() =>
+      endAbandonedRun(this.#journal, record, { at, error, texts, outgoingText }),
+    );
     this.#steering.passOn(record.run, null);
     await this.publish([record.run], end);
     this.#steering.settle(record.run);
@@ -441,7 +449,9 @@ export class SessionRuns {
     const at = this.#scope.clock.now();
     const runId = runIdOf(recordOf(this.#scope), run);
     return this.#journal.atomically(() => {
-      const event = this.#journal.append({ type, runId, iteration: 0, at, data });
+      const redaction = redactionOfEnd(this.#scope, this.#journal.runs.require(run));
+      const entry = outgoingEntry(redaction, type, { data });
+      const event = this.#journal.append({ type, runId, iteration: 0, at, ...entry });
       this.#journal.runs.end(run, type === 'agent_failed' ? 'failed' : 'cancelled', at, false);
       return event;
     });

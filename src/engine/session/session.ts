@@ -34,9 +34,11 @@ import { runIdOf, runNumberOf } from '../../journal/run-id.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import type { Decision } from '../actions/question-answer.ts';
+import { outgoingView } from '../actions/approval-view.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
+import { OutgoingText, redactionOfSession } from './outgoing-text.ts';
 import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
@@ -122,7 +124,7 @@ export class Session {
     this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery);
     this.#approvals = new SessionApprovals(this.#scope, this.#runs);
     this.#calls = new SessionCalls(this.#scope, this.#runs);
-    this.#listing = new SessionListing(ports.journal);
+    this.#listing = new SessionListing(ports.journal, () => this.outgoing());
     this.#admission = new SessionAdmission({
       scope: this.#scope,
       runs: this.#runs,
@@ -335,7 +337,7 @@ export class Session {
 
   /** The whole call of an approval request, open or not (J8). @throws EngineError `unknown_approval` */
   approval(approvalId: string): ApprovalView {
-    return this.#approvals.view(approvalId);
+    return outgoingView(this.#approvals.view(approvalId), this.outgoing());
   }
 
   /** Resolves when the run has ended. */
@@ -504,12 +506,18 @@ export class Session {
     return this.#feeds.list();
   }
 
+  /** Redacts what leaves the session without being an event (C9). */
+  outgoing(): OutgoingText {
+    return new OutgoingText(redactionOfSession(this.#scope));
+  }
+
   /** The session's current state, to be read in slices. */
   read(): SessionReading {
     return new SessionReading({
       journal: this.#journal,
       record: this.record,
       files: this.#files,
+      outgoing: () => this.outgoing(),
       share: this.#scope.share.fork(),
       isGone: () => this.#admission.isClosed,
     });

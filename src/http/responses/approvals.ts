@@ -10,6 +10,10 @@ const question = shownQuestion
   .describe('What the target of the started action asks; null: the action needs an approval to start');
 
 const reason = z.string().nullable().describe('Message of the policy that asks; null: none asks, or it has no message');
+const redacted = z
+  .literal(true)
+  .exactOptional()
+  .describe('Text was redacted; `sha256` and `bytes` are about the call as it will be executed');
 
 export const approval: z.ZodType<ApprovalView> = z.object({
   approval_id: approvalId,
@@ -28,7 +32,8 @@ export const approval: z.ZodType<ApprovalView> = z.object({
   sha256: digest,
   bytes: digestBytes,
   reason,
-  parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
+  redacted,
+  parameters: jsonObject.nullable().describe('With resolved references; what will be executed, unless `redacted`'),
   inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
   question,
   content: jsonObject.nullable().describe('The values that answered the question; null if there are none'),
@@ -49,10 +54,11 @@ export const openApproval: z.ZodType<OpenApproval> = z.object({
   sha256: digest,
   bytes: digestBytes,
   reason,
+  redacted,
   complete: z
     .boolean()
     .describe('Whether `parameters` and `inputs` are included; `GET …/approvals/{approval}` always has them'),
-  parameters: jsonObject.nullable().describe('With resolved references; exactly what will be executed'),
+  parameters: jsonObject.nullable().describe('With resolved references; what will be executed, unless `redacted`'),
   inputs: jsonObject.nullable().describe('Values of other actions that are passed to the code'),
   question,
 });

@@ -100,7 +100,8 @@ async function turnOf(
   run: RunRecord,
 ): Promise<{ readonly messages: Record<string, unknown>[]; readonly chars: number }> {
   const { runId: run_id, status, startedAt, endedAt } = run;
-  const said = readContent(run.input['content']);
+  const outgoing = session.outgoing();
+  const said = outgoing.content(readContent(run.input['content']));
   const user = said === null ? null : textOfContent(said);
   const content = await reading.answer(run);
   const { parent_run, ...retry } = session.branches.placeOf(run);
@@ -109,7 +110,7 @@ async function turnOf(
     role: 'user',
     content: user,
     ...partsOf(said),
-    ...metadataOf(run),
+    ...outgoing.json(metadataOf(run)),
     run_id,
     parent_run,
     ...retry,
@@ -118,8 +119,8 @@ async function turnOf(
   };
   const received = session.branches.receivedBy(run).map(({ message_id, content: text, metadata, at }) => ({
     role: 'user',
-    ...contentOf(text),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...contentOf(outgoing.content(text)),
+    ...(metadata === undefined ? {} : { metadata: outgoing.json(metadata) }),
     run_id,
     parent_run,
     message_id,

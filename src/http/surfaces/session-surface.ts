@@ -11,6 +11,7 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { readContent } from '../../domain/content.ts';
+import type { MessageContent } from '../../domain/content.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunPlace, RunRecord, SessionRecord } from '../../domain/session.ts';
@@ -228,14 +229,16 @@ async function unchanged(
   at: RunPlace | undefined,
 ): Promise<RunRecord> {
   if (first.idempotencyKey === message.key) return await accept(c, message, { at });
-  if (hasContent(first, message.content)) return first;
+  const stored = readContent(first.input['content']);
+  const outgoing = c.env.session.outgoing();
+  // A client that has read it from the list of messages knows the redacted text.
+  if (hasContent(stored, message.content) || hasContent(outgoing.content(stored), message.content)) return first;
   const { runId } = first;
   throw new EngineError('idempotency_mismatch', `The message of run ${runId} has another content`, { run_id: runId });
 }
 
-/** Whether the message of a run has this content. The list of messages gives a file by its address in the session. */
-function hasContent({ input }: RunRecord, given: SurfaceMessage['content']): boolean {
-  const stored = readContent(input['content']);
+/** Whether the stored message of a run has this content. The list of messages gives a file by its address in the session. */
+function hasContent(stored: MessageContent | null, given: SurfaceMessage['content']): boolean {
   if (stored === null) return false;
   const has = typeof stored === 'string' ? [stored] : stored.map((part) => ('text' in part ? part.text : part.sha256));
   const says =
@@ -421,11 +424,12 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
   if (conversation === undefined) throw new EngineError('not_supported', 'This protocol has no list of messages');
   const view = viewFor(c);
   const reading = session.read();
+  const outgoing = session.outgoing();
   const turns: string[] = [];
   let chars = 0;
   const { head } = session.branches;
   for (const run of head === null ? [] : session.branches.upTo(head).toReversed()) {
-    const content = readContent(run.input['content']);
+    const content = outgoing.content(readContent(run.input['content']));
     if (content === null) continue;
     if (chars > limits.historyPageChars) break;
     const hasEnded = !isOpen(run);

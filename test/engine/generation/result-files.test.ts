@@ -215,7 +215,7 @@ test('[C2] a stored result is read once for all of its images', async () => {
       data,
     } as unknown as SessionEvent;
   };
-  const shown = shownResult({ event, incarnation: null }, 7, output);
+  const shown = shownResult({ rawEvent: event, incarnation: null }, 7, output);
   for (const file of shown.files ?? []) expect(new TextDecoder().decode(await file.read())).toBe(BYTES);
   expect([shown.files?.length, reads]).toEqual([20, [7]]);
 });

@@ -68,7 +68,7 @@ test('[S10] every unfinished action gets an end, then the run ends', () => {
   write(...queued('waits', '2/0'));
   const request = { approval_id: 'apr_1', type: 'tool', sha256: '', bytes: 0, complete: true } as const;
   write('approval_requested', request, 2, { id: 'waits', key: '2/0' });
-  const events = endAbandonedRun(journal, run, 9, ERROR);
+  const events = endAbandonedRun(journal, run, { at: 9, error: ERROR });
   expect(shown(events)).toEqual([
     {
       type: 'action_failed',
@@ -117,7 +117,7 @@ test.each<[JournaledEventType, EventData[JournaledEventType]]>([
   const { journal, run, write } = running();
   write(...queued('a', '1/0'));
   write(type, data, 1, { id: 'a', key: '1/0' });
-  expect(endAbandonedRun(journal, run, 9, ERROR).map((event) => event.type)).toEqual(['agent_failed']);
+  expect(endAbandonedRun(journal, run, { at: 9, error: ERROR }).map((event) => event.type)).toEqual(['agent_failed']);
 });
 
 test.each([
@@ -129,7 +129,9 @@ test.each([
   write(...queued('left', '1/0'));
   write(type, data, 1);
   write('warning', { code: 'x', message: 'y' }, 1);
-  expect(endAbandonedRun(journal, run, 9, ERROR).map((event) => event.type)).toEqual(['action_cancelled']);
+  expect(endAbandonedRun(journal, run, { at: 9, error: ERROR }).map((event) => event.type)).toEqual([
+    'action_cancelled',
+  ]);
   expect(journal.runs.get(1)).toMatchObject({ status, endedAt: 9 });
   expect(journal.runs.open()).toEqual([]);
 });
@@ -147,7 +149,9 @@ test('[J3] events of actions that were never accepted are ignored, and so are ev
     data: { type: 'tool', mode: 'async', depends_on: [], output_key: null, parameters: {} },
     state: { key: '4/0' },
   });
-  expect(shown(endAbandonedRun(journal, run, 9, ERROR))).toMatchObject([{ type: 'agent_failed', iteration: 1 }]);
+  expect(shown(endAbandonedRun(journal, run, { at: 9, error: ERROR }))).toMatchObject([
+    { type: 'agent_failed', iteration: 1 },
+  ]);
 });
 
 test('[J4] open blocks are closed as cut, with their text if it is known, and readers get that text', () => {
@@ -159,7 +163,7 @@ test('[J4] open blocks are closed as cut, with their text if it is known, and re
   write('response_started', { final: true }, 2);
   const head = { seq: null, session_id: 's', run_id: run.runId, iteration: 2, timestamp: 8 };
   const known: TextPatch = { ...head, type: 'response', data: { segment: 5, offset: 0, delta: 'the answer so' } };
-  const events = endAbandonedRun(journal, run, 9, ERROR, [known]);
+  const events = endAbandonedRun(journal, run, { at: 9, error: ERROR, texts: [known] });
   expect(events.map(({ seq, type, iteration, data }) => ({ seq, type, iteration, data }))).toMatchObject([
     { seq: null, type: 'text', iteration: 1, data: { segment: 3, offset: 0, delta: '' } },
     { seq: 6, type: 'text_completed', iteration: 1, data: { segment: 3, content: '', cut: true } },

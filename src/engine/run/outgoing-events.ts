@@ -1,0 +1,81 @@
+/**
+ * The data of events as it leaves the system (C9): patterns are redacted in the members that are text. What it was before
+ * is in the event's state, which is never sent: recovery, later actions and the model read that (journal/raw-data.ts).
+ */
+import { redactJson } from '../../bounded/redact-json.ts';
+import { REDACTED } from '../../bounded/redacted-stream.ts';
+import type { Redaction } from '../../bounded/redaction.ts';
+import type { EventData, JournaledEventType } from '../../domain/event.ts';
+import { EVENT_TEXT } from '../../domain/event-text.ts';
+import type { TextIn } from '../../domain/event-text.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
+import { withRaw } from '../../journal/raw-data.ts';
+
+const BASE64 = /^[A-Za-z0-9+/_=-]*$/;
+
+/** An event as it is written. */
+export interface OutgoingEntry<T extends JournaledEventType> {
+  readonly data: EventData[T];
+  readonly state?: JsonObject;
+}
+
+/**
+ * @param redaction null: nothing is redacted
+ * @param shown members that are redacted already, because they were streamed
+ */
+export function outgoingEntry<T extends JournaledEventType>(
+  redaction: Redaction | null,
+  type: T,
+  entry: OutgoingEntry<T>,
+  shown: Partial<EventData[T]> = {},
+): OutgoingEntry<T> {
+  if (redaction === null) return entry;
+  const members = Object.entries(EVENT_TEXT[type] as Readonly<Record<string, TextIn>>);
+  if (members.length === 0) return entry;
+  const redact = redaction.texts();
+  const data = entry.data as unknown as JsonObject;
+  const changed: Record<string, Json> = {};
+  const raw: Record<string, Json> = {};
+  for (const [member, text] of members) {
+    const value = data[member];
+    if (value === undefined) continue;
+    const known = (shown as JsonObject)[member];
+    const safe = known ?? redactedIn(value, text, redact);
+    if (safe === value) continue;
+    changed[member] = safe;
+    raw[member] = value;
+  }
+  if (Object.keys(raw).length === 0) return entry;
+  // People decide about a call that they do not see as it is.
+  const hidesCall = ['parameters', 'inputs', 'question'].some((member) => raw[member] !== undefined);
+  const marked = type === 'approval_requested' && hidesCall ? { redacted: true } : {};
+  return { data: { ...entry.data, ...changed, ...marked }, state: withRaw(entry.state ?? {}, raw) };
+}
+
+/** All strings of a value, except the base64 of files. */
+export function redactedValue(value: Json, redact: (text: string) => string): Json {
+  return redactJson(value, redact, { bytesMember, tooDeep: REDACTED });
+}
+
+function redactedIn(value: Json, text: TextIn, redact: (text: string) => string): Json {
+  if (text === true) return redactedValue(value, redact);
+  if (Array.isArray(value)) {
+    const items = value.map((item) => redactedIn(item, text, redact));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(text).flatMap(([name, inner]): [string, Json][] => {
+    const own = value[name];
+    const safe = own === undefined ? undefined : redactedIn(own, inner, redact);
+    return safe === undefined || safe === own ? [] : [[name, safe]];
+  });
+  return members.length === 0 ? value : { ...value, ...Object.fromEntries(members) };
+}
+
+/** The member with the bytes of a file, in one of the forms of artifacts, with its type. */
+function bytesMember({ base64, content_type: type, data, mimeType, media_type: mediaType }: JsonObject): string | null {
+  if (typeof base64 === 'string' && typeof type === 'string' && BASE64.test(base64)) return 'base64';
+  const isTyped = typeof mimeType === 'string' || typeof mediaType === 'string';
+  return typeof data === 'string' && isTyped && BASE64.test(data) ? 'data' : null;
+}
