@@ -82,6 +82,8 @@ interface EventEntry<T extends EventType> {
 /** One row to append: an event plus `state`, which only recovery needs and which is never sent to clients. */
 export interface JournalEntry<T extends JournaledEventType = JournaledEventType> extends EventEntry<T> {
   readonly state?: JsonObject;
+  /** The members of the data that were redacted, as they were; never sent either (C9). */
+  readonly raw?: JsonObject;
 }
 
 /** @param seq null for a live event */

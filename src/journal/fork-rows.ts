@@ -19,6 +19,7 @@ import type { RunStatus } from '../domain/session.ts';
 import type { WorkspaceFile } from '../domain/workspace.ts';
 import type { FileAbout, Holder } from './blobs.ts';
 import type { JournalDatabase } from './journal-database.ts';
+import { isRawApart, RAW_FIELD } from './raw-data.ts';
 import { WorkspaceTable } from './workspace-table.ts';
 
 /** Texts are JSON. `seq` is that of the source; runs have the numbers of the other session. */
@@ -52,6 +53,8 @@ export type ForkRow =
       readonly actionName: string | null;
       readonly text: string;
       readonly state: string | null;
+      /** What was redacted of the text, if it is not in the state (C9). */
+      readonly raw?: string;
     }
   /** Follows the event that announced the message. */
   | {
@@ -174,6 +177,7 @@ export class ForkReader {
     const column = (name: string): unknown =>
       row[name] ?? this.#db.exec(`SELECT ${name} FROM events WHERE seq = ?`, seq)[0]?.[name];
     const state = row['stateless'] === 1 ? '' : this.#db.load(seq, 'state', column('state'));
+    const isApart = state !== '' && isRawApart(JSON.parse(state) as JsonObject);
     return {
       kind: 'event',
       run,
@@ -185,6 +189,7 @@ export class ForkReader {
       actionName: row['action_name'] === null ? null : String(row['action_name']),
       text: this.#db.load(seq, 'data', column('data')),
       state: state === '' ? null : withoutMembers(state, RECOVERY),
+      ...(isApart ? { raw: this.#db.load(seq, RAW_FIELD, null) } : {}),
     };
   }
 
@@ -268,6 +273,7 @@ export class ForkWriter {
     const data = this.#db.store(seq, 'data', text);
     if (row.type === 'action_completed' || row.state?.includes('"names":') === true) this.#referred.set(row.seq, seq);
     const state = row.state === null ? null : this.#db.store(seq, 'state', withNames(row.state, this.#referred));
+    if (row.raw !== undefined) this.#db.storeApart(seq, RAW_FIELD, row.raw);
     this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state]);
     if (run === undefined || !ENDS.has(row.type)) return;
     this.#open.delete(row.run);

@@ -2,11 +2,12 @@
 import type { EventOf, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { COLLECT } from '../domain/workflow-actions.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
-import { rawMember } from './raw-data.ts';
+import { RAW_FIELD, wasRedacted } from './raw-data.ts';
 import type { RunTable } from './run-table.ts';
 
 /** A request for approval, and the event that ended it. */
@@ -92,15 +93,18 @@ export class History {
         limits.pageRows,
       );
       for (const row of rows) {
-        const stored =
-          row['cut'] === 1
-            ? this.#db.readEvent({ ...row, data: JSON.stringify({ output: beginningOf(String(row['data'])) }) })
-            : this.#db.readEvent(row);
-        yield withCutOutput(stored);
+        yield withCutOutput(row['cut'] === 1 ? this.#cutEvent(row) : this.#db.readEvent(row));
       }
       if (rows.length < limits.pageRows) return;
       after = Number(rows.at(-1)?.['seq']);
     }
+  }
+
+  /** An action whose output is long: only its beginning is read. */
+  #cutEvent(row: SqlRow): StoredEvent {
+    const cut = (text: string): string => JSON.stringify({ output: beginningOf(text) });
+    const apart = (): string => cut(this.#db.beginning(Number(row['seq']), RAW_FIELD, limits.historyResultChars));
+    return this.#db.readEvent({ ...row, data: cut(String(row['data'])) }, apart);
   }
 
   /**
@@ -267,14 +271,14 @@ export class History {
   }
 }
 
-/** An output that was redacted is whole in the state, whatever was cut of the data. */
+/** An output that was redacted may be longer than what readers have of it. */
 function withCutOutput(stored: StoredEvent): StoredEvent {
-  const output = rawMember(stored.state, 'output');
-  if (output === undefined || stored.event.type !== 'action_completed') return stored;
-  const text = JSON.stringify({ output });
+  const { event, state } = stored;
+  if (event.type !== 'action_completed' || !wasRedacted(state)) return stored;
+  const text = JSON.stringify({ output: event.data.output });
   if (text.length <= limits.historyResultChars) return stored;
-  const data = { ...stored.event.data, output: beginningOf(text.slice(0, limits.historyResultChars)) };
-  return { ...stored, event: { ...stored.event, data } };
+  const output = beginningOf(text.slice(0, limits.historyResultChars));
+  return { ...stored, event: { ...event, data: { ...event.data, output } } };
 }
 
 /** The start of the output in the start of an `action_completed` event's JSON: text, or JSON as text. */

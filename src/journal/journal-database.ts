@@ -17,7 +17,7 @@ import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, INSERT_MANY, INSERT_ONE, inParts } from './event-rows.ts';
 import type { EventRow, StoredEvent } from './event-rows.ts';
-import { rawEvent } from './raw-data.ts';
+import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 
 export class JournalDatabase {
@@ -177,7 +177,7 @@ export class JournalDatabase {
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#lostAfter = this.#lastSeq;
       // The chunk rows of prompts and of the seeded history are numbered on their own.
-      this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state')`, this.#lastSeq);
+      this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state', '${RAW_FIELD}')`, this.#lastSeq);
       throw fault;
     }
   }
@@ -222,6 +222,16 @@ export class JournalDatabase {
     });
   }
 
+  /** Whether a text fits into its column. */
+  fits(text: string): boolean {
+    return fitsInRow(text);
+  }
+
+  /** Writes chunk rows for a text that has no column. */
+  storeApart(seq: number, field: string, text: string): void {
+    this.atomically(() => this.#storeChunks(seq, field, text));
+  }
+
   #storeChunks(seq: number, field: string, text: string): void {
     const chars = Math.floor(limits.rowBytes / 3);
     let part = 0;
@@ -250,13 +260,23 @@ export class JournalDatabase {
       .join('');
   }
 
-  /** An event with its state, as its writer meant it: readers get redacted text instead (C9). */
-  readEvent(row: SqlRow): StoredEvent {
+  /** The beginning of a text in chunk rows. */
+  beginning(seq: number, field: string, chars: number): string {
+    const sql = `SELECT SUBSTR(text, 1, ?) AS text FROM chunks WHERE seq = ? AND field = ? AND part = 0`;
+    return String(this.#db.exec(sql, chars, seq, field)[0]?.['text'] ?? '');
+  }
+
+  /**
+   * An event with its state, as its writer meant it: readers get redacted text instead (C9).
+   *
+   * @param apart the text of the chunk rows with what was redacted; default: reads all of it
+   */
+  readEvent(row: SqlRow, apart?: () => string): StoredEvent {
     const seq = Number(row['seq']);
     const text = this.load(seq, 'state', row['state']);
     const state = text === '' ? null : (JSON.parse(text) as JsonObject);
     const event = eventOf(this.requireRecord(), row, this.load(seq, 'data', row['data']));
-    return { event: rawEvent(event, state), state };
+    return { event: rawEvent(event, state, apart ?? (() => this.load(seq, RAW_FIELD, null))), state };
   }
 }
 

@@ -21,6 +21,7 @@ import { History } from './history.ts';
 import { JournalDatabase } from './journal-database.ts';
 import { KeptOutcomes } from './kept-outcomes.ts';
 import { Prompts } from './prompts.ts';
+import { RAW_FIELD, withRaw } from './raw-data.ts';
 import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
@@ -115,7 +116,7 @@ export class Journal {
     const record = this.#db.requireRecord();
     const seq = this.#db.lastSeq + 1;
     const json = JSON.stringify(entry.data);
-    const stateJson = entry.state === undefined ? null : JSON.stringify(entry.state);
+    const stateJson = this.#stateJson(seq, entry);
     this.#work += limits.eventSteps + (json.length + (stateJson?.length ?? 0)) * limits.eventCharSteps;
     const data = this.#db.store(seq, 'data', json);
     const state = stateJson === null ? null : this.#db.store(seq, 'state', stateJson);
@@ -131,6 +132,17 @@ export class Journal {
       state,
     ]);
     return toEvent(record.session_id, seq, entry);
+  }
+
+  /** The state with what was redacted of the data; if that is long, it is in chunk rows (C9). */
+  #stateJson(seq: number, { state, raw }: Pick<JournalEntry, 'state' | 'raw'>): string | null {
+    if (raw === undefined) return state === undefined ? null : JSON.stringify(state);
+    const whole = JSON.stringify(withRaw(state, raw));
+    if (whole.length <= limits.inlineBytes && this.#db.fits(whole)) return whole;
+    const text = JSON.stringify(raw);
+    this.#work += text.length * limits.eventCharSteps;
+    this.#db.storeApart(seq, RAW_FIELD, text);
+    return JSON.stringify(withRaw(state, true));
   }
 
   /** Runs `body` atomically: if it throws, none of its writes remains. */

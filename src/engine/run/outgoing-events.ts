@@ -1,6 +1,6 @@
 /**
  * The data of events as it leaves the system (C9): patterns are redacted in the members that are text. What it was before
- * is in the event's state, which is never sent: recovery, later actions and the model read that (journal/raw-data.ts).
+ * is beside the event and never sent: recovery, later actions and the model read that (journal/raw-data.ts).
  */
 import { redactJson } from '../../bounded/redact-json.ts';
 import { REDACTED } from '../../bounded/redacted-stream.ts';
@@ -10,7 +10,6 @@ import { EVENT_TEXT } from '../../domain/event-text.ts';
 import type { TextIn } from '../../domain/event-text.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { withRaw } from '../../journal/raw-data.ts';
 
 const BASE64 = /^[A-Za-z0-9+/_=-]*$/;
 
@@ -18,6 +17,8 @@ const BASE64 = /^[A-Za-z0-9+/_=-]*$/;
 export interface OutgoingEntry<T extends JournaledEventType> {
   readonly data: EventData[T];
   readonly state?: JsonObject;
+  /** The members of the data that were redacted, as they were. */
+  readonly raw?: JsonObject;
 }
 
 /**
@@ -50,7 +51,7 @@ export function outgoingEntry<T extends JournaledEventType>(
   // People decide about a call that they do not see as it is.
   const hidesCall = ['parameters', 'inputs', 'question'].some((member) => raw[member] !== undefined);
   const marked = type === 'approval_requested' && hidesCall ? { redacted: true } : {};
-  return { data: { ...entry.data, ...changed, ...marked }, state: withRaw(entry.state ?? {}, raw) };
+  return { ...entry, data: { ...entry.data, ...changed, ...marked }, raw };
 }
 
 /** All strings of a value, except the base64 of files. */

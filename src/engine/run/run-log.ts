@@ -172,6 +172,7 @@ export class RunLog {
       ...(options.action?.name == null ? {} : { actionName: options.action.name }),
       data: written.data,
       ...(Object.keys(state).length === 0 ? {} : { state }),
+      ...(written.raw === undefined ? {} : { raw: written.raw }),
     });
     this.#outgoing.push(event);
     return { seq: event.seq ?? 0, data };

@@ -113,7 +113,7 @@ const encoder = new TextEncoder();
 function sizeOf(row: ForkRow): number {
   if (row.kind === 'file') return row.bytes.length;
   if (row.kind === 'workspace') return row.file.path.length + limits.eventChars;
-  const state = row.kind === 'event' ? (row.state?.length ?? 0) : 0;
+  const state = row.kind === 'event' ? (row.state?.length ?? 0) + (row.raw?.length ?? 0) : 0;
   return encoder.encode(row.text).length + state + limits.eventChars;
 }
 

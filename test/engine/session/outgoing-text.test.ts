@@ -91,6 +91,33 @@ describe('[C9] what leaves a session', () => {
     expect(result.response).toBe('to [redacted]');
   });
 
+  test.each([100, 10_000, 400_000])(
+    'a result of %i characters is whole for later actions, after a restart and in a fork',
+    async (chars) => {
+      const value = `${JOE} `.repeat(Math.ceil(chars / JOE.length));
+      const lengths: number[] = [];
+      const executors: KitOptions['executors'] = {
+        tool: async ({ parameters }) => {
+          lengths.push(JSON.stringify(parameters).length);
+          return { ok: true, output: parameters['other'] === undefined ? value : 'ok' };
+        },
+      };
+      const named = `<action type="tool" mode="async" id="a">{"name": "echo", "parameters": {"value": 1}, "output_key": "long"}</action>`;
+      const uses = `<action type="tool" mode="async" id="b">{"name": "echo", "parameters": {"value": "$long", "other": 1}}</action>`;
+      const kit = await kitOf({ script: [named, answer('done')], executors });
+      await say(kit, 'x');
+      const sql = await forked(kit.session, 1);
+      for (const host of [{ sql: kit.sql }, { sql }]) {
+        const next = await kitOf({ ...host, clock: kit.clock, script: [uses, answer('done')], executors });
+        await say(next, 'y');
+        expect(JSON.stringify(next.requests[0]?.messages)).toContain(JOE);
+        expect(JSON.stringify(next.session.events(0))).not.toContain(JOE);
+      }
+      const whole = JSON.stringify({ value, other: 1 }).length;
+      expect(lengths).toEqual([11, whole, whole]);
+    },
+  );
+
   test('streams redacted text whose patches are the final text, in pieces of any size', async () => {
     const text = `<thought>about ${JOE}, a friend</thought><response final="true">Write to ${JOE} or x@y.zz, now.</response>`;
     for (const size of [1, 3, 7, 1_000]) {

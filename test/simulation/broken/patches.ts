@@ -15,6 +15,7 @@ import { INCARNATION_PATCHES } from './patches/incarnations.ts';
 import { JOURNAL_PATCHES } from './patches/journal.ts';
 import { PROTOCOL_PATCHES } from './patches/protocols.ts';
 import { READER_PATCHES } from './patches/readers.ts';
+import { REDACTION_PATCHES } from './patches/redaction.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
 import { SEEDED_PATCHES } from './patches/seeded.ts';
 import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
@@ -33,6 +34,7 @@ export const PATCHES: readonly Patch[] = [
   ...JOURNAL_PATCHES,
   ...PROTOCOL_PATCHES,
   ...READER_PATCHES,
+  ...REDACTION_PATCHES,
   ...RUN_PATCHES,
   ...SCHEDULER_PATCHES,
   ...SEEDED_PATCHES,

@@ -22,6 +22,7 @@ import { ownAnswers } from './own-answers.ts';
 import { ownBranch } from './own-branch.ts';
 import { parkedIsFree } from './parked-is-free.ts';
 import { recordedFirst } from './recorded-first.ts';
+import { redacted } from './redacted.ts';
 import { reportedTools } from './reported-tools.ts';
 import { resultsShown } from './results-shown.ts';
 import { sameEvents } from './same-events.ts';
@@ -65,6 +66,7 @@ export const INVARIANTS: readonly Invariant[] = [
   wholeFork,
   keptFiles,
   reportedTools,
+  redacted,
 ];
 
 /** The violations of all invariants. */

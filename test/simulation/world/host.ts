@@ -35,6 +35,7 @@ import type { ScriptedModel } from './model.ts';
 import { POLICIES } from './policies.ts';
 import { EPOCH_MS, SESSION_ID } from './stage.ts';
 import type { Stage } from './stage.ts';
+import { HIDDEN } from './targets.ts';
 import type { Targets } from './targets.ts';
 
 const RECORD: SessionRecord = {
@@ -336,6 +337,7 @@ function agentOf(settings: AgentSettings): ResolvedAgent {
       ...agent,
       imports: { ...agent.imports, tools: TOOLS.map(({ name }) => name), agents: ['helper'] },
       capabilities: ['python'],
+      redact: [HIDDEN.source],
       loop: {
         ...agent.loop,
         mode: settings.supervised ? 'supervised' : 'autonomous',

@@ -4,7 +4,7 @@ import { markedIn } from './marks.ts';
 import type { Disk } from './disk.ts';
 
 const ORPHANS = `SELECT seq, field FROM chunks WHERE
-  (field IN ('data', 'state') AND seq NOT IN (SELECT seq FROM events)) OR
+  (field IN ('data', 'state', 'raw') AND seq NOT IN (SELECT seq FROM events)) OR
   (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
   (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
   (field = 'input' AND -seq NOT IN (SELECT run FROM runs)) OR

@@ -22,8 +22,11 @@ export function imageOf(token: string): { readonly name: string; readonly bytes:
   return { name: `${token}.png`, bytes: pngOf(`bytes of the image of ${token}`) };
 }
 
+/** What no reader may see: the simulated agent has a pattern for it (C9). */
+export const HIDDEN = /hidden [a-z0-9_]{1,24}/;
+
 function outputOf(token: string, target: string | null): JsonObject {
-  const output = { token, value: `value of ${token}` };
+  const output = { token, value: `value of ${token}, hidden ${token}` };
   if (target !== 'idempotent') return output;
   const { name, bytes } = imageOf(token);
   return { ...output, files: [{ name, content_type: 'image/png', base64: btoa(bytes) }] };

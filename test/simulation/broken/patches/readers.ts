@@ -44,8 +44,8 @@ export const READER_PATCHES: readonly Patch[] = [
   {
     name: 'patches have the offset of their end',
     file: SEGMENTS,
-    find: `this.#log.live(block.type, { segment: block.segment, offset: block.content.length, delta });`,
-    replace: `this.#log.live(block.type, { segment: block.segment, offset: block.content.length + delta.length, delta });`,
+    find: `this.#log.live(block.type, { segment: block.segment, offset: shownOf(block).length, delta });`,
+    replace: `this.#log.live(block.type, { segment: block.segment, offset: shownOf(block).length + delta.length, delta });`,
     invariant: 'folded text',
   },
   {
