@@ -36,10 +36,19 @@ export class SessionListing {
     const seeded = this.#journal.seeded.firstOfUser();
     const first = this.#journal.runs.get(1);
     const content = seeded?.role === 'user' ? seeded.content : readContent(first?.input['content']);
-    // Redacted before it is cut. The definition of the first run is known with the run.
-    const title = content === null ? null : titleOf(this.#outgoing().content(content));
+    const title = content === null ? null : this.#shown(content);
+    // The definition of the first run is known with the run.
     if (first !== null) this.#title = title;
     return title;
+  }
+
+  /** Redacted before it is cut. Null if the session's patterns cannot be read. */
+  #shown(content: MessageContent): string | null {
+    try {
+      return titleOf(this.#outgoing().content(content));
+    } catch {
+      return null;
+    }
   }
 }
 
