@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../../src/domain/event.ts';
+import { REDACTED } from '../../../src/bounded/redacted-stream.ts';
+import { HIDDEN } from '../world/targets.ts';
 import { actionOf, factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
@@ -45,7 +47,9 @@ export const judgedFirst: Invariant = {
       const verdict = verdicts.get(action);
       if (verdict?.data.decision === 'deny') yield `${token} had an effect and was denied`;
       const { parameters: judged } = verdict?.data ?? {};
-      if (isRecorded && judged !== undefined && parameters !== null && parameters !== JSON.stringify(judged)) {
+      // The event is what leaves.
+      const shown = parameters?.replaceAll(new RegExp(HIDDEN, 'g'), REDACTED);
+      if (isRecorded && judged !== undefined && shown !== undefined && shown !== JSON.stringify(judged)) {
         yield `attempt ${attempt} of ${token} ran with ${parameters}, and ${JSON.stringify(judged)} was judged`;
       }
       const digest = digests.get(action);
