@@ -19,8 +19,9 @@ export const REDACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a recovered run is not redacted',
     file: 'src/engine/session/session-runs.ts',
-    find: 'outgoingText: redactionOfRun(this.#scope, resolved.agent.redact, stored),',
-    replace: 'outgoingText: replay === null ? redactionOfRun(this.#scope, resolved.agent.redact, stored) : null,',
+    find: 'const outgoingText = redactionOfRun(this.#scope, resolved.agent.redact, stored);',
+    replace:
+      'const outgoingText = replay === null ? redactionOfRun(this.#scope, resolved.agent.redact, stored) : null;',
     invariant: 'redacted',
   },
 ];
