@@ -300,6 +300,18 @@ const INTERNAL_ACTION_TABLE = {
       '{names?, search?}: the parameters of your tools, of several at once; search: words of a tool that is not listed',
     forgetsResults: false,
   },
+  remember: {
+    parameters: { key: 'name', value: 'text' },
+    further: {},
+    prompt: '{key, value}: keep a fact about the user for later sessions; the same key replaces it',
+    forgetsResults: false,
+  },
+  forget: {
+    parameters: { key: 'name' },
+    further: {},
+    prompt: '{key}: remove a fact about the user',
+    forgetsResults: false,
+  },
   clear_context: {
     parameters: {},
     further: {},
@@ -319,6 +331,17 @@ export const DESCRIBE_TOOLS = 'describe_tools' satisfies keyof typeof INTERNAL_A
 
 /** The actions that the agent's imports allow. A section of their own in the prompt shows them, and workflows have none. */
 export const IMPLIED_ACTIONS: readonly string[] = [LOAD_SKILL, DESCRIBE_TOOLS];
+
+/** The actions of agents that keep facts about their users (C10). Workflows have none. */
+export const MEMORY_ACTIONS = ['remember', 'forget'] as const satisfies readonly (keyof typeof INTERNAL_ACTION_TABLE)[];
+export type MemoryAction = (typeof MEMORY_ACTIONS)[number];
+
+export function isMemoryAction(name: string): name is MemoryAction {
+  return MEMORY_ACTIONS.some((known) => known === name);
+}
+
+/** The actions that no workflow may take. */
+export const AGENT_ACTIONS: readonly string[] = [...IMPLIED_ACTIONS, ...MEMORY_ACTIONS];
 
 /** Idempotent: repeating one leaves the same state. */
 export type InternalAction = keyof typeof INTERNAL_ACTION_TABLE;

@@ -745,6 +745,23 @@ export const limits = {
   relicHealthMs: 10_000,
   relicStartMs: 30_000,
 
+  // --- facts about users (C10) ---
+  factKeyChars: 64,
+  /** Of a value after its white space was joined. */
+  factValueChars: 500,
+  /** Default and maximum number of facts about one user. */
+  facts: 50,
+  factsMost: 200,
+  /** Default and maximum size of all of them in the prompt. */
+  factTokens: 1_000,
+  factTokensMost: 4_000,
+  /** Calls that the store of one user remembers, for idempotency: more than the actions of the runs that may be retried. */
+  factCalls: 2_000,
+  /** Forgotten keys whose time the store of one user remembers. */
+  factDeletions: 200,
+  /** How long a request waits for a store. */
+  factsTimeoutMs: 10_000,
+
   // --- secrets (X3) ---
   /** Shorter values are usually ordinary words and are not redacted. */
   secretChars: 6,

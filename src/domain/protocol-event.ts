@@ -68,6 +68,8 @@ export type WarningCode =
   | 'model_fallback'
   /** A server whose tools the agent uses did not list them, or not all of them are used (E5). */
   | 'mcp_unavailable'
+  /** The run has no facts about its user, because they could not be read in time (C10). */
+  | 'memory_unavailable'
   /** The model got a text placeholder for an image or file of the current turn (C2). */
   | 'attachments_not_shown'
   /** A feed that the text refers to has no current value (F2). */

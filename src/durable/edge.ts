@@ -23,6 +23,7 @@ import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 import { loggerOf } from './log.ts';
 import { valueOf } from './reply.ts';
+import { userFacts } from './user-facts.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
 
 type App = ReturnType<typeof createApp>;
@@ -63,6 +64,7 @@ function appFor(env: Env): App {
     shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
     approvals: (owner, page) => allOpenApprovals(env, owner, page),
     directory: directoryOf(env),
+    facts: userFacts(env),
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.

@@ -12,6 +12,7 @@ import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
 import type { CodeToolCall, CodeToolSession, ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { EdgeRelicCall } from '../domain/ports/edge-relics.ts';
 import type { SharedFeeds } from '../domain/ports/shared-values.ts';
+import type { FactAnswer, FactChange, FactsSnapshot } from '../domain/ports/user-facts.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
@@ -163,6 +164,10 @@ export interface RelicRpc {
   lookup(key: string): Promise<ActionOutcome | null>;
   /** Deletes everything. */
   forget(): Promise<void>;
+  /** Of an object that has the facts about a user instead (user-facts.ts). */
+  readFacts(): FactsSnapshot;
+  changeFacts(change: FactChange): FactAnswer;
+  lookupFacts(call: string): { readonly changed: number } | null;
 }
 
 export type SharedFeedRpc = SharedFeeds;

@@ -1,6 +1,7 @@
 /** The common interface of all action types. An executor knows how to run an action, not when. */
 import type { ActionDeclaration, ActionOutcome } from '../domain/action.ts';
 import type { EventData } from '../domain/event.ts';
+import type { WithoutFacts } from '../domain/facts.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Pacer } from '../domain/work.ts';
 import type { AgentDefinition } from '../domain/manifests/agent.ts';
@@ -15,6 +16,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { EdgeRelics } from '../domain/ports/edge-relics.ts';
 import type { McpServers } from '../domain/ports/mcp.ts';
 import type { HtmlReader, OutboundFetch } from '../domain/ports/outbound.ts';
+import type { FactAnswer } from '../domain/ports/user-facts.ts';
 import type { RunnerClient } from '../domain/ports/runner.ts';
 
 /** One attempt of one action, with its references already resolved (P12). */
@@ -60,6 +62,18 @@ export interface DescribableTools {
   list(tool: ToolDefinition): Pick<ToolDescription, 'name' | 'summary'>;
 }
 
+/** A change of the facts, as an action asks for it. */
+export type MemoryChange =
+  | { readonly type: 'remember'; readonly key: string; readonly value: string }
+  | { readonly type: 'forget'; readonly key: string };
+
+/** The facts about the user, for one attempt of one action (C10). Throws EngineError `memory_unavailable`. */
+export interface UserMemory {
+  change(change: MemoryChange, call: { readonly id: string; readonly until: number }): Promise<FactAnswer>;
+  /** What the call with this runtime key has changed; null if it is unknown. */
+  lookup(call: string): Promise<{ readonly changed: number } | null>;
+}
+
 /** The parts of the engine and the outside world that an executor may use. */
 export interface ActionContext {
   /** Aborted at the timeout, on a cancel, and when the attempt is superseded. */
@@ -91,6 +105,10 @@ export interface ActionContext {
   readonly skills?: LoadableSkills | null;
   /** The agent's tools (L4); null or absent: the prompt shows all of them in full, or the call is for a feed. */
   readonly tools?: DescribableTools | null;
+  /** The facts about the session's user (C10); null or absent: it has none, or the call is for a feed. */
+  readonly memory?: UserMemory | null;
+  /** Why it has none although its agent keeps some. */
+  readonly withoutFacts?: WithoutFacts | null;
   readonly children: ChildSessions;
   /** The scope of an imported agent or workflow that only its importers see (M2). */
   scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;

@@ -1,4 +1,4 @@
-/** `type="internal"`: the model changes its own session: variables, feeds, context; and reads skills and tools (I, C8, L4). */
+/** `type="internal"`: the model changes its own session: variables, feeds, context; reads skills and tools, and keeps facts about its user (I, C8, L4, C10). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -9,15 +9,18 @@ import {
   INTERNAL_ACTIONS,
   LOAD_SKILL,
   isInternalAction,
+  isMemoryAction,
 } from '../domain/action-types.ts';
 import type { InternalAction } from '../domain/action-types.ts';
 import type { AgentDefinition } from '../domain/manifests/agent.ts';
+import type { WithoutFacts } from '../domain/facts.ts';
 import type { FeedStore } from '../domain/ports/session-stores.ts';
 import { describeTools } from './describe-tools.ts';
 import type { Executor } from './executor.ts';
 import { failure } from '../domain/failure.ts';
 import { failureOf, quote, wrongParameter } from './failure.ts';
 import { loadSkill } from './load-skill.ts';
+import { changeFacts, recoverChange } from './user-facts.ts';
 
 /** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
@@ -28,7 +31,15 @@ export interface Implied {
   readonly skills?: boolean;
   /** Tools in short form, for `describe_tools` (L4). */
   readonly shortTools?: boolean;
+  /** Facts about the user, for `remember` and `forget` (C10). Without this, the list of allowed actions decides nothing. */
+  readonly facts?: boolean;
+  readonly withoutFacts?: WithoutFacts | null;
 }
+
+const WITHOUT_FACTS: Readonly<Record<WithoutFacts, string>> = {
+  no_user: 'is not available: this session has no user_id',
+  sub_agent: 'is not available: sub-agents keep no facts about users',
+};
 
 /**
  * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill` and `describe_tools` are allowed if the agent has what they read.
@@ -37,18 +48,19 @@ export function internalPolicy(
   { enabled, allowed, blocked }: AgentDefinition['internalActions'],
   name: string,
   has: Implied = {},
-): { readonly code: 'unknown_name' | 'not_allowed'; readonly message: string } | null {
+): { readonly code: 'unknown_name' | 'not_allowed' | 'no_user'; readonly message: string } | null {
   const isImplied = (action: string): boolean =>
     action === LOAD_SKILL ? has.skills === true : action === DESCRIBE_TOOLS && has.shortTools === true;
+  const isMissing = (action: string): boolean =>
+    IMPLIED_ACTIONS.includes(action) ? !isImplied(action) : isMemoryAction(action) && has.facts !== true;
   const mayUse = (action: InternalAction): boolean => {
     if (blocked.includes(action)) return false;
-    if (IMPLIED_ACTIONS.includes(action)) return isImplied(action);
+    if (isMissing(action)) return false;
+    if (IMPLIED_ACTIONS.includes(action)) return true;
     return enabled && (allowed?.includes(action) ?? true);
   };
   if (!isInternalAction(name)) {
-    const known = INTERNAL_ACTIONS.filter((action) => !IMPLIED_ACTIONS.includes(action) || isImplied(action)).join(
-      ', ',
-    );
+    const known = INTERNAL_ACTIONS.filter((action) => !isMissing(action)).join(', ');
     return {
       code: 'unknown_name',
       message: `No internal action is called "${name.slice(0, limits.excerptChars)}" (known: ${known})`,
@@ -59,19 +71,29 @@ export function internalPolicy(
   const reasons: readonly (readonly [boolean, string])[] = [
     [name === LOAD_SKILL && !isImplied(name), 'is not available: this agent has no skills'],
     [name === DESCRIBE_TOOLS && !isImplied(name), 'is not available: the prompt describes all tools of this agent'],
+    [isMemoryAction(name) && isMissing(name), whyNoFacts(has)],
     [!IMPLIED_ACTIONS.includes(name) && !enabled, 'is not allowed: internal actions are disabled for this agent'],
     [blocked.includes(name), 'is blocked for this agent'],
   ];
   const why = reasons.find(([holds]) => holds)?.[1] ?? 'is not allowed for this agent';
-  return { code: 'not_allowed', message: `The internal action "${name}" ${why} (allowed: ${listed})` };
+  const isUserMissing = isMemoryAction(name) && has.withoutFacts === 'no_user';
+  const message = `The internal action "${name}" ${why} (allowed: ${listed})`;
+  return { code: isUserMissing ? 'no_user' : 'not_allowed', message };
+}
+
+function whyNoFacts({ withoutFacts }: Implied): string {
+  return withoutFacts == null ? 'is not available: this agent keeps no facts about users' : WITHOUT_FACTS[withoutFacts];
 }
 
 export const internalExecutor: Executor = {
-  async execute({ action, parameters }, context) {
+  async execute(call, context) {
+    const { action, parameters } = call;
     const { variables, internalActions, feeds, signal } = context;
     const refusal = internalPolicy(internalActions, action.name, {
       skills: (context.skills?.known.size ?? 0) > 0,
       shortTools: context.tools != null,
+      facts: context.memory != null,
+      withoutFacts: context.withoutFacts ?? null,
     });
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;
@@ -108,6 +130,9 @@ export const internalExecutor: Executor = {
         return await loadSkill(parameters['name'], context);
       case 'describe_tools':
         return await describeTools(parameters, context);
+      case 'remember':
+      case 'forget':
+        return await changeFacts(name, call, context);
       case 'add_context_feed':
       case 'remove_context_feed':
       case 'update_context_feed':
@@ -116,6 +141,11 @@ export const internalExecutor: Executor = {
           ? failure('not_available', `"${name}" is not available here`, { beforeDispatch: true })
           : await changeFeeds(name, parameters, feeds, signal);
     }
+  },
+
+  async recover(call, context) {
+    const { name } = call.action;
+    return isMemoryAction(name) ? await recoverChange(name, call, context) : null;
   },
 };
 

@@ -6,6 +6,7 @@ import { Hono } from 'hono';
 import { EngineError } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { Logger } from '../domain/log.ts';
+import type { UserFacts } from '../domain/ports/user-facts.ts';
 import type { ThreadShare } from '../domain/fair-queue.ts';
 import { isOwner } from './api-keys.ts';
 import { authenticate, checkCaller } from './auth.ts';
@@ -24,6 +25,7 @@ import { directoryRoutes } from './routes/directory.ts';
 import type { DirectoryOf } from './routes/directory.ts';
 import { executionRoutes } from './routes/executions.ts';
 import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
+import { memoryRoutes } from './routes/memory.ts';
 import { manifestRoutes } from './routes/manifests.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import { sessionsRoutes } from './routes/sessions.ts';
@@ -46,6 +48,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
   readonly approvals: ApprovalsOf;
   readonly directory: DirectoryOf;
+  readonly facts: UserFacts;
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this namespace. */
   readonly shareOf: (owner: string | null) => ThreadShare;
@@ -160,6 +163,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   const sessionIdOf = (start: string): Promise<string> => workflows.sessionIdOf(start);
   app.route('/', sessionsRoutes({ ...options, gateway, sessionIdOf }));
   app.route('/', directoryRoutes(options.directory));
+  app.route('/', memoryRoutes(gateway, options.facts));
   app.route('/', executionRoutes({ ...options, gateway }));
   app.route('/', approvalRoutes(options.approvals));
   app.route('/', executeRoutes(gateway, workflows, manifests));

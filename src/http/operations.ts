@@ -131,6 +131,24 @@ export const OPERATIONS = {
     summary: 'Export completed runs as training examples in the chat format, one run per line',
   },
 
+  // Facts about users
+  'GET /agent/:name/memory': {
+    scopes: ['read'],
+    summary: 'List the facts that an agent keeps about a user',
+  },
+  'DELETE /agent/:name/memory': {
+    scopes: ['message'],
+    summary: 'Delete all facts that an agent keeps about a user',
+  },
+  'PUT /agent/:name/memory/:key': {
+    scopes: ['message'],
+    summary: 'Write a fact about a user, which replaces the fact with this key',
+  },
+  'DELETE /agent/:name/memory/:key': {
+    scopes: ['message'],
+    summary: 'Delete one fact about a user',
+  },
+
   // Other protocols
   'POST /ai/:name/chat': {
     scopes: ['message'],

@@ -192,6 +192,10 @@ export const sessionsQuery = {
   ),
 } as const satisfies Query;
 
+export const memoryQuery = {
+  user_id: text(USER_ID, USER_ID_RULE, 'The user; required with an API key. A user token is for its own user'),
+} as const satisfies Query;
+
 export const approvalsQuery = {
   limit: wholeNumber(1, limits.approvalRows, `Rows of a page, 1 to ${limits.approvalRows} (default)`),
   after: text(

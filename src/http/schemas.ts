@@ -231,6 +231,16 @@ export const userTokenBody = z.strictObject({
   ...tokenMembers,
 });
 
+export const factBody = z.strictObject({
+  value: z
+    .string()
+    .min(1)
+    .max(limits.factValueChars * 4)
+    .meta({
+      description: `The fact: at most ${limits.factValueChars} characters; white space and line breaks become one space`,
+    }),
+});
+
 export const cancelBody = z.strictObject({
   reason: z.string().max(500).default('cancelled by request').meta({ description: 'Stored with the cancelled run' }),
 });

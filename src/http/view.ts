@@ -16,8 +16,11 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
   'context_feed_updated',
 ]);
 
-/** Actions whose parameters and outputs show feeds, or parts of the prompt: the text of a skill (C8), tools (L4). */
-const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill|describe_tools)$/;
+/**
+ * Actions whose parameters and outputs show feeds, or parts of the prompt: the text of a skill (C8), tools (L4), facts about the
+ * user (C10).
+ */
+const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill|describe_tools|remember|forget)$/;
 
 /** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
 export function isHiddenAction(name: string | null | undefined): boolean {
@@ -35,6 +38,11 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
       return isHidden ? withData(event, { ...event.data, output: null }) : event;
     case 'action_queued':
       return isHidden ? withData(event, { ...event.data, parameters: {} }) : event;
+    case 'memory_changed': {
+      // A fact is in the feed of the facts.
+      const { key: _key, value: _value, ...data } = event.data;
+      return withData(event, data);
+    }
     case 'action_started':
     case 'approval_requested': {
       if (!isHidden) return event;

@@ -58,6 +58,7 @@ export function edgeApp(options: Partial<AppOptions> = {}): ReturnType<typeof cr
     executions: nothing,
     approvals: nothing,
     directory: nothing,
+    facts: { read: nothing, change: nothing, lookup: nothing },
     status: nothing,
     log: () => undefined,
     ...options,

@@ -16,6 +16,7 @@ import type { ChildSessions } from '../../src/domain/ports/children.ts';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports/model.ts';
 import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import type { ShapeStore, SharedFeeds } from '../../src/domain/ports/shared-values.ts';
+import type { UserFacts } from '../../src/domain/ports/user-facts.ts';
 import { bundled } from './bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
 import { Session } from '../../src/engine/session/session.ts';
@@ -90,6 +91,10 @@ export interface KitOptions {
   readonly children?: ChildSessions;
   /** Values of shared feeds; default: each session fetches its own. */
   readonly sharedFeeds?: SharedFeeds;
+  /** Facts about users; default: there are none. */
+  readonly userFacts?: UserFacts;
+  /** The user of the session, and its other members. */
+  readonly record?: Partial<SessionRecord>;
   /** Runs this instead of a conversation. */
   readonly workflow?: ResolvedWorkflow;
   readonly sql?: NodeSql;
@@ -154,6 +159,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     runner: options.runner ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     sharedFeeds: options.sharedFeeds ?? null,
+    userFacts: options.userFacts ?? null,
     pin: async () => {
       await options.pin?.();
       return null;
@@ -204,6 +210,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     await session.create(
       {
         ...SESSION_RECORD,
+        ...options.record,
         ...(options.ephemeral === true ? { ephemeral: true } : {}),
         ...(options.kind === undefined ? {} : { kind: options.kind }),
         ...(options.workflow === undefined ? {} : { workflow: options.workflow.workflow.name }),

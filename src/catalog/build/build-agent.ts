@@ -2,6 +2,7 @@
 import { ACTION_TYPES } from '../../domain/action-types.ts';
 import type { Capability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
+import { MEMORY_FEED } from '../../domain/facts.ts';
 import { limits } from '../../domain/limits.ts';
 import { DEFAULT_PROTOCOL } from '../../domain/manifests/agent.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
@@ -86,6 +87,7 @@ export function toAgent(
     memory: {
       maxTurns: input.memory?.max_turns ?? null,
       summarizeAfter: input.memory?.summarize_after ?? null,
+      ...toFacts(input, feeds, context),
     },
     ...policiesOf(input, context),
     variables: Object.fromEntries(
@@ -93,6 +95,20 @@ export function toAgent(
     ),
     secrets: [...new Set(input.environment?.secrets)],
   };
+}
+
+/** The facts that an agent keeps about its users; their feed has a reserved id (C10). */
+function toFacts(
+  { memory }: AgentInput,
+  feeds: readonly FeedDefinition[],
+  { addIssue }: Pick<BuildContext, 'addIssue'>,
+): Pick<AgentDefinition['memory'], 'facts'> {
+  const facts = memory?.facts ?? false;
+  if (facts === false) return {};
+  const index = feeds.findIndex(({ id }) => id === MEMORY_FEED);
+  if (index >= 0) addIssue(['context_feeds', index, 'id'], `"${MEMORY_FEED}" is the feed of memory.facts`);
+  const { max = limits.facts, tokens = limits.factTokens } = facts === true ? {} : facts;
+  return { facts: { max, maxTokens: tokens } };
 }
 
 function toServers(

@@ -254,6 +254,21 @@ const mcpServer = z.strictObject({
   timeout: duration.optional().describe('Of one call, up to 1 h. Default 60 s.'),
 });
 
+const facts = z.union(
+  [
+    z.boolean(),
+    z.strictObject({
+      max: count.min(1).max(limits.factsMost).optional().describe(`Number of facts. Default ${limits.facts}.`),
+      tokens: count
+        .min(50)
+        .max(limits.factTokensMost)
+        .optional()
+        .describe(`Estimated tokens of all facts in the prompt. Default ${limits.factTokens}.`),
+    }),
+  ],
+  { error: 'must be true, false, or a map of max and tokens' },
+);
+
 const memory = z.strictObject({
   max_turns: count.min(1).max(limits.historyTurns).optional().describe('Number of turns that are kept verbatim.'),
   summarize_after: count
@@ -261,6 +276,11 @@ const memory = z.strictObject({
     .max(limits.historyTurns)
     .optional()
     .describe('Number of turns after which older ones are summarised.'),
+  facts: facts
+    .optional()
+    .describe(
+      'Facts about the user that all sessions of the user with this agent share (docs/memory.md). Default false.',
+    ),
 });
 
 export const agentSchema = z.strictObject({

@@ -1,5 +1,6 @@
 /** Agents after validation. */
 import type { ActionType, Capability } from '../action-types.ts';
+import type { FactsPolicy } from '../facts.ts';
 import type { JsonObject } from '../json.ts';
 import type { PolicyRule } from '../policy.ts';
 import type { ManifestBase } from './base.ts';
@@ -84,6 +85,8 @@ export interface MemoryPolicy {
   readonly maxTurns: number | null;
   /** Turns after which older ones are summarised; null means never. */
   readonly summarizeAfter: number | null;
+  /** Facts about the user that its sessions share (C10). Absent: it keeps none. */
+  readonly facts?: FactsPolicy;
 }
 
 /** `protocol:` of an agent's manifest (M8). */

@@ -1,5 +1,6 @@
 /** A definition with everything that one run of it may look up. */
 import type { ImportedType } from '../action-types.ts';
+import type { WithoutFacts } from '../facts.ts';
 import type { LearnedShapes } from '../shape.ts';
 import type { AgentDefinition } from './agent.ts';
 import type { ManifestBase } from './base.ts';
@@ -30,6 +31,8 @@ export interface ResolvedAgent extends ImportedDefinitions {
   readonly agent: AgentDefinition;
   /** What is wrong with its MCP servers, for people (E5). Absent: nothing. */
   readonly mcpProblems?: readonly string[];
+  /** Why this session has no facts about its user, although its agent keeps some (C10). */
+  readonly withoutFacts?: WithoutFacts;
   /** Instructions that came with the message of the run, of a caller with an API key. */
   readonly instructions?: string;
 }

@@ -1,10 +1,12 @@
 /**
  * One edge relic (R6): of one session, or shared by name among the sessions of a namespace. Gives the store its storage,
- * clock and alarm.
+ * clock and alarm. Or the facts about one user (C10), which have neither alarm nor expiry; never both.
  */
 import { DurableObject } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
 import type { EdgeRelicCall } from '../../domain/ports/edge-relics.ts';
+import type { FactAnswer, FactChange, FactsSnapshot } from '../../domain/ports/user-facts.ts';
+import { FactStore } from '../../edge-relics/fact-store.ts';
 import { RelicStore } from '../../edge-relics/store.ts';
 import { limits } from '../../domain/limits.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
@@ -15,6 +17,7 @@ import { durableSql } from '../sql-storage.ts';
 
 export class RelicObject extends DurableObject<Env> implements RelicRpc {
   #store: RelicStore | null = null;
+  #facts: FactStore | null = null;
   /** The last call: each call waits for the previous one, so that a pause does not change the order. */
   #calls: Promise<unknown> = Promise.resolve();
   /** Aborted when everything is deleted: waiting calls must not create the relic again. */
@@ -64,6 +67,24 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
     this.#store = null;
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
+  }
+
+  #openFacts(): FactStore {
+    this.#facts ??= new FactStore({ sql: durableSql(this.ctx.storage), now: platformClock.now });
+    return this.#facts;
+  }
+
+  readFacts(): FactsSnapshot {
+    return this.#openFacts().read();
+  }
+
+  /** The platform holds the answer back until the change is durable. */
+  changeFacts(change: FactChange): FactAnswer {
+    return this.#openFacts().change(change);
+  }
+
+  lookupFacts(call: string): { readonly changed: number } | null {
+    return this.#openFacts().lookup(call);
   }
 
   override async alarm(): Promise<void> {

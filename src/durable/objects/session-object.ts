@@ -49,6 +49,7 @@ import { newId, newIncarnation, platformBodies, platformClock, platformQueue } f
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, fileFetchOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
+import { userFacts } from '../user-facts.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
 import { apiKeysOf } from '../../settings/keys.ts';
 import { secretsOf } from '../../settings/secrets.ts';
@@ -166,6 +167,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       codeTools: codeToolsOf(env, ctx.exports, () => this.#session.record),
       mcp: mcpServersOf(env, settings, egress, () => this.#session.record.owner),
       sharedFeeds: sharedFeeds(env),
+      userFacts: userFacts(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),

@@ -158,6 +158,8 @@ function refusalOf(
   const why = internalPolicy(agent.internalActions, action.name, {
     skills: (resolved.skills?.size ?? 0) > 0,
     shortTools: hasShortTools(resolved),
+    facts: agent.memory.facts !== undefined,
+    withoutFacts: resolved.withoutFacts ?? null,
   });
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }

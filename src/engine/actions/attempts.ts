@@ -34,6 +34,7 @@ import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
 import type { Lookups } from './lookups.ts';
 import { describableTools } from './describable-tools.ts';
+import { userMemory } from './user-memory.ts';
 import { executedParameters } from './shown-parameters.ts';
 import { ShownProgress } from './shown-progress.ts';
 
@@ -108,9 +109,8 @@ export class Attempts {
   /** Recovers the attempts that a crash interrupted (J2). */
   resume(): void {
     for (const start of this.#interrupted.values()) {
-      this.#run(start, this.#approvals.callOf(start.key), (execute, known) =>
-        this.#recoverAttempt(start, execute, known),
-      );
+      const procedure: Procedure = (execute, known) => this.#recoverAttempt(start, execute, known);
+      this.#run(start, this.#approvals.callOf(start.key), procedure, true);
     }
     this.#interrupted.clear();
   }
@@ -137,7 +137,12 @@ export class Attempts {
   }
 
   /** Runs an attempt once this turn is durable. */
-  #run({ key, attempt, timeoutMs, budget }: Start, resolved: ResolvedCall | null, procedure: Procedure): void {
+  #run(
+    { key, attempt, timeoutMs, budget }: Start,
+    resolved: ResolvedCall | null,
+    procedure: Procedure,
+    isRecovered = false,
+  ): void {
     const { context, log, inputQueue, actions } = this.#scope;
     const action = actions.declaration(key);
     const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
@@ -158,7 +163,10 @@ export class Attempts {
       budget,
       ...(answer === undefined ? {} : { answer }),
     };
-    const actionContext = this.#contextOf(key, attempt, abort.signal, resolved);
+    const actionContext: ActionContext = {
+      ...this.#contextOf(key, attempt, abort.signal, resolved),
+      memory: userMemory(this.#scope, key, isRecovered || attempt > 1),
+    };
     const execute = async (): Promise<ActionOutcome> => {
       // Cancelled in the turn that started it: it has not begun (J5).
       if (abort.signal.aborted) {
@@ -200,6 +208,7 @@ export class Attempts {
       workspace: this.#workspaceOf(key, attempt, signal),
       skills: loadableSkills(resolved, key, this.#scope),
       tools: describableTools(resolved),
+      withoutFacts: resolved.withoutFacts ?? null,
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: this.#fetchOf(key, call, signal),

@@ -14,6 +14,7 @@ import { targetOf } from './action-policy.ts';
 import { shownParameters } from './shown-parameters.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Lookups } from './lookups.ts';
+import { memoryEvent } from './user-memory.ts';
 
 type Settle = Extract<SchedulerCommand, { type: 'settle' }>;
 
@@ -74,7 +75,16 @@ export class Settlements {
       Object.assign(state, { target, ms });
     }
     Object.assign(state, fileState(output), loadsSkill(action) ? { skill: true } : {});
-    return actions.append('action_completed', key, { output, ms, attempt, ...(cached ? { cached: true } : {}) }, state);
+    const seq = actions.append(
+      'action_completed',
+      key,
+      { output, ms, attempt, ...(cached ? { cached: true } : {}) },
+      state,
+    );
+    const changed = cached ? null : memoryEvent(action, output);
+    // Behind the output, from which it is made again after a crash.
+    if (changed !== null) actions.append('memory_changed', key, changed);
+    return seq;
   }
 
   /** Rejected by the parser, which knows the position in the text, or by the policy. */

@@ -20,6 +20,7 @@ export interface FeedPorts extends Pick<
   | 'codeTools'
   | 'mcp'
   | 'sharedFeeds'
+  | 'userFacts'
   | 'children'
   | 'model'
   | 'policies'

@@ -17,8 +17,9 @@ import { actionOf, withAction } from './feed-call.ts';
 import { policyRefusal } from './feed-policy.ts';
 import type { FeedPorts } from './feed-ports.ts';
 import type { FeedIssue } from './feed-store.ts';
-import { charsOf, freshMs } from './feeds.ts';
+import { charsOf, freshMs, isMemoryFeed } from './feeds.ts';
 import type { Fetched, FetchFeed } from './feeds.ts';
+import { fetchFacts } from './memory-feed.ts';
 
 /** One call of a source with its definitions. */
 export interface SourceCall extends Pick<SharedFeedRequest, 'source' | 'tool' | 'relic'> {
@@ -86,6 +87,7 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   // Earlier versions stored feeds of the model without an endpoint.
   const feed = withFeedEndpoint(written, ports.resolved.relics);
   const { source } = feed;
+  if (isMemoryFeed(feed)) return await fetchFacts(feed, ports);
   if (source.type === 'internal') return { value: internalValue(source.name, source.params, ports) };
   const refusal = feedRefusal(feed, ports.resolved) ?? (await policyRefusal(feed, ports, signal));
   if (refusal !== null) throw new Error(refusal);

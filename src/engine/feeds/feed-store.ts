@@ -12,7 +12,7 @@ import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { FeedStore } from '../../domain/ports/session-stores.ts';
 import { withFeedEndpoint } from '../../domain/feed-endpoint.ts';
-import { isSameSource } from './feeds.ts';
+import { isMemoryFeed, isSameSource } from './feeds.ts';
 import type { Feeds, FeedView } from './feeds.ts';
 
 interface Access {
@@ -42,6 +42,9 @@ export function feedStore({ feeds, resolved, issueOf, fetchFirst }: Access): Fee
   };
   const find = (id: string): FeedView => {
     const found = feeds.find(resolved, id);
+    if (found !== undefined && isMemoryFeed(found.feed)) {
+      throw new EngineError('invalid_request', `The feed "${id}" belongs to the runtime; use remember and forget`);
+    }
     if (found !== undefined) return found;
     const known =
       feeds

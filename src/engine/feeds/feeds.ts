@@ -16,6 +16,7 @@
  */
 import { messageOf } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
+import { MEMORY_SOURCE } from '../../domain/facts.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition } from '../../domain/manifests/feed.ts';
@@ -42,9 +43,13 @@ export const NO_VALUE = Symbol('no value');
 
 const NOTHING: Known = { definition: null, removed: false, value: null, at: null, error: null };
 
-/** The result of a fetch. `shared`: it was read from a shared feed, which has cut it and knows its time (F6). */
+/**
+ * The result of a fetch. `shared`: it was read from a shared feed, which has cut it and knows its time (F6). `version`: of a
+ * value that the session changes as well; an older version never replaces a newer one (C10).
+ */
 export interface Fetched {
   readonly value: Json;
+  readonly version?: number;
   readonly shared?: Omit<SharedFeedValue, 'value'>;
 }
 
@@ -69,6 +74,10 @@ export class Feeds {
   readonly #fetching = new Map<string, Promise<void>>();
   /** Feeds that missed a deadline and have not answered since. */
   readonly #late = new Set<string>();
+  /** Feeds whose value is fetched again, however old it is; until then, they have none. */
+  readonly #expired = new Set<string>();
+  /** Versions of the values of this host. */
+  readonly #versions = new Map<string, number>();
   #isClosed = false;
 
   /** @param minMs minimum period of a periodic feed */
@@ -89,8 +98,10 @@ export class Feeds {
     const known = this.#all();
     const ids = new Set([...agent.feeds.map(({ id }) => id), ...known.keys()]);
     return [...ids].flatMap((id) => {
-      const { definition, removed, value, at, error } = known.get(id) ?? NOTHING;
-      const written = definition ?? agent.feeds.find((one) => one.id === id);
+      const own = agent.feeds.find((one) => one.id === id);
+      const { value, at, error, ...changed } = known.get(id) ?? NOTHING;
+      const { definition, removed } = own !== undefined && isMemoryFeed(own) ? NOTHING : changed;
+      const written = definition ?? own;
       if (written === undefined || removed) return [];
       return [{ feed: withLeastPeriod(written, this.#minMs), addedByModel: definition !== null, value, at, error }];
     });
@@ -114,7 +125,7 @@ export class Feeds {
     const found = this.find(resolved, id);
     if (found === undefined) return undefined;
     const { feed, value, at } = found;
-    if (at !== null) return value;
+    if (at !== null && !this.#expired.has(id)) return value;
     const hasDefault = feed.defaultValue !== null || feed.onError === 'use_default';
     return hasDefault || !feed.enabled ? feed.defaultValue : NO_VALUE;
   }
@@ -126,7 +137,7 @@ export class Feeds {
 
   /** Whether the value was fetched at or after a time, and is still fresh if it has a time to live. */
   isCurrent({ feed, at }: FeedView, since: number): boolean {
-    if (at === null) return false;
+    if (at === null || this.#expired.has(feed.id)) return false;
     const freshForMs = freshMs(feed);
     return this.#clock.now() - at < freshForMs || (freshForMs === 0 && at >= since);
   }
@@ -134,7 +145,8 @@ export class Feeds {
   /** The feeds of one prompt; stale ones are refreshed, within the deadline (F2). */
   async current(resolved: ResolvedAgent, fetch: FetchFeed, signal: AbortSignal): Promise<FeedReport[]> {
     const now = this.#clock.now();
-    const stale = this.list(resolved).filter(({ feed, at }) => feed.enabled && !isFresh(feed, at, now));
+    const isStale = ({ feed, at }: FeedView): boolean => this.#expired.has(feed.id) || !isFresh(feed, at, now);
+    const stale = this.list(resolved).filter((view) => view.feed.enabled && isStale(view));
     const awaited = stale.filter(({ feed }) => !this.#late.has(feed.id)).map(({ feed }) => this.refresh(feed, fetch));
     if (awaited.length > 0) {
       const inTime = await this.#finishesWithin(Promise.all(awaited), limits.feedDeadlineMs, signal);
@@ -146,7 +158,7 @@ export class Feeds {
   #report({ feed, value, at, error }: FeedView): FeedReport[] {
     if (!feed.enabled) return [];
     const now = this.#clock.now();
-    const stale = error !== null || this.#late.has(feed.id) || at === null;
+    const stale = error !== null || this.#late.has(feed.id) || at === null || this.#expired.has(feed.id);
     if (stale && feed.onError === 'skip') return [];
     if (at === null || (stale && feed.onError === 'use_default')) {
       return feed.onError === 'use_default' ? [{ id: feed.id, value: feed.defaultValue, ageMs: 0 }] : [];
@@ -169,8 +181,7 @@ export class Feeds {
     });
     const fetching = Promise.race([fetch(feed, abort.signal), aborted])
       .then(
-        ({ value, shared }) =>
-          shared === undefined ? this.#fetched(feed, value) : this.#read(feed, { value, ...shared }),
+        (fetched) => this.#take(feed, fetched),
         (fault: unknown) => void this.#failed(feed, messageOf(fault)),
       )
       .finally(() => {
@@ -179,6 +190,26 @@ export class Feeds {
       });
     this.#fetching.set(feed.id, fetching);
     return fetching;
+  }
+
+  /** A run has begun that must not use the value of an earlier one: the value is fetched when it is needed (C10). */
+  expire(id: string): void {
+    this.#expired.add(id);
+  }
+
+  /** A change by the session itself, with the whole value. Its own event tells readers. */
+  put(feed: FeedDefinition, value: Json, version: number): void {
+    const before = this.#stateOf(feed);
+    if (before === null || !this.#isNewest(feed.id, version)) return;
+    this.#expired.delete(feed.id);
+    this.#keep(feed.id, { ...before, value: cutValue(value, charsOf(feed)), at: this.#clock.now(), error: null });
+  }
+
+  #isNewest(id: string, version: number | undefined): boolean {
+    if (version === undefined) return true;
+    if (version < (this.#versions.get(id) ?? 0)) return false;
+    this.#versions.set(id, version);
+    return true;
   }
 
   /** Detaches a pending fetch: it has ended, or the feed has another source. */
@@ -234,10 +265,16 @@ export class Feeds {
     return known.removed || other ? null : known;
   }
 
+  #take(feed: FeedDefinition, { value, shared, version }: Fetched): void {
+    if (shared !== undefined) this.#read(feed, { value, ...shared });
+    else if (this.#isNewest(feed.id, version)) this.#fetched(feed, value);
+  }
+
   #fetched(feed: FeedDefinition, value: Json): void {
     const before = this.#stateOf(feed);
     if (before === null) return;
     const cut = cutValue(value, charsOf(feed));
+    this.#expired.delete(feed.id);
     this.#keep(feed.id, { ...before, value: cut, at: this.#clock.now(), error: null });
     if (before.at === null || before.error !== null || JSON.stringify(before.value) !== JSON.stringify(cut)) {
       this.#changed({ id: feed.id, value: cut });
@@ -291,6 +328,11 @@ export class Feeds {
       work.then(done(true), done(false));
     });
   }
+}
+
+/** The feed of the facts about the user: the runtime defines it, and the model cannot change it (C10). */
+export function isMemoryFeed({ source }: Pick<FeedDefinition, 'source'>): boolean {
+  return source.type === 'internal' && source.name === MEMORY_SOURCE;
 }
 
 function isFresh(feed: FeedDefinition, at: number | null, now: number): boolean {

@@ -18,11 +18,12 @@ import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
-import type { Cut, ChatTurn, MissingValue } from '../../protocol/prompt/chat-turn.ts';
+import type { Cut, ChatTurn, FeedReport, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
+import { isMemoryFeed } from '../feeds/feeds.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
 import { ReferredFeeds } from '../feeds/referred-feeds.ts';
 import type { InputQueue } from '../run/input-queue.ts';
@@ -73,6 +74,8 @@ export class GenerationRunner {
   #cut: Cut | null = null;
   /** Why the last generation ended early; null if an event has reported it. */
   #unreportedCut: string | null = null;
+  /** A warning has said that the prompts lack the facts about the user. */
+  #isWithoutFacts = false;
   /** The run has ended; its background actions may still be running. */
   #isOver = false;
   /** The generation that ended the run had nothing but bare text (P11). */
@@ -191,6 +194,7 @@ export class GenerationRunner {
       request: async ({ history }, signal) => {
         const { feeds: known, resolved } = this.#context;
         const own = await known.current(resolved, this.#fetchFeed, signal);
+        if (!signal.aborted) this.#warnWithoutFacts(own);
         const feeds = withWorkspace(own, resolved, this.#context.workspace);
         const turns = promptTurns(history, this.#turn);
         const files = hasFiles(turns) ? await this.#files(turns) : null;
@@ -223,6 +227,18 @@ export class GenerationRunner {
         ),
     };
     this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
+  }
+
+  /** Once per run: its facts could not be read in time, and the prompt shows none (C10). */
+  #warnWithoutFacts(shown: readonly FeedReport[]): void {
+    const { feeds, resolved } = this.#context;
+    const feed = resolved.agent.feeds.find(isMemoryFeed);
+    if (feed === undefined || this.#isWithoutFacts || shown.some(({ id }) => id === feed.id)) return;
+    this.#isWithoutFacts = true;
+    const why = feeds.find(resolved, feed.id)?.error ?? `no answer within ${limits.feedDeadlineMs / 1_000} s`;
+    const message = `The facts about the user could not be read, and the run goes on without them: ${why}`;
+    const warning = { type: 'warning', code: 'memory_unavailable', message, offset: 0 } as const;
+    this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });
   }
 
   /** The images and files that the request shows, with a warning about the others of this turn (C2). */

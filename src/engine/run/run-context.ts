@@ -15,6 +15,7 @@ import type { EdgeRelics } from '../../domain/ports/edge-relics.ts';
 import type { HtmlReader, OutboundFetch } from '../../domain/ports/outbound.ts';
 import type { ModelProvider } from '../../domain/ports/model.ts';
 import type { PolicyList } from '../../domain/policy.ts';
+import type { UserFacts } from '../../domain/ports/user-facts.ts';
 import type { RunnerClient } from '../../domain/ports/runner.ts';
 import type { SharedFeeds } from '../../domain/ports/shared-values.ts';
 import type { VariableStore } from '../../domain/ports/session-stores.ts';
@@ -121,6 +122,8 @@ export interface RunContext {
   readonly blobs?: BlobStore | null;
   /** Values of feeds that sessions share (F6); null or absent: each session fetches its own. */
   readonly sharedFeeds?: SharedFeeds | null;
+  /** Facts about users (C10); null or absent: there are none. */
+  readonly userFacts?: UserFacts | null;
   /** Sub-agents and workflows that the run's actions start (M7). */
   readonly children: ChildSessions;
   readonly variables: VariableStore;

@@ -12,6 +12,7 @@ import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { RunPolicy } from '../../scheduler/types.ts';
 import { readConversation } from '../generation/conversation.ts';
 import { policyLists } from '../policy/policy-lists.ts';
+import { withFacts } from '../feeds/memory-feed.ts';
 import type { RunSource } from '../run/run-context.ts';
 import { rerunOf } from './rerun.ts';
 import { agentOfWorkflow } from '../workflow/workflow-agent.ts';
@@ -68,7 +69,7 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
       : agentOfWorkflow(requireWorkflow(ports, input));
   if (resolved === null) return null;
   const { tools, instructions } = input;
-  const own = withPassedTools(resolveAgentVariables(resolved, record), tools);
+  const own = withPassedTools(withFacts(resolveAgentVariables(resolved, record), record), tools);
   return typeof instructions === 'string' ? { ...own, instructions } : own;
 }
 
@@ -76,7 +77,8 @@ export function agentOfRun(ports: Ports, { input }: RunRecord): ResolvedAgent | 
 export function currentAgent(ports: Ports): ResolvedAgent | null {
   const record = recordOf(ports);
   if (record.workflow !== undefined) return null;
-  return ports.resolve(record.agent, pinOf(ports.journal.runs.list(1)[0]?.input ?? {}));
+  const resolved = ports.resolve(record.agent, pinOf(ports.journal.runs.list(1)[0]?.input ?? {}));
+  return resolved === null ? null : withFacts(resolved, record);
 }
 
 /** The patterns that the definition of a run lists (C9). */

@@ -26,6 +26,7 @@ export interface SessionPorts extends Pick<
   | 'mcp'
   | 'blobs'
   | 'sharedFeeds'
+  | 'userFacts'
   | 'children'
 > {
   readonly journal: Journal;

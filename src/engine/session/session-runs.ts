@@ -13,6 +13,7 @@ import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData, SessionEvent, TextPatch } from '../../domain/event.ts';
+import { MEMORY_FEED } from '../../domain/facts.ts';
 import { limits } from '../../domain/limits.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { RunRecord } from '../../domain/session.ts';
@@ -216,6 +217,7 @@ export class SessionRuns {
     const resultShapes = new RunShapes(resolved);
     const policies = policiesOfRun(this.#scope, resolved.agent, input);
     const outgoingText = redactionOfRun(this.#scope, resolved.agent.redact, stored);
+    if (resolved.agent.memory.facts !== undefined) feeds.expire(MEMORY_FEED);
     const live = startRun(
       {
         ...this.#scope,

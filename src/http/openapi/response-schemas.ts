@@ -6,6 +6,7 @@ import * as approvals from '../responses/approvals.ts';
 import * as calls from '../responses/calls.ts';
 import * as common from '../responses/common.ts';
 import * as manifests from '../responses/manifests.ts';
+import * as memory from '../responses/memory.ts';
 import * as runs from '../responses/runs.ts';
 import * as sessions from '../responses/sessions.ts';
 import { surfaceDocument, surfaceFrame, surfaceMessages } from '../responses/surfaces.ts';
@@ -18,6 +19,7 @@ const responses = {
   ...calls,
   ...common,
   ...manifests,
+  ...memory,
   ...original,
   ...runs,
   ...sessions,
@@ -41,6 +43,7 @@ const COMPONENTS: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [responses.openApproval, 'OpenApproval'],
   [responses.manifest, 'Manifest'],
   [responses.workspaceFile, 'WorkspaceFile'],
+  [responses.fact, 'Fact'],
 ]);
 
 /** `action_queued` → `ActionQueuedEvent`. */

@@ -1,5 +1,5 @@
 /** Whether an agent's manifest allows an internal action: disabled wins over blocked, blocked wins over allowed. */
-import { DESCRIBE_TOOLS, INTERNAL_ACTIONS, LOAD_SKILL } from '../../domain/action-types.ts';
+import { DESCRIBE_TOOLS, INTERNAL_ACTIONS, LOAD_SKILL, isMemoryAction } from '../../domain/action-types.ts';
 import type { InternalAction } from '../../domain/action-types.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 
@@ -8,7 +8,7 @@ import type { AgentDefinition } from '../../domain/manifests/agent.ts';
  * are disabled or restricted, unless the action is blocked.
  */
 export function isInternalAllowed(
-  { internalActions, imports }: AgentDefinition,
+  { internalActions, imports, memory }: AgentDefinition,
   name: string,
   hasShortTools = false,
 ): boolean {
@@ -16,6 +16,7 @@ export function isInternalAllowed(
   if (blocked.includes(name)) return false;
   if (name === LOAD_SKILL) return (imports.skills ?? []).length > 0;
   if (name === DESCRIBE_TOOLS) return hasShortTools;
+  if (isMemoryAction(name) && memory.facts === undefined) return false;
   return enabled && (allowed === null || allowed.includes(name));
 }
 

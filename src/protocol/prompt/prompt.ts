@@ -18,6 +18,7 @@ import { internalUses, isInternalAllowed } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { promptExamples, renderAction } from './examples.ts';
 import type { PromptExample, ShownAction } from './examples.ts';
+import { memorySection } from './memory-section.ts';
 import { parameterLines } from './parameter-lines.ts';
 import { shortToolSection } from './short-tool-section.ts';
 import { hasShortTools, shownTools } from './shown-tools.ts';
@@ -36,7 +37,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
   // Functions are declared in a separate field of the request; a second way to call them would cost and confuse (P17).
   const acting =
     agent.protocol.dialect === 'tool_calls'
-      ? [functionCalling(agent), shortToolSection(resolved), skillSection(resolved)]
+      ? [functionCalling(agent), shortToolSection(resolved), skillSection(resolved), memorySection(agent)]
       : [
           protocol(resolved),
           examples(resolved),
@@ -48,6 +49,7 @@ export function promptSections(resolved: ResolvedAgent): readonly string[] {
           relics(resolved),
           workflows(resolved),
           skillSection(resolved),
+          memorySection(agent),
         ];
   return [
     who(agent),
