@@ -30,6 +30,7 @@ import { openNodeSql } from './node-sql.ts';
 import { isScript, readOptions } from './options.ts';
 import type { SessionOptions } from './options.ts';
 import { ScriptReader, unscripted } from './scripted.ts';
+import { TestFacts } from './user-facts.ts';
 import { VirtualTime } from './virtual-time.ts';
 
 /** What a model was sent, and by which agent. */
@@ -51,6 +52,7 @@ export class TestWorld implements SessionHost {
   readonly #project: Project;
   readonly #options: SessionOptions;
   readonly #relics: TestRelics;
+  readonly #facts: TestFacts;
   readonly #fetch: OutboundFetch;
   readonly #scripts = new Map<string, ScriptReader>();
   #approvals = 0;
@@ -61,6 +63,7 @@ export class TestWorld implements SessionHost {
     this.#options = options;
     this.time = new VirtualTime(options.now?.getTime() ?? DEFAULT_NOW);
     this.#relics = new TestRelics(this.time.clock);
+    this.#facts = new TestFacts(this.time.clock);
     this.#fetch = createOutboundFetch({
       fetch: (url, init) => this.#answer(url, init),
       allowHosts: options.allowHosts ?? [],
@@ -102,6 +105,7 @@ export class TestWorld implements SessionHost {
         time: this.time,
       }),
       sharedFeeds: null,
+      userFacts: this.#facts,
       children: childSessions(this, record),
       pin: async () => null,
       resolve: (name) => {

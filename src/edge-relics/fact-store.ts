@@ -23,26 +23,30 @@ type Remember = Extract<FactChange, { type: 'remember' }>;
 /** Forgotten keys beyond the limit, and all keys if everything was forgotten. No key is empty. */
 const ALL_KEYS = '';
 
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at INTEGER NOT NULL,
+   session_id TEXT, run_id TEXT)`,
+  `CREATE TABLE IF NOT EXISTS fact_calls (number INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT UNIQUE NOT NULL,
+   changed INTEGER NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS forgotten_facts (key TEXT PRIMARY KEY, at INTEGER NOT NULL)`,
+  // The last one: if it exists, all of them do.
+  `CREATE TABLE IF NOT EXISTS fact_version (version INTEGER NOT NULL)`,
+];
+
 export class FactStore {
   readonly #sql: SqlDatabase;
   readonly #now: () => number;
+  /** Whether anything was ever written: most users have no facts, and reading stores nothing. */
+  #isStored: boolean;
 
   constructor({ sql, now }: { readonly sql: SqlDatabase; readonly now: () => number }) {
     this.#sql = sql;
     this.#now = now;
-    for (const statement of [
-      `CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at INTEGER NOT NULL,
-       session_id TEXT, run_id TEXT)`,
-      `CREATE TABLE IF NOT EXISTS fact_calls (number INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT UNIQUE NOT NULL,
-       changed INTEGER NOT NULL)`,
-      `CREATE TABLE IF NOT EXISTS forgotten_facts (key TEXT PRIMARY KEY, at INTEGER NOT NULL)`,
-      `CREATE TABLE IF NOT EXISTS fact_version (version INTEGER NOT NULL)`,
-    ]) {
-      sql.exec(statement);
-    }
+    this.#isStored = sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'fact_version'`).length > 0;
   }
 
   read(): FactsSnapshot {
+    if (!this.#isStored) return { version: 0, facts: [] };
     const facts = this.#sql.exec(`SELECT key, value, updated_at, session_id, run_id FROM facts ORDER BY key`);
     return {
       version: this.#version,
@@ -58,11 +62,14 @@ export class FactStore {
 
   /** What the call has changed; null if it is unknown. */
   lookup(call: string): { readonly changed: number } | null {
+    if (!this.#isStored) return null;
     const [row] = this.#sql.exec(`SELECT changed FROM fact_calls WHERE call = ?`, call);
     return row === undefined ? null : { changed: Number(row['changed']) };
   }
 
   change(change: FactChange): FactAnswer {
+    if (!this.#isStored) for (const statement of TABLES) this.#sql.exec(statement);
+    this.#isStored = true;
     return this.#sql.transaction(() => {
       const call = callOf(change);
       const known = call === null ? null : this.lookup(call.id);

@@ -56,6 +56,14 @@ describe('[C10] the store of a user', () => {
     ]);
   });
 
+  test('stores nothing before the first change', () => {
+    const sql = openNodeSql();
+    const { store } = storeKit(sql);
+    expect([store.read(), store.lookup('a')]).toEqual([{ version: 0, facts: [] }, null]);
+    expect(sql.exec('SELECT name FROM sqlite_master')).toEqual([]);
+    expect(store.change(forget('k', callOf('a')))).toMatchObject({ ok: true, changed: 0 });
+  });
+
   test('survives its host', () => {
     const sql = openNodeSql();
     storeKit(sql).store.change(remember('colour', 'green'));

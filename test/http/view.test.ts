@@ -12,6 +12,7 @@ import { checkedSession } from '../support/response-check.ts';
 import { largeTool, largeTools } from '../support/many-tools.ts';
 import { runText, settle, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
+import { userFactsKit } from '../support/user-facts.ts';
 
 const THOUGHT = 'a private musing';
 /** The value of a feed, which no action has as its parameter. */
@@ -161,6 +162,30 @@ describe('T1: view', () => {
     expect(viewed).toContain('a public answer');
     expect(viewed).not.toContain(summary);
     expect(await ask('/events', ['read'])).toContain(summary);
+  });
+
+  test('[C10] facts about the user are a feed, and need read', async () => {
+    const kit = await sessionKit({
+      userFacts: userFactsKit(() => 1),
+      record: { user_id: 'anna' },
+      agent: (agent: AgentDefinition) => ({
+        ...agent,
+        memory: { ...agent.memory, facts: { max: 5, maxTokens: 200 } },
+      }),
+      script: [
+        '<action type="internal" name="remember" id="r">{"key":"a_key","value":"a private fact"}</action>',
+        '<action type="internal" name="forget" id="f">{"key":"a_key"}</action>',
+        '<response final="true">a public answer</response>',
+      ],
+    });
+    const ask = fetchOf(kit);
+    const body = JSON.stringify({ content: 'hi', stream: false });
+    const viewed =
+      (await ask('/message', ['message', 'view'], { method: 'POST', body })) + (await ask('/events', ['view']));
+    expect(viewed).toContain('a public answer');
+    expect(viewed).toContain('"change":"remembered"');
+    expect(viewed).not.toMatch(/a private fact|a_key/);
+    expect(await ask('/events', ['read'])).toContain('a private fact');
   });
 
   test('without it, a token that may only send messages gets the whole answer', async () => {

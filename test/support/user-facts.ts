@@ -1,41 +1,33 @@
-/** Facts about users on node:sqlite: one store for each user of an agent, as in production (C10). */
-import type { FactAnswer, FactChange, FactsOwner, UserFacts } from '../../src/domain/ports/user-facts.ts';
-import { FactStore } from '../../src/edge-relics/fact-store.ts';
-import { openNodeSql } from './node-sql.ts';
+/** Facts about users on node:sqlite, with what happens to a change on its way to the store and back (C10). */
+import type { FactAnswer, FactChange, UserFacts } from '../../src/domain/ports/user-facts.ts';
+import { TestFacts } from '../../testing/user-facts.ts';
 
 export interface UserFactsKit extends UserFacts {
   /** The changes that arrived, in order. */
   readonly changes: FactChange[];
   reads: number;
-  storeOf(of: FactsOwner): FactStore;
+  readonly storeOf: TestFacts['storeOf'];
 }
 
-/** @param around replaces what happens to a change on its way to the store and back */
 export function userFactsKit(
   now: () => number,
   around: (arrive: () => FactAnswer) => Promise<FactAnswer> = async (arrive) => arrive(),
 ): UserFactsKit {
-  const stores = new Map<string, FactStore>();
-  const storeOf = (of: FactsOwner): FactStore => {
-    const name = JSON.stringify([of.owner, of.agent, of.userId]);
-    const store = stores.get(name) ?? new FactStore({ sql: openNodeSql(), now });
-    stores.set(name, store);
-    return store;
-  };
+  const facts = new TestFacts({ now });
   const kit: UserFactsKit = {
     changes: [],
     reads: 0,
-    storeOf,
+    storeOf: (of) => facts.storeOf(of),
     read: async (of) => {
       kit.reads += 1;
-      return storeOf(of).read();
+      return await facts.read(of);
     },
     change: async (of, change) =>
       await around(() => {
         kit.changes.push(change);
-        return storeOf(of).change(change);
+        return facts.storeOf(of).change(change);
       }),
-    lookup: async (of, call) => storeOf(of).lookup(call),
+    lookup: async (of, call) => await facts.lookup(of, call),
   };
   return kit;
 }

@@ -39,6 +39,20 @@ describe('[K6] a session of a project in the process of a test', () => {
     expect(run.iterations).toBe(2);
   });
 
+  test('[C10] keeps facts about the user of the session', async () => {
+    const session = await openSession(shop, {
+      agent: 'buyer',
+      userId: 'ada',
+      model: scripted(
+        action('internal', 'remember', 'r', { key: 'size', value: 'large' }),
+        answer('noted'),
+        answer('$memory.size'),
+      ),
+    });
+    expect(await session.send('I wear large')).toHaveEmitted('memory_changed', { key: 'size', value: 'large' });
+    expect(await session.send('Which size?')).toHaveAnswered('large');
+  });
+
   test('cancel ends what waits, and run shows it', async () => {
     const session = await openSession(shop, {
       agent: 'clerk',

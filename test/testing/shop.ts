@@ -37,6 +37,7 @@ name: buyer
 summary: Orders new items.
 persona: You order items.
 import: { tools: [calculator, refund, locate] }
+memory: { facts: true }
 `,
   'workflows/restock.yaml': `
 kind: Workflow

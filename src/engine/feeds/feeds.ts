@@ -201,6 +201,8 @@ export class Feeds {
   put(feed: FeedDefinition, value: Json, version: number): void {
     const before = this.#stateOf(feed);
     if (before === null || !this.#isNewest(feed.id, version)) return;
+    // Of a pending fetch, only a newer version counts.
+    this.#detach(feed.id);
     this.#expired.delete(feed.id);
     this.#keep(feed.id, { ...before, value: cutValue(value, charsOf(feed)), at: this.#clock.now(), error: null });
   }

@@ -248,6 +248,29 @@ describe('[C10] a store that does not answer', () => {
     expect(feedIn(promptOf(kit))).toBeNull();
   });
 
+  test('in time, and answers later with what it had then: a newer change of the run counts', async () => {
+    const clock = new VirtualClock();
+    const facts = userFactsKit(() => 5);
+    const late = Promise.withResolvers<void>();
+    const snapshot = facts.storeOf(ANNA).read();
+    facts.read = async () => {
+      await late.promise;
+      return snapshot;
+    };
+    const script = [remember('colour', 'green'), (): string => FINAL];
+    const kit = await kitOf(facts, { clock, script });
+    const said = say(kit, 'hi');
+    await settle();
+    clock.advance(limits.feedDeadlineMs);
+    expect(await said).toMatchObject({ status: 'completed' });
+    expect(feedIn(promptOf(kit, 1))).toBe('{"colour":"green"}');
+    late.resolve();
+    await settle();
+    expect(kit.session.feeds()).toContainEqual(
+      expect.objectContaining({ id: 'memory', value: { colour: 'green' }, error: null }),
+    );
+  });
+
   test('or fails, costs the facts of the run: older ones do not stand in for them', async () => {
     const facts = userFactsKit(() => 5);
     write(facts, 'city', 'Zanzibar');
