@@ -28,6 +28,7 @@ export const GROUPS: readonly CommandGroup[] = [
       tail: () => import('./commands/tail.ts'),
       approve: () => import('./commands/approve.ts'),
       sessions: () => import('./commands/sessions.ts'),
+      memory: () => import('./commands/memory.ts'),
       replay: () => import('./commands/replay.ts'),
       eval: () => import('./commands/eval.ts'),
       export: () => import('./commands/export.ts'),

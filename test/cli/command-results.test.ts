@@ -35,6 +35,11 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
     next: null,
   },
   [`POST /agent/session/${SESSION}/approvals/apr_1`]: {},
+  'GET /agent/clerk/memory': {
+    facts: [{ key: 'city', value: 'Rome \u001B[2K', updated_at: 0, session_id: null, run_id: null }],
+  },
+  'DELETE /agent/clerk/memory': { forgotten: 2 },
+  'DELETE /agent/clerk/memory/city': { forgotten: 1 },
   'GET /sessions': { sessions: [], next: null },
   [`DELETE /agent/session/${SESSION}`]: { deleted: true },
 };
@@ -77,6 +82,8 @@ async function cortex(args: readonly string[], key = 'right-key'): Promise<{ out
   return { ...said, code };
 }
 
+const MEMORY = ['memory', '--agent=clerk', '--user=zoë'];
+
 const REMOTE = [
   ['run', 'clerk', 'hello'],
   ['tail', SESSION],
@@ -87,6 +94,7 @@ const REMOTE = [
   ['replay', SESSION],
   ['export', '--out', join(folder, 'copy')],
   ['prompt', 'clerk'],
+  MEMORY,
 ];
 
 describe.each(REMOTE)('[K4] cortex %s %s %s', (...given) => {
@@ -120,6 +128,35 @@ test.each([
   expect(await cortex(args)).toMatchObject({ out: '', err: 'unknown_session: unknown_session!\n', code: 1 });
   const json = await cortex([...args, '--json']);
   expect(JSON.parse(json.out)).toEqual({ error: { code: 'unknown_session', message: 'unknown_session!' } });
+});
+
+describe('[C10] cortex memory', () => {
+  test('lists facts without control characters', async () => {
+    expect((await cortex(MEMORY)).out).toBe('1970-01-01 00:00:00  city: Rome \\u{1b}[2K\n');
+    expect(seen.at(-1)?.path).toBe('GET /agent/clerk/memory?user_id=zo%C3%AB');
+    expect(JSON.parse((await cortex([...MEMORY, '--json'])).out)).toMatchObject({ facts: [{ key: 'city' }] });
+  });
+
+  test('forgets one fact, or all', async () => {
+    expect((await cortex([...MEMORY, 'forget', 'city'])).out).toBe('forgotten: 1 fact\n');
+    expect(seen.at(-1)?.path).toBe('DELETE /agent/clerk/memory/city?user_id=zo%C3%AB');
+    expect((await cortex([...MEMORY, 'forget', '--all'])).out).toBe('forgotten: 2 facts\n');
+    expect(seen.at(-1)?.path).toBe('DELETE /agent/clerk/memory?user_id=zo%C3%AB');
+  });
+
+  test.each([
+    [['memory'], 'memory needs --agent'],
+    [['memory', '--agent=clerk'], 'memory needs --user'],
+    [[...MEMORY, 'forget'], 'memory forget takes one key, or --all'],
+    [[...MEMORY, 'forget', 'city', '--all'], 'memory forget takes one key, or --all'],
+    [[...MEMORY, 'list', '--all'], 'memory list takes no key and no --all'],
+    [[...MEMORY, 'learn'], 'memory "learn" is unknown (known: list, forget)'],
+  ])('%j is refused, and nothing is asked', async (args, said) => {
+    const before = seen.length;
+    const { err, code } = await cortex(args);
+    expect(err).toContain(said);
+    expect([code, seen.length]).toEqual([2, before]);
+  });
 });
 
 describe('[K4] cortex approve', () => {
