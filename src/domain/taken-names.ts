@@ -1,5 +1,5 @@
 /** The names that already mean something to an agent or the runtime: no tool from outside may have one. */
-import { ACTION_TYPES, INTERNAL_ACTIONS } from './action-types.ts';
+import { ACTION_TYPES, INTERNAL_ACTIONS, isMemoryAction } from './action-types.ts';
 import type { ResolvedAgent } from './manifests/resolved.ts';
 
 /** Names of blocks, references and groups of workflows. */
@@ -16,7 +16,8 @@ export function takenNames({ agent, tools, agents, workflows, relics }: Resolved
   };
   take(RESERVED, 'a part of the protocol');
   take(ACTION_TYPES, 'an action type');
-  take(INTERNAL_ACTIONS, 'an internal action');
+  const isTaken = (name: string): boolean => !isMemoryAction(name) || agent.memory.facts !== undefined;
+  take(INTERNAL_ACTIONS.filter(isTaken), 'an internal action');
   take([...relics.keys(), ...agent.imports.relics], `a relic of the agent "${agent.name}"`);
   take([...workflows.keys(), ...agent.imports.workflows], `a workflow of the agent "${agent.name}"`);
   take([agent.name, ...agents.keys(), ...agent.imports.agents], 'an agent');
