@@ -15,11 +15,13 @@ import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
-import type { RunStatus } from '../domain/session.ts';
+import type { RunStatus, SessionIdentity } from '../domain/session.ts';
 import type { WorkspaceFile } from '../domain/workspace.ts';
 import type { FileAbout, Holder } from './blobs.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import { isRawApart, RAW_FIELD } from './raw-data.ts';
+import { runIdOf, runNumberOf } from './run-id.ts';
+import { isMessage } from './run-table.ts';
 import { WorkspaceTable } from './workspace-table.ts';
 
 /** Texts are JSON. `seq` is that of the source; runs have the numbers of the other session. */
@@ -123,6 +125,26 @@ export class ForkReader {
     }
   }
 
+  /**
+   * The summary that covers most of the branch, if it was written after a run of another branch: it counts here as well
+   * (C10). The events of the branch have the others.
+   */
+  *#summary(branch: readonly number[], numbers: ReadonlyMap<number, number>): Generator<ForkRow> {
+    const last = branch.length;
+    const [row] = this.#db.find(
+      `SELECT seq FROM summaries WHERE until_run = 0 OR until_run IN (SELECT value FROM JSON_EACH(?))
+       ORDER BY turns DESC, seq DESC LIMIT 1`,
+      JSON.stringify(branch),
+    );
+    const seq = Number(row?.['seq'] ?? 0);
+    const [event] = this.#db.exec(
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data, 1 AS stateless FROM events WHERE seq = ?`,
+      seq,
+    );
+    if (event === undefined || last === 0 || numbers.has(Number(event['run']))) return;
+    yield this.#event(event, last, numbers);
+  }
+
   *#runs(branch: readonly number[]): Generator<ForkRow> {
     const numbers = new Map(branch.map((run, index) => [run, index + 1]));
     const begun = new Set<number>();
@@ -147,12 +169,13 @@ export class ForkReader {
         if (number === undefined || row['type'] === LEFT_OUT) continue;
         if (!begun.has(run)) yield this.#run(run, number, numbers);
         begun.add(run);
-        yield this.#event(row, number);
+        yield this.#event(row, number, numbers);
         if (row['type'] === 'message_received') yield* this.#steered(run, number, Number(row['seq']));
       }
-      if (rows.length < limits.pageRows) return;
+      if (rows.length < limits.pageRows) break;
       after = Number(rows.at(-1)?.['seq']);
     }
+    yield* this.#summary(branch, numbers);
   }
 
   #run(run: number, number: number, numbers: ReadonlyMap<number, number>): ForkRow {
@@ -172,7 +195,7 @@ export class ForkReader {
     };
   }
 
-  #event(row: SqlRow, run: number): ForkRow {
+  #event(row: SqlRow, run: number, numbers: ReadonlyMap<number, number>): ForkRow {
     const seq = Number(row['seq']);
     const column = (name: string): unknown =>
       row[name] ?? this.#db.exec(`SELECT ${name} FROM events WHERE seq = ?`, seq)[0]?.[name];
@@ -187,7 +210,11 @@ export class ForkReader {
       at: Number(row['at']),
       actionId: row['action_id'] === null ? null : String(row['action_id']),
       actionName: row['action_name'] === null ? null : String(row['action_name']),
-      text: this.#db.load(seq, 'data', column('data')),
+      text: withUntilRun(
+        row,
+        this.#db.load(seq, 'data', column('data')),
+        (id) => numbers.get(runNumberOf(String(id))) ?? 0,
+      ),
       state: state === '' ? null : withoutMembers(state, RECOVERY),
       ...(isApart ? { raw: this.#db.load(seq, RAW_FIELD, null) } : {}),
     };
@@ -218,12 +245,15 @@ interface OpenRun {
 
 export class ForkWriter {
   readonly #db: JournalDatabase;
+  readonly #record: SessionIdentity;
   readonly #open = new Map<number, OpenRun>();
   /** Of results, and of starts that recorded names: seq here by seq there. */
   readonly #referred = new Map<number, number>();
 
-  constructor(db: JournalDatabase) {
+  /** @param record of the session that is written, which its database does not have yet */
+  constructor(db: JournalDatabase, record: SessionIdentity) {
     this.#db = db;
+    this.#record = record;
   }
 
   /** Writes rows in the order in which they were read. Files go elsewhere. */
@@ -268,20 +298,22 @@ export class ForkWriter {
   #event(row: Extract<ForkRow, { kind: 'event' }>): void {
     const seq = this.#db.lastSeq + 1;
     const run = this.#open.get(row.run);
-    const text = run === undefined ? row.text : withBlocks(row.text, run.blocks);
+    const own = run === undefined ? row.text : withBlocks(row.text, run.blocks);
+    const text = withUntilRun(row, own, (number) => runIdOf(this.#record, Number(number)));
     if (OPENS.has(row.type)) run?.blocks.set(row.seq, seq);
     const data = this.#db.store(seq, 'data', text);
     if (row.type === 'action_completed' || row.state?.includes('"names":') === true) this.#referred.set(row.seq, seq);
     const state = row.state === null ? null : this.#db.store(seq, 'state', withNames(row.state, this.#referred));
     if (row.raw !== undefined) this.#db.storeApart(seq, RAW_FIELD, row.raw);
     this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state]);
+    if (row.type === 'memory_changed') this.#summary(seq, text);
     if (run === undefined || !ENDS.has(row.type)) return;
     this.#open.delete(row.run);
     const { status, startedAt, endedAt, text: input, retryOf } = run.row;
     this.#db.storeWith(-row.run, 'input', withNames(input, this.#referred), (column) => {
       this.#db.exec(
-        `INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent, retry_of)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+        `INSERT INTO runs (run, status, first_seq, last_seq, started_at, ended_at, input, open, parent, retry_of, turn)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
         row.run,
         status,
         run.firstSeq,
@@ -291,9 +323,37 @@ export class ForkWriter {
         column,
         row.run - 1,
         retryOf,
+        isMessage(JSON.parse(input) as JsonObject) ? 1 : 0,
       );
     });
   }
+
+  /** All rows are written. A run may have ended before an earlier one: only now are their turns counted. */
+  finish(): void {
+    this.#db.exec(
+      `UPDATE runs SET turn = counted.turn FROM (SELECT run AS at, SUM(turn) OVER (ORDER BY run) AS turn FROM runs) AS counted
+       WHERE counted.at = runs.run`,
+    );
+    this.#db.changed();
+  }
+
+  #summary(seq: number, text: string): void {
+    const { turns, until_run: untilRun } = JSON.parse(text) as JsonObject;
+    if (typeof turns !== 'number') return;
+    const sql = `INSERT INTO summaries (seq, until_run, turns) VALUES (?, ?, ?)`;
+    this.#db.exec(sql, seq, typeof untilRun === 'string' ? runNumberOf(untilRun) : 0, turns);
+  }
+}
+
+/** A summary names its last run by id. In a row, it is the number of that run in the other session. */
+function withUntilRun(
+  { type }: { readonly type?: unknown },
+  text: string,
+  runOf: (written: Json | undefined) => Json,
+): string {
+  if (type !== 'memory_changed' || !text.includes('"until_run":')) return text;
+  const { until_run: run, ...data } = JSON.parse(text) as JsonObject;
+  return JSON.stringify({ ...data, until_run: runOf(run) });
 }
 
 /**

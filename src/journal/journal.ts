@@ -26,6 +26,7 @@ import { runNumberOf } from './run-id.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
 import { SteeredTable } from './steered-table.ts';
+import { SummaryTable } from './summary-table.ts';
 import { VariableTable } from './variable-table.ts';
 import { WorkspaceTable } from './workspace-table.ts';
 
@@ -40,6 +41,7 @@ export class Journal {
   readonly forkReader: ForkReader;
   readonly variables: VariableTable;
   readonly workspace: WorkspaceTable;
+  readonly summaries: SummaryTable;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -55,6 +57,7 @@ export class Journal {
     this.forkReader = new ForkReader(this.#db);
     this.variables = new VariableTable(this.#db, this.runs);
     this.workspace = new WorkspaceTable(this.#db);
+    this.summaries = new SummaryTable(this.#db, this.runs);
   }
 
   /** The session, or null if this database is empty. */
@@ -106,9 +109,9 @@ export class Journal {
     this.#db.create(record, fill);
   }
 
-  /** Writes a branch of another session into this empty database; `create` ends it. */
-  forkWriter(): ForkWriter {
-    return new ForkWriter(this.#db);
+  /** Writes a branch of another session into this empty database; `create` ends it. @param record of this session */
+  forkWriter(record: SessionRecord): ForkWriter {
+    return new ForkWriter(this.#db, record);
   }
 
   /** Appends one event and returns it with its sequence number. It is durable only after `sync`. */

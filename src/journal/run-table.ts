@@ -1,4 +1,5 @@
 /** The table of runs: their state, their input, and inputs that are not part of an event (J3, J7, J9). */
+import { readContent } from '../domain/content.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
@@ -16,6 +17,11 @@ function branchOf(last: string, limit: string): string {
       SELECT run, parent FROM runs WHERE run = ${last}
       UNION ALL SELECT runs.run, runs.parent FROM branch JOIN runs ON runs.run = branch.parent ${limit}
     ) SELECT run FROM branch`;
+}
+
+/** Whether the input of a run is a message, so that the run is a turn of the conversation. */
+export function isMessage(input: JsonObject): boolean {
+  return readContent(input['content']) !== null;
 }
 
 /** Runs that may wait at once, and so begin in another order: a bound of what is searched. */
@@ -41,8 +47,8 @@ export class RunTable {
     const run = this.count + 1;
     this.#db.storeWith(-run, 'input', JSON.stringify(input), (column) => {
       this.#db.exec(
-        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of)
-         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)`,
+        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of, turn)
+         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)`,
         run,
         status,
         this.#db.lastSeq + 1,
@@ -51,6 +57,7 @@ export class RunTable {
         idempotencyKey,
         parent,
         retryOf,
+        this.turnOf(parent) + (isMessage(input) ? 1 : 0),
       );
     });
     this.#db.changed();
@@ -156,6 +163,17 @@ export class RunTable {
     return this.#db.find(sql, last).map((row) => Number(row['run']));
   }
 
+  /** Number of messages on the branch up to this run, which is the position of its turn (C10). @param run 0: none */
+  turnOf(run: number): number {
+    return Number(this.#db.find(`SELECT turn FROM runs WHERE run = ?`, run)[0]?.['turn'] ?? 0);
+  }
+
+  /** The run with this turn on the branch that ends with `last`; 0 if there is none. */
+  ofTurn(turn: number, last: number): number {
+    const sql = `SELECT MIN(run) AS run FROM runs WHERE turn = ? AND ${this.onBranch(last)}`;
+    return turn < 1 ? 0 : Number(this.#db.find(sql, turn)[0]?.['run'] ?? 0);
+  }
+
   /** Whether a run is on the branch that ends with another one. */
   isAncestor(run: number, last: number): boolean {
     const sql = `SELECT 1 FROM (${branchOf('?2', '')}) WHERE run = ?1`;
@@ -187,12 +205,19 @@ export class RunTable {
     return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
-  /** US dollars of all runs that have ended or wait; null if no price is known. */
+  /** US dollars of all runs that have ended or wait, and of summaries; null if no price is known. */
   get cost(): number | null {
     if (this.#cost !== undefined) return this.#cost;
-    const sum = this.#db.find(`SELECT SUM(cost) AS sum FROM runs WHERE cost IS NOT NULL`)[0]?.['sum'] ?? null;
+    const sql = `SELECT SUM(cost) AS sum FROM (SELECT cost FROM runs WHERE cost IS NOT NULL
+      UNION ALL SELECT cost FROM summary_work WHERE cost IS NOT NULL)`;
+    const sum = this.#db.find(sql)[0]?.['sum'] ?? null;
     this.#cost = sum === null ? null : Number(sum);
     return this.#cost;
+  }
+
+  /** The cost of a summary was added: the sum is read again. */
+  forgetCost(): void {
+    this.#cost = undefined;
   }
 
   /** Runs that are not complete: after a crash, these must be resumed (J3). */

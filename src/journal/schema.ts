@@ -160,6 +160,30 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Attempts of open runs whose files are committed: a recovered one reports them again (J2).
     `CREATE TABLE workspace_commits (key TEXT PRIMARY KEY, run INTEGER NOT NULL) WITHOUT ROWID`,
   ],
+  [
+    // Number of the messages on the branch up to each run, its own included: the position of its turn (C10).
+    `ALTER TABLE runs ADD COLUMN turn INTEGER NOT NULL DEFAULT 0`,
+    `WITH RECURSIVE
+       said (run, parent, own) AS MATERIALIZED (SELECT run, parent,
+         CASE WHEN input <> '' THEN COALESCE(JSON_TYPE(input, '$.content'), 'null') IN ('text', 'array')
+           ELSE EXISTS (SELECT 1 FROM chunks WHERE chunks.seq = -runs.run AND field = 'input' AND part = 0
+             AND text LIKE '{"type":"message","content":%') END FROM runs),
+       counted (run, turn) AS (
+         SELECT run, own FROM said WHERE parent = 0
+         UNION ALL SELECT said.run, counted.turn + said.own FROM counted JOIN said ON said.parent = counted.run)
+     UPDATE runs SET turn = counted.turn FROM counted WHERE counted.run = runs.run`,
+    // Summaries of older turns, by the events that have their texts; \`until_run\` 0: they cover only the seeded history.
+    `CREATE TABLE summaries (seq INTEGER PRIMARY KEY, until_run INTEGER NOT NULL, turns INTEGER NOT NULL)`,
+    // The summary that is due, or was last: how often it was tried, and US dollars of all calls of the session.
+    `CREATE TABLE summary_work (
+       id INTEGER PRIMARY KEY CHECK (id = 1),
+       run INTEGER NOT NULL,
+       until_run INTEGER NOT NULL,
+       attempts INTEGER NOT NULL,
+       pending INTEGER NOT NULL,
+       cost REAL
+     )`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

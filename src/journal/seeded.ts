@@ -64,6 +64,17 @@ export class Seeded {
     return Number(this.#db.find(`SELECT COALESCE(MAX(id), 0) AS id FROM seeded`)[0]?.['id'] ?? 0);
   }
 
+  /** Number of turns; they are numbered from 1. */
+  get turns(): number {
+    return Number(this.#db.find(`SELECT MAX(turn) AS turn FROM seeded`)[0]?.['turn'] ?? 0);
+  }
+
+  /** The messages of one turn. Of a tool's result, `limits.historyResultChars` are read. */
+  turn(turn: number): SeededMessage[] {
+    const rows = this.#db.find(`SELECT id FROM seeded WHERE turn = ? ORDER BY id`, turn);
+    return rows.map(({ id }) => shortened(this.get(Number(id)).message));
+  }
+
   /**
    * The messages before the number `before`, newest first. They are read in slices of `limits.pageRows`; a long one is
    * read separately.

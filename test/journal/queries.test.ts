@@ -489,4 +489,24 @@ describe('the schema', () => {
     downgrade(sql, 2);
     expect(new Journal(sql).runs.open().map(({ run }) => run)).toEqual([1, 2, 3]);
   });
+
+  test('[J9] [C10] the turns of an older schema are counted along their branches', () => {
+    const { sql, journal } = fixture();
+    const said = (content: string): void => {
+      journal.runs.create({ type: 'message', content }, 1, 'running');
+    };
+    said('one');
+    journal.runs.create({ type: 'text', text: 'program' }, 1, 'running');
+    said('x'.repeat(limits.rowBytes));
+    journal.runs.create({ type: 'message', content: 'again' }, 1, 'running', null, { parent: 1, retryOf: 3 });
+    for (let n = 0; n < 2_000; n += 1) said(`more ${n}`);
+    const turns = (of: Journal): number[] => [1, 2, 3, 4, 5, 2_004].map((run) => of.runs.turnOf(run));
+    const expected = [1, 1, 2, 2, 3, 2_002];
+    expect(turns(journal)).toEqual(expected);
+    downgrade(sql, 12);
+    const next = new Journal(sql);
+    expect(turns(next)).toEqual(expected);
+    expect([1, 2, 3].map((turn) => next.runs.ofTurn(turn, 2_004))).toEqual([1, 4, 5]);
+    expect([2, 3].map((turn) => next.runs.ofTurn(turn, 3))).toEqual([3, 0]);
+  });
 });

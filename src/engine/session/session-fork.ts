@@ -133,7 +133,7 @@ export class ForkTarget {
     this.#journal = journal;
     this.#record = record;
     this.#objects = objects;
-    this.#writer = journal.forkWriter();
+    this.#writer = journal.forkWriter(record);
   }
 
   /** Resolves when the page is written. @throws EngineError `session_full` */
@@ -149,6 +149,7 @@ export class ForkTarget {
   async finish(also: () => void = () => undefined): Promise<void> {
     this.#journal.create(this.#record, () => {
       this.#forgetLostFiles();
+      this.#writer.finish();
       this.#journal.variables.restore(this.#journal.runs.count);
       also();
     });
