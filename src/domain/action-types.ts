@@ -312,6 +312,12 @@ const INTERNAL_ACTION_TABLE = {
     prompt: '{key}: remove a fact about the user',
     forgetsResults: false,
   },
+  recall: {
+    parameters: { 'turns?': 'json', 'values?': 'json' },
+    further: {},
+    prompt: '{turns?, values?}: read earlier turns ["$turn_3", "$turn_4"], or earlier results ["$id"]',
+    forgetsResults: false,
+  },
   clear_context: {
     parameters: {},
     further: {},
@@ -329,8 +335,14 @@ export const LOAD_SKILL = 'load_skill' satisfies keyof typeof INTERNAL_ACTION_TA
  */
 export const DESCRIBE_TOOLS = 'describe_tools' satisfies keyof typeof INTERNAL_ACTION_TABLE;
 
-/** The actions that the agent's imports allow. A section of their own in the prompt shows them, and workflows have none. */
-export const IMPLIED_ACTIONS: readonly string[] = [LOAD_SKILL, DESCRIBE_TOOLS];
+/**
+ * Returns its parameters, so that the model can read what is no longer in its prompt (C10): allowed if the manifest limits the
+ * turns of prompts, not by the list of allowed internal actions.
+ */
+export const RECALL = 'recall' satisfies keyof typeof INTERNAL_ACTION_TABLE;
+
+/** The actions that other parts of the manifest allow. Another place in the prompt shows them, and workflows have none. */
+export const IMPLIED_ACTIONS: readonly string[] = [LOAD_SKILL, DESCRIBE_TOOLS, RECALL];
 
 /** The actions of agents that keep facts about their users (C10). Workflows have none. */
 export const MEMORY_ACTIONS = ['remember', 'forget'] as const satisfies readonly (keyof typeof INTERNAL_ACTION_TABLE)[];

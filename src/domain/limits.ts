@@ -583,6 +583,29 @@ export const limits = {
   summaryTurnChars: 300,
   summaryReadChars: 600,
   summaryChars: 16_384,
+  /** Tokens of a summary that a model writes (`memory.summary.tokens`): default, least and most. */
+  summaryTokens: 800,
+  summaryLeastTokens: 100,
+  summaryMostTokens: 4_000,
+  /** How much longer than its budget it may be, because models count roughly: a factor. */
+  summaryTolerance: 1.25,
+  /** Further output tokens of the call, for models that reason before they answer. */
+  summaryReasoningTokens: 2_048,
+  /** The characters that are stored of such a text: more than the most tokens have. */
+  summaryTextChars: 32_768,
+  /** What the call reads: all turns together, a message or an answer, and one result. */
+  summaryInputChars: 131_072,
+  summaryInputTurnChars: 8_192,
+  summaryInputResultChars: 512,
+  /** Actions of a turn whose results the call reads: the latest ones. */
+  summaryInputResults: 20,
+  /** A template of the call (`memory.summary.template`). */
+  summaryTemplateChars: 16_384,
+  /** Duration of the call, and calls for the same turns, with those that a crash has interrupted. */
+  summaryCallMs: 120_000,
+  summaryAttempts: 3,
+  /** The message and the answer of an earlier turn as a value (`$turn_3`), each. */
+  turnValueChars: 65_536,
 
   // --- http ---
   bodyBytes: 8_388_608,

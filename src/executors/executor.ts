@@ -109,6 +109,8 @@ export interface ActionContext {
   readonly memory?: UserMemory | null;
   /** Why it has none although its agent keeps some. */
   readonly withoutFacts?: WithoutFacts | null;
+  /** Whether prompts may lack earlier turns, so that the model may read them (C10). Default: no. */
+  readonly recalls?: boolean;
   readonly children: ChildSessions;
   /** The scope of an imported agent or workflow that only its importers see (M2). */
   scopeOf?(type: 'agent' | 'workflow', name: string): string | undefined;

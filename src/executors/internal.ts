@@ -1,4 +1,4 @@
-/** `type="internal"`: the model changes its own session: variables, feeds, context; reads skills and tools, and keeps facts about its user (I, C8, L4, C10). */
+/** `type="internal"`: the model changes its own session: variables, feeds, context; reads skills, tools and earlier turns, and keeps facts about its user (I, C8, L4, C10). */
 import { EngineError } from '../domain/errors.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -8,6 +8,7 @@ import {
   IMPLIED_ACTIONS,
   INTERNAL_ACTIONS,
   LOAD_SKILL,
+  RECALL,
   isInternalAction,
   isMemoryAction,
 } from '../domain/action-types.ts';
@@ -34,6 +35,8 @@ export interface Implied {
   /** Facts about the user, for `remember` and `forget` (C10). Without this, the list of allowed actions decides nothing. */
   readonly facts?: boolean;
   readonly withoutFacts?: WithoutFacts | null;
+  /** Prompts may lack turns, for `recall` (C10). */
+  readonly earlierTurns?: boolean;
 }
 
 const WITHOUT_FACTS: Readonly<Record<WithoutFacts, string>> = {
@@ -42,15 +45,19 @@ const WITHOUT_FACTS: Readonly<Record<WithoutFacts, string>> = {
 };
 
 /**
- * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill` and `describe_tools` are allowed if the agent has what they read.
+ * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill`, `describe_tools` and `recall` are allowed if the agent has what they read.
  */
 export function internalPolicy(
   { enabled, allowed, blocked }: AgentDefinition['internalActions'],
   name: string,
   has: Implied = {},
 ): { readonly code: 'unknown_name' | 'not_allowed' | 'no_user'; readonly message: string } | null {
-  const isImplied = (action: string): boolean =>
-    action === LOAD_SKILL ? has.skills === true : action === DESCRIBE_TOOLS && has.shortTools === true;
+  const implied: Readonly<Record<string, boolean | undefined>> = {
+    [LOAD_SKILL]: has.skills,
+    [DESCRIBE_TOOLS]: has.shortTools,
+    [RECALL]: has.earlierTurns,
+  };
+  const isImplied = (action: string): boolean => implied[action] === true;
   const isMissing = (action: string): boolean =>
     IMPLIED_ACTIONS.includes(action) ? !isImplied(action) : isMemoryAction(action) && has.facts !== true;
   const mayUse = (action: InternalAction): boolean => {
@@ -71,6 +78,10 @@ export function internalPolicy(
   const reasons: readonly (readonly [boolean, string])[] = [
     [name === LOAD_SKILL && !isImplied(name), 'is not available: this agent has no skills'],
     [name === DESCRIBE_TOOLS && !isImplied(name), 'is not available: the prompt describes all tools of this agent'],
+    [
+      name === RECALL && !isImplied(name),
+      'is not available: the prompt has all turns, because the manifest sets no memory',
+    ],
     [isMemoryAction(name) && isMissing(name), whyNoFacts(has)],
     [!IMPLIED_ACTIONS.includes(name) && !enabled, 'is not allowed: internal actions are disabled for this agent'],
     [blocked.includes(name), 'is blocked for this agent'],
@@ -94,6 +105,7 @@ export const internalExecutor: Executor = {
       shortTools: context.tools != null,
       facts: context.memory != null,
       withoutFacts: context.withoutFacts ?? null,
+      earlierTurns: context.recalls === true,
     });
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;
@@ -133,6 +145,10 @@ export const internalExecutor: Executor = {
       case 'remember':
       case 'forget':
         return await changeFacts(name, call, context);
+      case 'recall':
+        return Object.keys(parameters).length === 0
+          ? wrongParameter('turns', 'a list of references, such as ["$turn_3"]', undefined)
+          : { ok: true, output: parameters };
       case 'add_context_feed':
       case 'remove_context_feed':
       case 'update_context_feed':

@@ -18,9 +18,9 @@ const HIDDEN: ReadonlySet<string> = new Set<EventType>([
 
 /**
  * Actions whose parameters and outputs show feeds, or parts of the prompt: the text of a skill (C8), tools (L4), facts about the
- * user (C10).
+ * user, any earlier value (C10).
  */
-const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill|describe_tools|remember|forget)$/;
+const HIDDEN_ACTION = /^((add|update|remove|list)_context_feeds?|load_skill|describe_tools|remember|forget|recall)$/;
 
 /** Whether the parameters, outputs and artifacts of an action with this name are hidden. */
 export function isHiddenAction(name: string | null | undefined): boolean {
@@ -39,8 +39,8 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
     case 'action_queued':
       return isHidden ? withData(event, { ...event.data, parameters: {} }) : event;
     case 'memory_changed': {
-      // A fact is in the feed of the facts.
-      const { key: _key, value: _value, ...data } = event.data;
+      // A fact is in the feed of the facts, and a summary in later prompts.
+      const { key: _key, value: _value, summary: _summary, ...data } = event.data;
       return withData(event, data);
     }
     case 'action_started':

@@ -85,8 +85,25 @@ export interface MemoryPolicy {
   readonly maxTurns: number | null;
   /** Turns after which older ones are summarised; null means never. */
   readonly summarizeAfter: number | null;
+  /** How they are summarised (C10). Absent: by lines, also in definitions that are older than summaries. */
+  readonly summary?: SummaryPolicy;
   /** Facts about the user that its sessions share (C10). Absent: it keeps none. */
   readonly facts?: FactsPolicy;
+}
+
+/** Whether prompts may lack turns that a session still has. */
+export function limitsTurns({ maxTurns, summarizeAfter }: MemoryPolicy): boolean {
+  return maxTurns !== null || summarizeAfter !== null;
+}
+
+/** `memory.summary` of an agent's manifest. */
+export interface SummaryPolicy {
+  /** `model`: the agent's model writes a text after an answer; `lines`: one line for each message and answer. */
+  readonly by: 'model' | 'lines';
+  /** Budget of the text, in tokens. */
+  readonly tokens: number;
+  /** The request for the text, with placeholders; null: the usual one. */
+  readonly template: string | null;
 }
 
 /** `protocol:` of an agent's manifest (M8). */

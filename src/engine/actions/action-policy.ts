@@ -5,6 +5,7 @@ import type { ActionDeclaration, ActionPolicy, ActionType, Effects, RetryPolicy 
 import { needsApproval } from '../../domain/approval.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RelicDefinition, RelicEndpoint } from '../../domain/manifests/relic.ts';
+import { limitsTurns } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { nearestNames } from '../../domain/nearest.ts';
@@ -160,6 +161,7 @@ function refusalOf(
     shortTools: hasShortTools(resolved),
     facts: agent.memory.facts !== undefined,
     withoutFacts: resolved.withoutFacts ?? null,
+    earlierTurns: limitsTurns(agent.memory),
   });
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }

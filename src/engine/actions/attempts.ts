@@ -16,6 +16,7 @@ import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/a
 import { messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { isCapability } from '../../domain/action-types.ts';
+import { limitsTurns } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ActionWorkspace, VariableStore } from '../../domain/ports/session-stores.ts';
 import type { ActionCall, ActionContext, LoadableSkills } from '../../executors/executor.ts';
@@ -209,6 +210,7 @@ export class Attempts {
       skills: loadableSkills(resolved, key, this.#scope),
       tools: describableTools(resolved),
       withoutFacts: resolved.withoutFacts ?? null,
+      recalls: limitsTurns(resolved.agent.memory),
       children: context.children,
       scopeOf: (type, name) => scopeIn(resolved, type, name),
       fetch: this.#fetchOf(key, call, signal),

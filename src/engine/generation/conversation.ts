@@ -41,6 +41,20 @@ export function readConversation(journal: Journal, last: number, blobs: Blobs | 
   return [...room.seeded(journal, blobs).turns, ...turns];
 }
 
+/** The turn of one run; null if the run was not started by a message, or does not fit into the room. */
+export function readTurn(journal: Journal, record: RunRecord, room: HistoryRoom): ChatTurn | null {
+  const content = readContent(record.input['content']);
+  const events = (record.lastSeq ?? journal.lastSeq) - record.firstSeq + 1;
+  if (content === null || !room.take(journal.history.conversationBytes(record), events)) return null;
+  return foldTurn(
+    journal,
+    messagesOf(journal, { content, record }, null),
+    journal.history.conversationOf(record),
+    actionsOf(journal, record),
+    record.status,
+  );
+}
+
 /** The latest messages of a branch, with their runs, that fit into the limits together, newest first. */
 function* latestRuns(
   journal: Journal,

@@ -1,5 +1,5 @@
 /**
- * Reads outputs that are no longer in memory from the journal.
+ * Reads outputs and earlier turns that are no longer in memory from the journal.
  *
  * A text may refer to one output any number of times, and to several alternately: within one turn each is read once,
  * whatever its size. After the turn, nothing is kept in memory.
@@ -11,12 +11,12 @@ export class OutcomeReader {
   /** The platform keeps the target of a weak reference alive until the end of the turn. */
   readonly #read = new Map<number, WeakRef<{ readonly output: Json }>>();
 
-  /** @param load reads the output of an event */
+  /** @param load reads the output of an event, or another value that has a number */
   constructor(load: (seq: number) => Json) {
     this.#load = load;
   }
 
-  /** The output of the event `seq`. */
+  /** The value with this number: the output of the event `seq`. */
   at(seq: number): Json {
     const known = this.#read.get(seq)?.deref();
     if (known !== undefined) return known.output;

@@ -22,18 +22,20 @@ import { contextVariables } from '../../domain/context-variables.ts';
 import { NO_VALUE } from '../feeds/feeds.ts';
 import { resolveCall } from './resolve-names.ts';
 import type { ResolvedCall } from './resolve-names.ts';
-import type { OutcomeReader } from './outcome-reader.ts';
+import { turnCount, turnOfName, turnValue } from '../memory/earlier-turns.ts';
+import { OutcomeReader } from './outcome-reader.ts';
 import type { Replay } from '../replay/replay.ts';
 import type { NameValue, Results } from './results.ts';
 import type { RunContext } from './run-context.ts';
 
 /**
  * The value of a name without a producer in the run: a variable or a feed; an earlier run's outcome by its event; one
- * that exceeds the run's limit; a feed that could not be read; or null.
+ * that exceeds the run's limit; a feed that could not be read; an earlier turn by its position, because it never changes; or null.
  */
 type Outside =
   | { readonly value: Json; readonly context?: true }
   | { readonly seq: number }
+  | { readonly turn: number }
   | typeof LEFT_OUT
   | typeof FAILED
   | null;
@@ -72,6 +74,7 @@ export class RunNames {
   /** Position of outside values in the journal, by name: the latest one. */
   readonly #written = new Map<string, { readonly value: Json; readonly seq: number }>();
   readonly #outcomes: OutcomeReader;
+  readonly #turns: OutcomeReader;
   /** Outcomes of earlier runs by name; read on first use. */
   #earlier: ReadonlyMap<string, CachedOutcome> | null = null;
   /** Those that this run refers to, and their bytes. */
@@ -96,11 +99,13 @@ export class RunNames {
     this.#outcomes = options.outcomes;
     this.#state = options.state;
     this.#replay = options.replay;
+    const { journal, parent } = options.context;
+    this.#turns = new OutcomeReader((turn) => turnValue(journal, parent, turn));
   }
 
   /**
    * The current value of a name: of the producer that it was bound to, else a session variable, else an earlier run's
-   * result, else a feed (P12).
+   * result, else a feed, else an earlier turn (P12, C10).
    */
   valueOf(name: string, producer: ActionKey | null): NameValue {
     if (producer === null || iterationOf(producer) < this.#clearedBefore) return this.#read(this.#outside(name));
@@ -227,7 +232,14 @@ export class RunNames {
     if (earlier !== null) return earlier;
     const feed = this.#context.feeds.value(this.#context.resolved, name);
     if (feed === NO_VALUE) return FAILED;
-    return feed === undefined ? this.#contextVariable(name) : { value: feed };
+    return feed === undefined ? (this.#contextVariable(name) ?? this.#earlierTurn(name)) : { value: feed };
+  }
+
+  /** `turn_3`: the third turn of the conversation before this run (C10). */
+  #earlierTurn(name: string): Outside {
+    const turn = turnOfName(name);
+    const { journal, parent } = this.#context;
+    return turn === null || turn > turnCount(journal, parent) ? null : { turn };
   }
 
   /** What the name meant when this action ran first, if the run repeats an action; undefined if it had no such name. */
@@ -254,6 +266,7 @@ export class RunNames {
     if ('left_out' in outside) return { type: 'absent', why: 'left_out' };
     if ('failed' in outside) return { type: 'absent', why: 'failed' };
     if ('seq' in outside) return { type: 'value', value: this.#outcomes.at(outside.seq) };
+    if ('turn' in outside) return { type: 'value', value: this.#turns.at(outside.turn) };
     return { type: 'value', value: outside.value, ...(outside.context === true ? { isContext: true } : {}) };
   }
 
@@ -268,10 +281,11 @@ export class RunNames {
     if (!Object.hasOwn(names, name)) return undefined;
     const recorded = names[name] ?? null;
     if (!isJsonObject(recorded)) return null;
-    const { value, seq: outcome, at, left_out: leftOut, failed, context } = recorded;
+    const { value, seq: outcome, turn, at, left_out: leftOut, failed, context } = recorded;
     if (leftOut === true) return LEFT_OUT;
     if (failed === true) return FAILED;
     if (typeof outcome === 'number') return { seq: outcome };
+    if (typeof turn === 'number') return { turn };
     // A pointer refers to the value itself, never to another pointer.
     if (typeof at === 'number') return at === seq ? undefined : this.#recordedName(at, name);
     return value === undefined ? undefined : { value, ...(context === true ? { context } : {}) };

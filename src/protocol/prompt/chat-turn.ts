@@ -83,6 +83,23 @@ export interface ChatTurn {
   readonly isSeeded?: boolean;
 }
 
+/** A summary of the conversation's first turns, written by a model (C10). */
+export interface ConversationSummary {
+  readonly text: string;
+  /** How many turns it covers. */
+  readonly turns: number;
+}
+
+/** What a prompt knows of turns that it does not show. */
+export interface EarlierTurns {
+  /** Number of turns before those of the history, which were not read. */
+  readonly unread: number;
+  /** The summary that covers the most, and at most this many turns; null if there is none. */
+  readonly summaryOf: (turns: number) => ConversationSummary | null;
+  /** How the model may read an earlier turn: by an action or a native function; null: it may not. */
+  readonly recall: 'action' | 'function' | null;
+}
+
 /** The value of a feed at the start of an iteration (F2). */
 export interface FeedReport {
   readonly id: string;

@@ -24,7 +24,8 @@ describe('[P17] function declarations for the endpoint', () => {
         capabilities: ['python', 'shell', 'docker'],
         internalActions: { enabled: true, allowed: null, blocked: [] },
         imports: { ...agent.imports, agents: ['helper'], workflows: ['nightly'], skills: ['pdf'] },
-        memory: { ...agent.memory, facts: { max: 50, maxTokens: 1_000 } },
+        // Then it may recall earlier turns, and keep facts.
+        memory: { maxTurns: 10, summarizeAfter: null, facts: { max: 50, maxTokens: 1_000 } },
         // Then some tools are in short form, and can be described.
         protocol: { ...agent.protocol, dialect: 'tool_calls', toolTokens: 100 },
       })),
