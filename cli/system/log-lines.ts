@@ -77,6 +77,8 @@ function textOf({
   switch (event) {
     case 'run_failed':
       return `run failed: ${whose}, ${run ?? ''}: ${what}`;
+    case 'summary_failed':
+      return `summary failed: ${whose}, ${run ?? ''}: ${what}`;
     case 'schedule_failed':
       return `schedule failed: ${whose}: ${what}`;
     case 'webhook_refused':

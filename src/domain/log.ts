@@ -25,6 +25,8 @@ export const LOG_EVENTS = {
   runner_unreachable: { level: 'error' },
   /** A runner that was reported as unreachable answers again. */
   runner_reachable: { level: 'info' },
+  /** A model could not write the summary of a conversation; prompts have a line for each turn instead. */
+  summary_failed: { level: 'warn', once: ['namespace', 'agent', 'code'] },
   /** Work is not continued, because the host froze or ended repeatedly while it recovered it. */
   work_quarantined: { level: 'error' },
   /** A request was answered with a status of 500 or above that has a code. */

@@ -8,8 +8,9 @@ import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 
-// Manifests are no commands; those of the page are uploaded by a command.
-const page = readFileSync('docs/memory.md', 'utf8').replaceAll(/^```yaml\n[\s\S]*?^```$/gm, '');
+// The section about the conversation has no commands. Manifests are none either; those of the page are uploaded by a command.
+const [, section = ''] = readFileSync('docs/memory.md', 'utf8').split('## Facts about the user');
+const page = section.replaceAll(/^```yaml\n[\s\S]*?^```$/gm, '');
 const examples = readExamples(page);
 const folder = mkdtempSync(join(tmpdir(), 'cortex-page-'));
 let system: System;

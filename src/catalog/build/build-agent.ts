@@ -18,6 +18,7 @@ import type { FeedInput } from '../schema/feed.ts';
 import type { FieldPath } from '../check/problem.ts';
 import type { AgentInput } from '../schema/schema.ts';
 import { toMs } from '../schema/units.ts';
+import { toMemory } from './memory.ts';
 
 export function toAgent(
   input: AgentInput,
@@ -84,11 +85,7 @@ export function toAgent(
       actions: budgets.actions ?? limits.actionsPerRun,
     },
     feeds,
-    memory: {
-      maxTurns: input.memory?.max_turns ?? null,
-      summarizeAfter: input.memory?.summarize_after ?? null,
-      ...toFacts(input, feeds, context),
-    },
+    memory: { ...toMemory(input, context), ...toFacts(input, feeds, context) },
     ...policiesOf(input, context),
     variables: Object.fromEntries(
       Object.entries(input.environment?.variables ?? {}).map(([name, value]) => [name, String(value)]),

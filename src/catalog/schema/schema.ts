@@ -268,6 +268,20 @@ const facts = z.union(
   ],
   { error: 'must be true, false, or a map of max and tokens' },
 );
+const summary = z.strictObject({
+  by: z
+    .enum(['model', 'lines'])
+    .optional()
+    .describe("`model` (default): the agent's model writes a text; `lines`: one line for each message and answer."),
+  tokens: count
+    .min(limits.summaryLeastTokens)
+    .max(limits.summaryMostTokens)
+    .optional()
+    .describe(`Budget of the text in tokens. Default ${limits.summaryTokens}.`),
+  template: fileText
+    .optional()
+    .describe('The request for the text, with {{previous}}, {{turns}} and {{tokens}}. Default: a general one.'),
+});
 
 const memory = z.strictObject({
   max_turns: count.min(1).max(limits.historyTurns).optional().describe('Number of turns that are kept verbatim.'),
@@ -281,6 +295,7 @@ const memory = z.strictObject({
     .describe(
       'Facts about the user that all sessions of the user with this agent share (docs/memory.md). Default false.',
     ),
+  summary: summary.optional().describe('How they are summarised, see docs/memory.md.'),
 });
 
 export const agentSchema = z.strictObject({

@@ -101,6 +101,9 @@ export type ModelDelta =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
 
+/** The name of the demo model, which is not a language model. */
+export const DEMO_MODEL = 'demo';
+
 /** A source of model text. `stream` throws `EngineError` `model_*` for errors that it cannot recover from. */
 export interface ModelProvider {
   /** The model that it asks first, as its endpoint calls it: `gpt-4.1-mini`; `demo` for the demo model. */

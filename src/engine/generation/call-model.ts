@@ -1,10 +1,15 @@
-/** One model call outside the conversation, for `type="llm"` actions. */
+/** One model call outside the conversation, for `type="llm"` actions and summaries. */
 import { EngineError } from '../../domain/errors.ts';
 import type { ChatMessage, Usage } from '../../domain/ports/model.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import type { RunContext } from '../run/run-context.ts';
 
-type PlainRequest = Parameters<ActionContext['callModel']>[0];
+type PlainRequest = Parameters<ActionContext['callModel']>[0] & {
+  /** Default: the endpoint's. */
+  readonly maxTokens?: number;
+  /** Called if the answer ended because it reached a limit. */
+  readonly onCut?: () => void;
+};
 
 /** @returns the whole text; @throws EngineError `model_*` */
 export async function callModel(
@@ -20,7 +25,7 @@ export async function callModel(
     messages,
     model: request.model,
     temperature: null,
-    maxTokens: null,
+    maxTokens: request.maxTokens ?? null,
     extra: {},
     agent: null,
     signal,
@@ -31,6 +36,8 @@ export async function callModel(
       request.onText(delta.text);
     } else if (delta.type === 'usage') {
       record(delta.usage);
+    } else if (delta.type === 'finish' && delta.reason === 'length') {
+      request.onCut?.();
     } else if (delta.type === 'finish' && delta.reason === 'content_filter') {
       throw new EngineError('model_rejected', "The model's answer was stopped by the endpoint's content filter");
     } else if (delta.type === 'finish' && (delta.reason === 'error' || delta.reason === 'abort')) {

@@ -18,7 +18,7 @@ import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { isWorkflowHelper, OUTPUTS } from '../../domain/workflow-actions.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
-import type { Cut, ChatTurn, FeedReport, MissingValue } from '../../protocol/prompt/chat-turn.ts';
+import type { Cut, ChatTurn, EarlierTurns, FeedReport, MissingValue } from '../../protocol/prompt/chat-turn.ts';
 import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
@@ -191,16 +191,17 @@ export class GenerationRunner {
       inputQueue: this.#inputQueue,
       reader,
       usage: this.usage,
-      request: async ({ history }, signal) => {
+      request: async ({ history, earlier }, signal) => {
         const { feeds: known, resolved } = this.#context;
         const own = await known.current(resolved, this.#fetchFeed, signal);
         if (!signal.aborted) this.#warnWithoutFacts(own);
         const feeds = withWorkspace(own, resolved, this.#context.workspace);
         const turns = promptTurns(history, this.#turn);
-        const files = hasFiles(turns) ? await this.#files(turns) : null;
+        const files = hasFiles(turns) ? await this.#files(turns, earlier) : null;
         return modelRequest({
           resolved,
           history,
+          ...(earlier === undefined ? {} : { earlier }),
           turn: this.#turn,
           feeds,
           ...(files === null ? {} : { files }),
@@ -242,13 +243,15 @@ export class GenerationRunner {
   }
 
   /** The images and files that the request shows, with a warning about the others of this turn (C2). */
-  async #files(turns: readonly ChatTurn[]): Promise<ShownFiles> {
+  async #files(turns: readonly ChatTurn[], earlier: EarlierTurns | undefined): Promise<ShownFiles> {
     const { resolved, share } = this.#context;
     const warn = (message: string): void => {
       const warning = { type: 'warning', code: 'attachments_not_shown', message, offset: 0 } as const;
       this.#inputQueue.put({ type: 'protocol', pieces: [], events: [warning] });
     };
-    const { files, notice } = await chooseFiles(turns, resolved.agent.memory, (file) => warn(lostNotice(file)));
+    const { files, notice } = await chooseFiles(turns, resolved.agent.memory, earlier, (file) =>
+      warn(lostNotice(file)),
+    );
     // Encoding and sending them takes time of the thread.
     for (const { size } of files.attached.keys()) share.charge(size * limits.attachmentByteSteps);
     if (notice !== null) warn(notice);

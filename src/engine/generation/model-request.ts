@@ -1,13 +1,17 @@
 /** Builds the model request of one generation from prompt, conversation, feeds and limits (L5). */
+import { RECALL } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
+import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import { nativeTools } from '../../protocol/native/native-tools.ts';
 import { buildMessages } from '../../protocol/prompt/feedback.ts';
 import type { ShownFiles } from '../../protocol/prompt/attached-files.ts';
-import type { FeedReport, ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import { isInternalAllowed } from '../../protocol/prompt/allowed.ts';
+import { NOTHING_EARLIER } from '../../protocol/prompt/compaction.ts';
+import type { ChatTurn, EarlierTurns, FeedReport } from '../../protocol/prompt/chat-turn.ts';
 import { buildSystemPrompt, passedInstructions, passedTools } from '../../protocol/prompt/prompt.ts';
 import { withoutCalls } from '../../protocol/prompt/transcript.ts';
 import { agentSummary } from './agent-summary.ts';
@@ -17,6 +21,8 @@ export function modelRequest(given: {
   readonly resolved: ResolvedAgent;
   /** Turns of earlier runs, oldest first. */
   readonly history: readonly ChatTurn[];
+  /** Turns before these; default: there are none. */
+  readonly earlier?: EarlierTurns;
   /** The turn of this generation. */
   readonly turn: ChatTurn;
   readonly feeds: readonly FeedReport[];
@@ -28,7 +34,7 @@ export function modelRequest(given: {
   readonly tokensLeft: number | null;
   readonly signal: AbortSignal;
 }): ModelRequest {
-  const { resolved, history, turn, feeds, files, last, tokensLeft, signal } = given;
+  const { resolved, history, earlier = NOTHING_EARLIER, turn, feeds, files, last, tokensLeft, signal } = given;
   const { agent } = resolved;
   const parameters: JsonObject = { ...agent.engine.parameters };
   const { temperature, max_tokens: maxTokens, ...extra } = parameters;
@@ -43,6 +49,7 @@ export function modelRequest(given: {
     system: buildSystemPrompt(resolved),
     history: turns.slice(0, -1),
     memory: agent.memory,
+    earlier: shownEarlier(agent, earlier),
     // Functions are declared in a field of their own (P17).
     current: {
       ...(turns.at(-1) ?? turn),
@@ -67,6 +74,17 @@ export function modelRequest(given: {
     agent: agentSummary(resolved),
     ...(native ? { tools: functions, answerOnly: last } : {}),
     signal,
+  };
+}
+
+/** What the agent's prompts show of earlier turns (C10). */
+function shownEarlier(agent: AgentDefinition, earlier: EarlierTurns): EarlierTurns {
+  const { memory, protocol } = agent;
+  const how = protocol.dialect === 'tool_calls' ? 'function' : 'action';
+  return {
+    unread: earlier.unread,
+    summaryOf: memory.summary?.by === 'model' ? earlier.summaryOf : NOTHING_EARLIER.summaryOf,
+    recall: isInternalAllowed(agent, RECALL) ? how : null,
   };
 }
 

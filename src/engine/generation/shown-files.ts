@@ -11,7 +11,7 @@ import type { MemoryPolicy } from '../../domain/manifests/agent.ts';
 import type { Attachment } from '../../domain/ports/model.ts';
 import { isAttachable, isTextFile, NO_FILES } from '../../protocol/prompt/attached-files.ts';
 import type { FileText, ShownFiles } from '../../protocol/prompt/attached-files.ts';
-import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import type { ChatTurn, EarlierTurns } from '../../protocol/prompt/chat-turn.ts';
 import { compact } from '../../protocol/prompt/compaction.ts';
 
 export interface ChosenFiles {
@@ -33,11 +33,12 @@ export function hasFiles(turns: readonly ChatTurn[]): boolean {
 export async function chooseFiles(
   turns: readonly ChatTurn[],
   memory: MemoryPolicy,
+  earlier?: EarlierTurns,
   lost: (file: Attachment) => void = () => undefined,
 ): Promise<ChosenFiles> {
   const current = turns.at(-1);
   if (current === undefined) return { files: NO_FILES, notice: null };
-  const { kept } = compact(turns.slice(0, -1), memory);
+  const { kept } = compact(turns.slice(0, -1), memory, earlier);
   const all = [...kept, current];
   const chosen = newestWithin(
     all.flatMap(groupsOf).map((group) => group.filter(isAttachable)),

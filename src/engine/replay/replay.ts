@@ -28,6 +28,7 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'context_feed_updated',
   'file_changed',
   'skill_loaded',
+  'memory_changed',
 ]);
 
 /** A recorded event that the run produces again. */

@@ -24,7 +24,7 @@ import type { Pacer } from '../../domain/work.ts';
 import type { Executor } from '../../executors/executor.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../../scheduler/types.ts';
-import type { ChatTurn } from '../../protocol/prompt/chat-turn.ts';
+import type { ChatTurn, EarlierTurns } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
@@ -38,6 +38,8 @@ export type RunSource =
       readonly type: 'model';
       readonly content: MessageContent;
       readonly history: readonly ChatTurn[];
+      /** Turns before the history, and summaries; default: there are none (C10). */
+      readonly earlier?: EarlierTurns;
       readonly tokens: boolean;
     }
   /**

@@ -22,7 +22,7 @@ import { contextVariables } from '../../domain/context-variables.ts';
 import { NO_VALUE } from '../feeds/feeds.ts';
 import { resolveCall } from './resolve-names.ts';
 import type { ResolvedCall } from './resolve-names.ts';
-import { turnCount, turnOfName, turnValue } from '../memory/earlier-turns.ts';
+import { turnCount, turnOfName, turnValue } from '../memory/turn-values.ts';
 import { OutcomeReader } from './outcome-reader.ts';
 import type { Replay } from '../replay/replay.ts';
 import type { NameValue, Results } from './results.ts';

@@ -37,6 +37,11 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     user: resolve(agent.persona.user),
     examples: agent.persona.examples.map(resolve),
   };
+  const { summary } = agent.memory;
+  const memory =
+    summary?.template == null
+      ? agent.memory
+      : { ...agent.memory, summary: { ...summary, template: resolve(summary.template) } };
   const feeds = agent.feeds.map(({ enabledBy, ...feed }) => ({
     ...feed,
     ...(enabledBy === undefined ? {} : { enabled: isEnabled(enabledBy, variables) }),
@@ -61,7 +66,7 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
       ];
     }),
   );
-  return { ...resolved, tools, agent: { ...agent, persona, feeds } };
+  return { ...resolved, tools, agent: { ...agent, persona, feeds, memory } };
 }
 
 /** A variable that is not set leaves a feed on; a value that means neither yes nor no switches it off. */

@@ -11,6 +11,7 @@ import type { PolicyList } from '../../domain/policy.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { RunPolicy } from '../../scheduler/types.ts';
 import { readConversation } from '../generation/conversation.ts';
+import { earlierTurns } from '../memory/earlier-turns.ts';
 import { policyLists } from '../policy/policy-lists.ts';
 import { withFacts } from '../feeds/memory-feed.ts';
 import type { RunSource } from '../run/run-context.ts';
@@ -33,7 +34,11 @@ export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRec
  * @param chunks arriving text; null if there is none, or if a crash has lost it
  * @throws EngineError `unknown_workflow`
  */
-export function sourceOf(ports: Ports, { parent, input }: RunRecord, chunks: AsyncIterable<string> | null): RunSource {
+export function sourceOf(
+  ports: Ports,
+  { run, parent, input }: RunRecord,
+  chunks: AsyncIterable<string> | null,
+): RunSource {
   const { content, text, tokens, type } = input;
   const rerun = rerunOf(input);
   if (rerun !== null) return { type: 'text', chunks: restOf(rerun.text), text: rerun.text, rerun };
@@ -50,7 +55,8 @@ export function sourceOf(ports: Ports, { parent, input }: RunRecord, chunks: Asy
   const message = readContent(content);
   if (message !== null) {
     const history = readConversation(ports.journal, parent, ports.blobs);
-    return { type: 'model', content: message, tokens: tokens === true, history };
+    const earlier = earlierTurns(ports.journal, run, history.length);
+    return { type: 'model', content: message, tokens: tokens === true, history, earlier };
   }
   const whole = typeof text === 'string' ? text : null;
   return { type: 'text', chunks: chunks ?? restOf(whole), text: whole };

@@ -33,6 +33,7 @@ import { redactedChildren } from './patterns-of-children.ts';
 import { redactionOfEnd, redactionOfRun } from './outgoing-text.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
+import type { SessionSummaries } from './session-summaries.ts';
 import { SteeredMessages } from './steered-messages.ts';
 
 export interface QueuedRun {
@@ -61,6 +62,7 @@ export class SessionRuns {
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
   readonly #steering: SteeredMessages;
+  readonly #summaries: SessionSummaries;
 
   /**
    * @param recover asks whether a run queued by an earlier host may begin; resolves to the reason against it, or null
@@ -70,6 +72,7 @@ export class SessionRuns {
     scope: SessionScope,
     readers: Broadcaster,
     memory: SessionMemory,
+    summaries: SessionSummaries,
     recover: (run: number) => Promise<string | null>,
     orphaned: () => void,
   ) {
@@ -77,6 +80,7 @@ export class SessionRuns {
     this.#journal = scope.journal;
     this.#readers = readers;
     this.#memory = memory;
+    this.#summaries = summaries;
     this.#recover = recover;
     this.#orphaned = orphaned;
     this.#steering = new SteeredMessages(scope, {
@@ -235,8 +239,10 @@ export class SessionRuns {
         outgoingText,
         children: redactedChildren(boundChildren(this.#scope.children, policies), outgoingText),
         publish: (batch) => this.#readers.publish(batch),
-        ending: (cancelReason) =>
-          this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason),
+        ending: (cancelReason) => {
+          this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason);
+          this.#summaries.ended(run, resolved.agent);
+        },
         shown: (iteration) => this.#steering.settle(run, iteration),
         ended: ({ status: end }) => {
           const active = this.#active.get(run);
@@ -247,6 +253,7 @@ export class SessionRuns {
           this.#resolveEnd(run);
           this.#learn(resultShapes);
           this.next();
+          this.#summaries.begin();
         },
         model: this.#scope.modelFor(resolved),
         variables,

@@ -6,6 +6,7 @@
  *  - session-runs.ts: the runs, one after the other; session-branches.ts: their tree
  *  - session-recovery.ts: recovery of an earlier host's work
  *  - session-feeds.ts: periodic feeds
+ *  - session-summaries.ts: summaries of older turns
  *  - session-approvals.ts: people's decisions
  *  - session-calls.ts: results of clients for calls of client tools
  *  - session-files.ts: the bytes of files; session-workspace.ts: the files of programs
@@ -36,6 +37,7 @@ import type { ApprovalsPage, OpenApproval } from '../actions/approval-list.ts';
 import type { Decision } from '../actions/question-answer.ts';
 import { outgoingView } from '../actions/approval-view.ts';
 import type { ApprovalView } from '../actions/approval-view.ts';
+import { summaryOf } from '../memory/earlier-turns.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
 import { OutgoingText, redactionOfSession } from './outgoing-text.ts';
@@ -60,6 +62,7 @@ import { SessionReading } from './session-reading.ts';
 import type { ExportOptions } from './session-export.ts';
 import { SessionRecovery } from './session-recovery.ts';
 import { SessionRuns } from './session-runs.ts';
+import { SessionSummaries } from './session-summaries.ts';
 import { checkVariables } from './session-variables.ts';
 import { SessionWorkspace } from './session-workspace.ts';
 
@@ -85,6 +88,7 @@ export class Session {
   readonly #files: SessionFiles;
   readonly #admission: SessionAdmission;
   readonly #listing: SessionListing;
+  readonly #summaries: SessionSummaries;
 
   constructor(ports: SessionPorts) {
     const executors = redactingExecutors(ports.executors, ports.redact);
@@ -113,10 +117,12 @@ export class Session {
     this.#journal = ports.journal;
     this.#readers = new Broadcaster(ports.journal.lastSeq, (after, before) => ports.journal.between(after, before));
     this.#memory = new SessionMemory(ports, (data) => this.#feeds.changed(data));
+    this.#summaries = new SessionSummaries(this.#scope, this.#readers);
     this.#runs = new SessionRuns(
       this.#scope,
       this.#readers,
       this.#memory,
+      this.#summaries,
       async (run) => await this.#recovery.admitRun(run),
       () => this.#recovery.repeat(),
     );
@@ -210,8 +216,10 @@ export class Session {
 
   /** Ends everything: cancels all runs and closes all readers' streams. */
   async dispose(reason: string): Promise<void> {
+    const summarised = this.#summaries.close();
     await this.cancel(reason);
     await this.#runs.drained();
+    await summarised;
     this.#readers.close();
   }
 
@@ -384,6 +392,16 @@ export class Session {
     return [...tools.values()].filter(({ implementation }) => implementation.type === 'client').map(({ name }) => name);
   }
 
+  /** The summary that covers most of the branch up to a run; null if there is none (C10). */
+  summary({
+    run,
+  }: RunRecord): { readonly text: string; readonly turns: number; readonly until_run: string | null } | null {
+    const found = summaryOf(this.#journal, run);
+    if (found === null) return null;
+    const { text, turns, untilRun } = found;
+    return { text, turns, until_run: untilRun === 0 ? null : runIdOf(this.record, untilRun) };
+  }
+
   /** Number of messages of the seeded history (C1). */
   get seededCount(): number {
     return this.#journal.seeded.count;
@@ -422,12 +440,13 @@ export class Session {
   }
 
   /**
-   * When the host must be woken, epoch milliseconds: to watch over running work, for an approval that expires, for a
-   * periodic feed, for the session's expiry; null if there is no session (J2, J8, F3).
+   * When the host must be woken, epoch milliseconds: to watch over running work, for a summary that is due, for an approval
+   * that expires, for a periodic feed, for the session's expiry; null if there is no session (J2, J8, F3).
    */
   nextWake(): number | null {
     if (!this.exists) return null;
     const times = [this.expiresAt, this.#feeds.nextRefresh(this.#isIdle), this.#files.collectsAt];
+    times.push(this.#summaries.wakeAt ?? Infinity);
     // Runs of an earlier host have no owner yet: this host may end before it recovers them.
     if (this.busy || this.#recovery.isPending) times.push(this.#scope.clock.now() + limits.watchdogMs);
     // A run that is held has its own timers.
@@ -440,6 +459,7 @@ export class Session {
   /** Does the work that is due: runs continue, approvals expire, periodic feeds are refreshed. */
   async wake(): Promise<void> {
     await this.recover();
+    this.#summaries.begin();
     const now = this.#scope.clock.now();
     for (const active of this.#runs.active) {
       if (active.end !== null && (active.live.wakeAt() ?? Infinity) <= now) active.hold();

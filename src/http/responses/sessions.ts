@@ -177,8 +177,17 @@ const seededMessages = [
   }),
 ] as const;
 
+const summary = z.object({
+  text: text('What the model wrote about the turns'),
+  turns: number('Number of turns that it covers, from the first one of the branch'),
+  until_run: runId.nullable().describe('The last run that it covers; null: it covers only turns before the session'),
+});
+
 export const history = z.object({
   session_id: sessionId,
+  summary: summary
+    .exactOptional()
+    .describe('What prompts show instead of older turns; absent if there is none, and for tokens that may only view'),
   messages: z
     .array(
       z.union([

@@ -54,7 +54,12 @@ sessionOperation(
         messages.push([shown]);
       }
     }
-    return await jsonAnswer(reading.list({ session_id: id }, 'messages', messages.toReversed().flat(), { next }));
+    const end = last === undefined ? session.branches.head : session.run(last);
+    const view = seededViewFor(c);
+    // A part of the prompt, like what `…/prompts` shows.
+    const summary = end === null || view !== null ? null : session.summary(end);
+    const shown = { session_id: id, ...(summary === null ? {} : { summary }) };
+    return await jsonAnswer(reading.list(shown, 'messages', messages.toReversed().flat(), { next }));
   },
 );
 

@@ -5,6 +5,7 @@
  * parser, scheduler, executors and journal run as with any model. When it is called again with results, it answers
  * from them. It keeps no state: everything is read from the request.
  */
+import { DEMO_MODEL } from '../../domain/ports/model.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
@@ -28,7 +29,7 @@ const ACTING_GENERATIONS = 3;
 
 export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelProvider {
   return {
-    name: 'demo',
+    name: DEMO_MODEL,
     async *stream(request): AsyncGenerator<ModelDelta> {
       let sent = '';
       const sizes = request.messages.some(({ attachments }) => attachments !== undefined)
@@ -48,7 +49,7 @@ export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelP
           completionTokens: estimateTokens(sent),
           cachedTokens: 0,
           estimated: true,
-          model: 'demo',
+          model: DEMO_MODEL,
         },
       };
       yield { type: 'finish', reason: request.signal.aborted ? 'abort' : 'stop' };

@@ -10,7 +10,7 @@ import type { MemoryPolicy } from '../../domain/manifests/agent.ts';
 import type { Attachment, ChatMessage } from '../../domain/ports/model.ts';
 import { NO_FILES, fileBlock, resultMarker } from './attached-files.ts';
 import type { ShownFiles } from './attached-files.ts';
-import type { ChatTurn, CurrentTurn, FeedReport } from './chat-turn.ts';
+import type { ChatTurn, CurrentTurn, EarlierTurns, FeedReport } from './chat-turn.ts';
 import { compact } from './compaction.ts';
 import { sanitizeText, escapeReservedTags } from './escape-reserved-tags.ts';
 import { attribute, cut, textOf } from './external-text.ts';
@@ -44,12 +44,14 @@ export function buildMessages(conversation: {
   readonly history: readonly ChatTurn[];
   /** How much of the history is shown verbatim; default: all of it. */
   readonly memory?: MemoryPolicy;
+  /** Default: the history is the whole conversation. */
+  readonly earlier?: EarlierTurns;
   readonly current: CurrentTurn;
   /** Default: only the placeholders. */
   readonly files?: ShownFiles;
 }): ChatMessage[] {
   const { current, memory = KEEP_ALL, files = NO_FILES } = conversation;
-  const { notice, kept } = compact(conversation.history, memory);
+  const { notice, kept } = compact(conversation.history, memory, conversation.earlier);
   const budget = budgetFor(kept, current);
 
   const messages = new MessageList(conversation.system);

@@ -260,7 +260,7 @@ describe('[M1] the limits of an agent of the original', () => {
       'memory: {enabled: true, type: hybrid, conversation: {max_turns: 8, summarize_after: 5}, persistence: {enabled: true}}',
     );
     expect(problems).toEqual([]);
-    expect(agent?.memory).toEqual({ maxTurns: 8, summarizeAfter: 5 });
+    expect(agent?.memory).toMatchObject({ maxTurns: 8, summarizeAfter: 5, summary: { by: 'model' } });
   });
 
   test('blocks without a counterpart give one warning each', () => {

@@ -131,7 +131,13 @@ describe('the source of a run’s text', () => {
   ])('a message is answered by the model; tokens: %j', (tokens, wanted) => {
     const { ports, run } = given();
     const input: JsonObject = { type: 'message', content: 'hi', ...(tokens === undefined ? {} : { tokens }) };
-    expect(sourceOf(ports, run(input), null)).toEqual({ type: 'model', content: 'hi', tokens: wanted, history: [] });
+    expect(sourceOf(ports, run(input), null)).toEqual({
+      type: 'model',
+      content: 'hi',
+      tokens: wanted,
+      history: [],
+      earlier: expect.objectContaining({ unread: 0 }),
+    });
   });
 
   test('[M6] a workflow gets its inputs, which are optional', () => {

@@ -225,7 +225,8 @@ test('[C1] [M8] the memory policy counts seeded turns like others', () => {
 - User: question 1
   You: answer 1
 - User: question 2
-  You: answer 2</system>
+  You: answer 2
+$turn_1 to $turn_2 are these turns, each {user, answer}: to read some, use the internal action recall with {"turns": ["$turn_1"]}.</system>
 
 question 3`);
   expect(others.map(({ content }) => content)).toEqual([
