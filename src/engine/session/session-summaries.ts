@@ -48,8 +48,11 @@ interface Written {
 export class SessionSummaries {
   readonly #scope: SessionScope;
   readonly #readers: Pick<Broadcaster, 'publish'>;
-  #call: { readonly abort: AbortController; readonly done: Promise<void> } | null = null;
+  #calls: Promise<void> | null = null;
+  #abort: AbortController | null = null;
   #isClosed = false;
+  /** A call could not be made, or its end not be written: the alarm tries again later. */
+  #hasFaulted = false;
 
   constructor(scope: SessionScope, readers: Pick<Broadcaster, 'publish'>) {
     this.#scope = scope;
@@ -69,34 +72,24 @@ export class SessionSummaries {
 
   /** Begins the call that is due. Called once the end of a run is durable, and when the host was woken. */
   begin(): void {
-    const { journal, hold, log } = this.#scope;
-    if (this.#isClosed || this.#call !== null || journal.record === null) return;
-    const work = journal.summaries.work;
-    if (work?.isPending !== true) return;
-    const abort = new AbortController();
-    const done = this.#work(work, abort)
-      .catch((fault: unknown) => log('internal_error', { fault }))
-      .finally(() => {
-        this.#call = null;
-        // Another run has ended meanwhile.
-        this.begin();
-      });
-    this.#call = { abort, done };
-    hold(done);
+    if (this.#isClosed || this.#calls !== null || this.#pending() === null) return;
+    this.#calls = this.#workAll().finally(() => (this.#calls = null));
+    this.#scope.hold(this.#calls);
   }
 
   /** When the host must be woken for a call, epoch milliseconds: at once for one that no host makes; null: none is due. */
   get wakeAt(): number | null {
-    const { journal, clock } = this.#scope;
-    if (this.#call !== null) return clock.now() + limits.watchdogMs;
-    return journal.summaries.work?.isPending === true ? clock.now() : null;
+    const { clock } = this.#scope;
+    if (this.#calls !== null) return clock.now() + limits.watchdogMs;
+    if (this.#pending() === null) return null;
+    return this.#hasFaulted ? clock.now() + limits.watchdogMs : clock.now();
   }
 
   /** Ends the call; nothing is written from here on. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#call?.abort.abort(new Error('the session was closed'));
-    await this.#call?.done;
+    this.#abort?.abort(new Error('the session was closed'));
+    await this.#calls;
   }
 
   /** Null if the prompts after this run lack no summary. */
@@ -111,7 +104,25 @@ export class SessionSummaries {
     return { border, untilRun: runOfTurn(journal, run, border), previous };
   }
 
-  async #work(work: SummaryWork, abort: AbortController): Promise<void> {
+  #pending(): SummaryWork | null {
+    const { journal } = this.#scope;
+    const work = journal.record === null ? null : journal.summaries.work;
+    return work?.isPending === true ? work : null;
+  }
+
+  /** Never rejects. Another run may end during a call, and need another one. */
+  async #workAll(): Promise<void> {
+    try {
+      for (let work = this.#pending(); work !== null && !this.#isClosed; work = this.#pending()) {
+        await this.#work(work);
+      }
+    } catch (fault) {
+      this.#hasFaulted = true;
+      this.#scope.log('internal_error', { fault });
+    }
+  }
+
+  async #work(work: SummaryWork): Promise<void> {
     const { journal } = this.#scope;
     const resolved = agentOfRun(this.#scope, journal.runs.require(work.run));
     const due = resolved === null ? null : this.#due(work.run, resolved.agent);
@@ -129,7 +140,7 @@ export class SessionSummaries {
     if (this.#isClosed) return;
     const usages: Usage[] = [];
     try {
-      const { text, count } = await this.#write(model, resolved.agent, work.run, due, abort, usages);
+      const { text, count } = await this.#write(model, resolved.agent, work.run, due, usages);
       await this.#keep(begun, due, { text, usages }, count, resolved.agent);
     } catch (fault) {
       if (!this.#isClosed) await this.#failed(begun, resolved.agent, usages, fault);
@@ -142,7 +153,6 @@ export class SessionSummaries {
     { memory }: AgentDefinition,
     run: number,
     { border, previous }: Due,
-    abort: AbortController,
     usages: Usage[],
   ): Promise<{ readonly text: string; readonly count: number }> {
     const { journal, clock, share } = this.#scope;
@@ -152,6 +162,8 @@ export class SessionSummaries {
     share.charge(prompt.length);
     const most = Math.ceil(summary.tokens * limits.summaryTolerance);
     let isCut = false;
+    const abort = new AbortController();
+    this.#abort = abort;
     const late = (): void =>
       abort.abort(new EngineError('model_timeout', `The summary was not written within ${limits.summaryCallMs} ms`));
     const cancelTimer = clock.schedule(limits.summaryCallMs, late);
@@ -175,6 +187,7 @@ export class SessionSummaries {
       return { text, count };
     } finally {
       cancelTimer();
+      this.#abort = null;
     }
   }
 

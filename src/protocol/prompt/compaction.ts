@@ -88,9 +88,12 @@ function shortenedTurns(older: readonly ChatTurn[], count: number): string[] {
 /** How the model reads a turn that is not shown. */
 function reading(border: number, { recall }: EarlierTurns): string[] {
   if (recall === null) return [];
-  const names = border === 1 ? '$turn_1 is that turn' : `$turn_1 to $turn_${border} are these turns`;
   const how = recall === 'action' ? 'the internal action recall' : 'the function recall';
-  return [`${names}, each {user, answer}: to read some, use ${how} with {"turns": ["$turn_1"]}.`];
+  const [names, what] =
+    border === 1
+      ? ['$turn_1 is that turn, as {user, answer}', 'it']
+      : [`$turn_1 to $turn_${border} are these turns, each as {user, answer}`, 'some'];
+  return [`${names}. To read ${what}, use ${how} with {"turns": ["$turn_1"]}.`];
 }
 
 function shortened(text: string): string {

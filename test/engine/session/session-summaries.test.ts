@@ -481,3 +481,24 @@ async function* demoText(): AsyncGenerator<ModelDelta> {
   };
   yield { type: 'finish', reason: 'stop' };
 }
+
+test('[C10] a call that could not be noted is made when the host is woken later, and is no loop', async () => {
+  const sql = openNodeSql();
+  let isBroken = false;
+  const exec = sql.exec.bind(sql);
+  sql.exec = (text, ...parameters) => {
+    if (isBroken && text.includes('INTO summary_work') && parameters[2] === 1) throw new Error('the disk is broken');
+    return exec(text, ...parameters);
+  };
+  const kit = await talk({ sql });
+  await sayAll(kit, 1, 4);
+  isBroken = true;
+  await sayAll(kit, 5, 5);
+  expect(kit.faults).toHaveLength(1);
+  expect(kit.summaries).toEqual([]);
+  expect(kit.session.nextWake()).toBe(kit.clock.now() + limits.watchdogMs);
+  isBroken = false;
+  await kit.session.wake();
+  await kit.settled();
+  expect(changes(kit).map(({ turns }) => turns)).toEqual([2]);
+});

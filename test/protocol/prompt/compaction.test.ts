@@ -1,8 +1,10 @@
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import { compact } from '../../../src/protocol/prompt/compaction.ts';
+import type { MemoryPolicy } from '../../../src/domain/manifests/agent.ts';
+import { NOTHING_EARLIER, compact } from '../../../src/protocol/prompt/compaction.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
+import type { ChatTurn, EarlierTurns } from '../../../src/protocol/prompt/chat-turn.ts';
 
 const turn = (n: number): ChatTurn => ({
   user: `question ${n}`,
@@ -123,4 +125,52 @@ test('[L5] a cut result names its reference while no later value has the name, i
     'the whole value is in $other',
   ]);
   expect(shown([run('page'), run('page')]).match(/the whole value is in \$page/g)).toHaveLength(1);
+});
+
+describe('[C10] [M8] older turns', () => {
+  const MEMORIES: readonly MemoryPolicy[] = [
+    { maxTurns: null, summarizeAfter: 6 },
+    { maxTurns: 3, summarizeAfter: 6 },
+    { maxTurns: null, summarizeAfter: 2 },
+  ];
+
+  test('are each shown once: whole, by the summary, by a line, or in a count; no fewer are whole than the policy says', () => {
+    const cases = fc.record({
+      memory: fc.constantFrom(...MEMORIES),
+      total: fc.nat(120),
+      read: fc.nat(120),
+      covered: fc.nat(120),
+    });
+    fc.assert(
+      fc.property(cases, ({ memory, total, read, covered }) => {
+        const history = conversation(total).slice(-Math.min(read, total) || total);
+        const unread = total - history.length;
+        const summaryOf: EarlierTurns['summaryOf'] = (most) =>
+          covered === 0 ? null : { text: 'record', turns: Math.min(most, covered) };
+        const { notice, kept } = compact(history, memory, { unread, summaryOf, recall: null });
+        const most = Math.min(memory.maxTurns ?? Infinity, memory.summarizeAfter ?? Infinity);
+        const text = notice ?? '';
+        const amount = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0);
+        const summarised = amount(/(\d+) earlier turns? of this conversation (?:is|are) summarised/);
+        const lines = [...text.matchAll(/- User: question (\d+)/g)].map(([, n]) => Number(n));
+        const missing = amount(/\[(\d+) left out\]/);
+        expect(summarised + missing + lines.length + kept.length).toBe(total);
+        expect(lines).toEqual(lines.map((_, index) => total - kept.length - lines.length + index));
+        expect(kept).toEqual(history.slice(history.length - kept.length));
+        expect(kept.length).toBeLessThanOrEqual(Math.max(most, 0));
+        expect(kept.length).toBeGreaterThanOrEqual(Math.min(history.length, Math.ceil(most / 2)));
+      }),
+    );
+  });
+
+  test('of a conversation that was not read whole move the border in the same steps', () => {
+    const memory: MemoryPolicy = { maxTurns: 20, summarizeAfter: null };
+    const starts = Array.from({ length: 60 }, (_, index) => {
+      const total = limits.historyTurns + index;
+      const history = conversation(total).slice(-limits.historyTurns);
+      const { kept } = compact(history, memory, { ...NOTHING_EARLIER, unread: total - history.length });
+      return kept[0]?.user;
+    });
+    expect(new Set(starts).size).toBe(7);
+  });
 });

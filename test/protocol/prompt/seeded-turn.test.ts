@@ -226,7 +226,7 @@ test('[C1] [M8] the memory policy counts seeded turns like others', () => {
   You: answer 1
 - User: question 2
   You: answer 2
-$turn_1 to $turn_2 are these turns, each {user, answer}: to read some, use the internal action recall with {"turns": ["$turn_1"]}.</system>
+$turn_1 to $turn_2 are these turns, each as {user, answer}. To read some, use the internal action recall with {"turns": ["$turn_1"]}.</system>
 
 question 3`);
   expect(others.map(({ content }) => content)).toEqual([
