@@ -22,6 +22,8 @@ export interface AgentSettings {
   readonly feed: boolean;
   /** The session expires after this time without use; null: after the simulated time. */
   readonly expiryMs: number | null;
+  /** Its prompts show this many turns, and its model summarises older ones; absent: they show all turns. Not in generated histories. */
+  readonly summarizeAfter?: number;
 }
 
 /**

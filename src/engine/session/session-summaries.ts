@@ -72,7 +72,7 @@ export class SessionSummaries {
 
   /** Begins the call that is due. Called once the end of a run is durable, and when the host was woken. */
   begin(): void {
-    if (this.#isClosed || this.#calls !== null || this.#pending() === null) return;
+    if (this.#calls !== null || this.#pending() === null) return;
     this.#calls = this.#workAll().finally(() => (this.#calls = null));
     this.#scope.hold(this.#calls);
   }
@@ -104,16 +104,17 @@ export class SessionSummaries {
     return { border, untilRun: runOfTurn(journal, run, border), previous };
   }
 
+  /** Null also once the session is closed. */
   #pending(): SummaryWork | null {
     const { journal } = this.#scope;
-    const work = journal.record === null ? null : journal.summaries.work;
+    const work = this.#isClosed || journal.record === null ? null : journal.summaries.work;
     return work?.isPending === true ? work : null;
   }
 
   /** Never rejects. Another run may end during a call, and need another one. */
   async #workAll(): Promise<void> {
     try {
-      for (let work = this.#pending(); work !== null && !this.#isClosed; work = this.#pending()) {
+      for (let work = this.#pending(); work !== null; work = this.#pending()) {
         await this.#work(work);
       }
     } catch (fault) {

@@ -35,7 +35,12 @@ function* strangeBlocks(events: readonly SessionEvent[], where: string): Generat
 
 /** What is compared: everything but numbers and ids that follow from the session. */
 function said({ type, iteration, action_id: id, data }: SessionEvent): string {
-  const { segment: _segment, completes: _completes, ...rest } = data as { segment?: number; completes?: number };
+  const {
+    segment: _segment,
+    completes: _completes,
+    until_run: _until,
+    ...rest
+  } = data as { segment?: number; completes?: number; until_run?: string };
   return JSON.stringify([type, iteration, id, rest]);
 }
 
@@ -48,8 +53,8 @@ function* otherEvents(
   const branch = branchOf(seen, run);
   if (own.size !== branch.length) yield `${where} has ${own.size} runs (expected: ${branch.length})`;
   for (const [index, number] of branch.entries()) {
-    const copied = withoutLateFeeds(own.get(index + 1) ?? []).map(said);
-    const original = withoutLateFeeds(there.get(number) ?? []).map(said);
+    const copied = withoutLate(own.get(index + 1) ?? []).map(said);
+    const original = withoutLate(there.get(number) ?? []).map(said);
     const other = original.findIndex((text, at) => copied[at] !== text);
     if (other !== -1 || copied.length !== original.length) {
       yield `${where} differs from run ${number} at its event ${other === -1 ? original.length : other}`;
@@ -57,10 +62,12 @@ function* otherEvents(
   }
 }
 
-/** Periodic feeds of an idle session belong to its newest run, and may change after the fork. */
-function withoutLateFeeds(events: readonly SessionEvent[]): readonly SessionEvent[] {
+const LATE: ReadonlySet<string> = new Set(['context_feed_updated', 'memory_changed']);
+
+/** Periodic feeds of an idle session belong to its newest run, and a summary follows one; both may come after the fork. */
+function withoutLate(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const end = events.findIndex(({ type }) => RUN_END_EVENTS.has(type));
-  return events.filter(({ type }, at) => end === -1 || at <= end || type !== 'context_feed_updated');
+  return events.filter(({ type }, at) => end === -1 || at <= end || !LATE.has(type));
 }
 
 /** A run and its ancestors, oldest first. */

@@ -30,6 +30,7 @@ const SETTINGS: Readonly<Record<keyof AgentSettings, string>> = {
   policies: 'it has policies',
   feed: 'it has a periodic feed',
   expiryMs: 'ms without use until the session expires',
+  summarizeAfter: 'turns that its prompts show',
 };
 
 /** The violations of one history: what should hold, and what was seen. */

@@ -5,6 +5,7 @@ import '../../../src/catalog/schema/feed.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { Logger } from '../../../src/domain/log.ts';
+import type { MemoryPolicy } from '../../../src/domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { incarnationIn } from '../../../src/domain/session.ts';
@@ -326,6 +327,11 @@ const FEED = feedOf('news', {
   source: { type: 'tool', name: 'pure', action: null, params: { token: 'feed' } },
 });
 
+function memoryOf({ summarizeAfter }: AgentSettings): MemoryPolicy {
+  if (summarizeAfter === undefined) return { maxTurns: null, summarizeAfter: null };
+  return { maxTurns: null, summarizeAfter, summary: { by: 'model', tokens: 200, template: null } };
+}
+
 function agentOf(settings: AgentSettings): ResolvedAgent {
   const found = bundled.agent('assistant');
   if (found === null) throw new Error('the bundled catalogue has no assistant');
@@ -352,6 +358,7 @@ function agentOf(settings: AgentSettings): ResolvedAgent {
         seconds: settings.seconds,
       },
       feeds: settings.feed ? [FEED] : [],
+      memory: memoryOf(settings),
       ...(settings.policies ? { policies: POLICIES } : {}),
     },
   };

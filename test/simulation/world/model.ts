@@ -21,6 +21,9 @@ export const LAST: GenerationScript = {
   reportsUsage: false,
 };
 
+/** How long a summary takes. */
+const SUMMARY_MS = 40;
+
 const MARKER = /\[(image|file) "([^"]*)", ([\w/]+), (\d+) bytes(?:, artifact (\w+))?\]/g;
 const CLIENT_RESULT = /<action_result id="(\w+)" name="client" status="(\w+)"[^>]*>\n([^<]*)\n<\/action_result>/g;
 const FILE_TEXT = /<attached_file name="([^"]*)" type="text\/plain">\n([^<]*)\n<\/attached_file>/g;
@@ -50,10 +53,15 @@ export class ScriptedModel {
     return { name: 'scripted', stream: (request) => this.#stream(life, incarnation, request) };
   }
 
-  async *#stream(life: Life, incarnation: number, { messages, signal }: ModelRequest): AsyncGenerator<ModelDelta> {
+  async *#stream(
+    life: Life,
+    incarnation: number,
+    { agent, messages, signal }: ModelRequest,
+  ): AsyncGenerator<ModelDelta> {
     life.enter();
     // As fetch does: a call that was aborted before it began reaches no provider.
     signal.throwIfAborted();
+    if (agent === null) return yield* this.#summarise(life, signal);
     const shown = messages.map(({ content }) => content).join('\n');
     // The run of a retry shows the mark of another message, and a run that has received a message shows two.
     const generation = this.#rows.generation;
@@ -84,6 +92,13 @@ export class ScriptedModel {
       yield { type: 'usage', usage };
     }
     yield { type: 'finish', reason: finish };
+  }
+
+  /** Without marks of messages: what it covers is in its event. */
+  async *#summarise(life: Life, signal: AbortSignal): AsyncGenerator<ModelDelta> {
+    await this.#pause(life, SUMMARY_MS, signal);
+    yield { type: 'text', text: 'What was said before.' };
+    yield { type: 'finish', reason: 'stop' };
   }
 
   /** Null if there is nothing about files. */
