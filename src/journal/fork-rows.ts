@@ -138,7 +138,9 @@ export class ForkReader {
     );
     const seq = Number(row?.['seq'] ?? 0);
     const [event] = this.#db.exec(
-      `SELECT seq, run, iteration, type, at, action_id, action_name, data, 1 AS stateless FROM events WHERE seq = ?`,
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data, state,
+         state IS NULL AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.seq = events.seq AND field = 'state') AS stateless
+       FROM events WHERE seq = ?`,
       seq,
     );
     if (event === undefined || last === 0 || numbers.has(Number(event['run']))) return;

@@ -27,14 +27,14 @@ export function earlierTurns(journal: Journal, run: number, shown: number): Earl
   };
 }
 
-/** The summary of a branch that covers the most. @param last 0: no run */
+/** The summary of a branch that covers the most, as the model wrote it. @param last 0: no run */
 export function summaryOf(
   journal: Journal,
   last: number,
   { most = Infinity, before }: { readonly most?: number; readonly before?: number } = {},
 ): (ConversationSummary & { readonly untilRun: number }) | null {
   const stored = journal.summaries.latest(last, Math.min(most, Number.MAX_SAFE_INTEGER), before);
-  const event = stored === null ? null : journal.event(stored.seq);
+  const event = stored === null ? null : journal.rawEvent(stored.seq);
   if (stored === null || event?.type !== 'memory_changed' || event.data.summary === undefined) return null;
   return { text: event.data.summary, turns: stored.turns, untilRun: stored.untilRun };
 }

@@ -5,6 +5,7 @@ import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { seededTurn } from '../../protocol/prompt/seeded-turn.ts';
+import { HistoryRoom } from '../generation/history-room.ts';
 import { attachmentOf } from '../generation/message-files.ts';
 import { RunAnswer } from '../run/run-result.ts';
 
@@ -39,18 +40,14 @@ export function turnValue(journal: Journal, last: number, turn: number): Json {
   return { user: cut(said.join('\n')), answer: cut(answerOf(journal, run)) };
 }
 
-/** The answer as the user reads it; of a run without one, what it said last. */
+/** The answer before it was redacted for readers (C9); of a run without one, what it said last. */
 function answerOf(journal: Journal, run: RunRecord): string {
-  const last = run.status === 'completed' && run.lastSeq !== null ? journal.event(run.lastSeq) : null;
+  const last = run.status === 'completed' && run.lastSeq !== null ? journal.rawEvent(run.lastSeq) : null;
   if (last?.type === 'agent_completed' && last.data.response !== null) return last.data.response;
-  const until = run.lastSeq ?? journal.lastSeq;
-  if (until - run.firstSeq >= limits.historyEvents) return '';
+  const events = (run.lastSeq ?? journal.lastSeq) - run.firstSeq + 1;
+  if (!new HistoryRoom().take(journal.history.conversationBytes(run), events)) return '';
   const answer = new RunAnswer();
-  for (let after = run.firstSeq - 1; after < until;) {
-    const { found, next } = journal.slice({ run: run.run, after, until, only: RunAnswer.EVENTS });
-    for (const event of found) answer.add(event);
-    after = next;
-  }
+  for (const { event } of journal.history.conversationOf(run)) answer.add(event);
   return answer.text;
 }
 

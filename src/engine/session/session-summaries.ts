@@ -28,7 +28,9 @@ import { HistoryRoom } from '../generation/history-room.ts';
 import { summaryOf, turnAt } from '../memory/earlier-turns.ts';
 import { runOfTurn, turnCount } from '../memory/turn-values.ts';
 import { summaryRequest } from '../memory/summary-request.ts';
+import { outgoingEntry } from '../run/outgoing-events.ts';
 import type { Broadcaster } from './broadcaster.ts';
+import { redactionOfRun } from './outgoing-text.ts';
 import { agentOfRun, recordOf } from './run-setup.ts';
 import type { SessionScope } from './session-ports.ts';
 
@@ -200,16 +202,18 @@ export class SessionSummaries {
     const untilRun = runOfTurn(journal, work.run, turns);
     const record = recordOf(this.#scope);
     const { totals, cost } = sumOf(usages, agent);
+    const data = {
+      change: 'summarised' as const,
+      summary: redact(text),
+      ...(untilRun === 0 ? {} : { until_run: runIdOf(record, untilRun) }),
+      turns,
+      usage: totals,
+    };
+    const outgoing = redactionOfRun(this.#scope, agent.redact, journal.runs.require(work.run));
+    const entry = outgoingEntry(outgoing, 'memory_changed', { data });
+    const runId = runIdOf(record, work.run);
     const event = journal.atomically(() => {
-      const data = {
-        change: 'summarised' as const,
-        summary: redact(text),
-        ...(untilRun === 0 ? {} : { until_run: runIdOf(record, untilRun) }),
-        turns,
-        usage: totals,
-      };
-      const runId = runIdOf(record, work.run);
-      const added = journal.append({ type: 'memory_changed', runId, iteration: 0, at: clock.now(), data });
+      const added = journal.append({ type: 'memory_changed', runId, iteration: 0, at: clock.now(), ...entry });
       journal.summaries.add({ seq: added.seq ?? 0, untilRun, turns });
       this.#end(work, cost);
       return added;

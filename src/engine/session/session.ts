@@ -392,14 +392,18 @@ export class Session {
     return [...tools.values()].filter(({ implementation }) => implementation.type === 'client').map(({ name }) => name);
   }
 
-  /** The summary that covers most of the branch up to a run; null if there is none (C10). */
+  /** The summary that covers most of the branch up to a run, as it leaves the session; null if there is none (C10). */
   summary({
     run,
   }: RunRecord): { readonly text: string; readonly turns: number; readonly until_run: string | null } | null {
     const found = summaryOf(this.#journal, run);
     if (found === null) return null;
     const { text, turns, untilRun } = found;
-    return { text, turns, until_run: untilRun === 0 ? null : runIdOf(this.record, untilRun) };
+    return {
+      text: this.outgoing().text(text),
+      turns,
+      until_run: untilRun === 0 ? null : runIdOf(this.record, untilRun),
+    };
   }
 
   /** Number of messages of the seeded history (C1). */

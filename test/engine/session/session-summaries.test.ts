@@ -4,6 +4,7 @@ import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition, MemoryPolicy } from '../../../src/domain/manifests/agent.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
+import { turnValue } from '../../../src/engine/memory/turn-values.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { eventsOf } from '../../support/events.ts';
 import { forked } from '../../support/forked.ts';
@@ -456,6 +457,28 @@ describe('[C10] hostile text', () => {
     await kit.settled();
     expect(changes(kit)[1]?.turns).toBeGreaterThan(covered);
   });
+});
+
+test('[C10] [C9] a summary is redacted in what leaves the session, also in a fork, and prompts and $turn_N have the text itself', async () => {
+  const agent = (found: AgentDefinition): AgentDefinition => ({ ...remembering()(found), redact: ['m\\d'] });
+  const kit = await talk({ agent });
+  await sayAll(kit, 1, 6);
+  const end = kit.session.run(runId(kit, 6));
+  expect(eventsOf(kit.events, 'memory_changed')[0]?.data.summary).toBe('Known: [redacted] [redacted]');
+  expect(kit.session.summary(end)?.text).toBe('Known: [redacted] [redacted]');
+  expect(noticeOf(kit.prompts().at(-1))).toContain('> Known: m1 m2\n');
+  await sayAll(kit, 7, 7);
+  expect(kit.session.summary(end)?.text).toBe('Known: [redacted] [redacted] [redacted] [redacted]');
+  const journal = new Journal(kit.sql);
+  expect(turnValue(journal, 6, 1)).toEqual({ user: 'm1', answer: 'a-m1' });
+  // Its summary was written after a run that is not in the fork.
+  const fork = await talk({ agent, sql: await forked(kit.session, 4) });
+  expect(fork.session.summary(fork.session.run(runId(fork, 4)))?.text).toContain('[redacted]');
+  await say(fork, 'm8');
+  expect(noticeOf(fork.prompts().at(-1))).toBe('');
+  await fork.settled();
+  await say(fork, 'm9');
+  expect(noticeOf(fork.prompts().at(-1))).toContain('> Known: m1 m2\n');
 });
 
 test('[C10] an export has the summary', async () => {
