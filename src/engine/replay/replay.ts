@@ -28,7 +28,6 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'context_feed_updated',
   'file_changed',
   'skill_loaded',
-  'memory_changed',
 ]);
 
 /** A recorded event that the run produces again. */
@@ -98,7 +97,9 @@ export class Replay {
       if (event.type === 'response_started' && event.data.completes !== undefined) this.#completed.add(event.iteration);
       if (event.type === 'warning') warned.add(event.data.code);
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
-      if (!isRepeated(type)) continue;
+      // A summary follows the run, and is not written by it (C10).
+      const isSummary = event.type === 'memory_changed' && event.data.change === 'summarised';
+      if (isSummary || !isRepeated(type)) continue;
       events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
     }
     takeLooseBefore(Infinity);

@@ -8,7 +8,7 @@ import { turnValue } from '../../../src/engine/memory/turn-values.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { eventsOf } from '../../support/events.ts';
 import { forked } from '../../support/forked.ts';
-import { openNodeSql } from '../../support/node-sql.ts';
+import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -524,4 +524,36 @@ test('[C10] a call that could not be noted is made when the host is woken later,
   await kit.session.wake();
   await kit.settled();
   expect(changes(kit).map(({ turns }) => turns)).toEqual([2]);
+});
+
+test('[C10] [J2] a run whose background action is still running recovers although its summary is journaled', async () => {
+  const slow = `<action type="tool" mode="fire_and_forget" id="slow">{"name": "echo", "parameters": {"value": 1}}</action>`;
+  const gate = Promise.withResolvers<void>();
+  const answers = (request: ModelRequest): AsyncIterable<ModelDelta> =>
+    request.agent === null
+      ? listing(request)
+      : spoken(`${lastUser(request) === 'm5' ? slow : ''}<response final="true">ok</response>`);
+  const executors: KitOptions['executors'] = {
+    tool: async () => await gate.promise.then(() => ({ ok: true, output: null })),
+  };
+  const disk = openNodeSql();
+  const sql = new CrashingSql(disk, null);
+  const first = await sessionKit({ sql, agent: remembering(), stream: answers, executors });
+  for (let n = 1; n <= 5; n += 1) await say(first, `m${n}`);
+  await settle();
+  expect(changes(first).map(({ run }) => run)).toEqual([runId(first, 5)]);
+  expect(first.session.hasEnded(runId(first, 5))).toBe(false);
+  gate.resolve();
+  const next = await sessionKit({
+    sql: first.sql,
+    clock: first.clock,
+    agent: remembering(),
+    stream: answers,
+    executors,
+  });
+  await next.session.wake();
+  await next.settled();
+  expect(next.faults).toEqual([]);
+  expect(next.session.hasEnded(runId(next, 5))).toBe(true);
+  expect(next.session.run(runId(next, 5)).status).toBe('completed');
 });
