@@ -134,8 +134,11 @@ export interface ActionPolicy {
   readonly dispatch: 'eager' | 'after_generation';
   /** The action needs a person's approval first (J8). */
   readonly needsApproval: boolean;
-  /** Policies decide about it once its parameters are known: the engine judges it first (C9). */
-  readonly judged?: true;
+  /**
+   * Policies decide about it once its parameters are known: the engine judges it first (C9). The type and name of its target,
+   * by which calls are counted.
+   */
+  readonly judged?: string;
   /** Expected duration: learned, else the timeout. Used to order waiting actions and in the plan report. */
   readonly estimateMs: number;
   /** An earlier outcome may be reused (`cache_ttl`, `idempotency_key`): the engine looks it up first (P6). */

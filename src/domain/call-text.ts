@@ -12,10 +12,11 @@ const OTHERS: Readonly<Record<AskedType, readonly string[]>> = {
   agent: ['op', 'inspect', 'last_n', 'ephemeral', 'dump_context'],
   llm: ['system', 'model', 'output_schema'],
 };
-const OWN = { agent: 'message', llm: 'prompt' } as const satisfies Record<AskedType, string>;
+/** The parameter of each type that holds the text. */
+export const ASKED = { agent: 'message', llm: 'prompt' } as const satisfies Record<AskedType, string>;
 
 export function isAsked(type: string): type is AskedType {
-  return Object.hasOwn(OWN, type);
+  return Object.hasOwn(ASKED, type);
 }
 
 /** How the parameters hold the text: in `name`, or, if null, as a whole. `own`: `name` is the type's own parameter. */
@@ -27,7 +28,7 @@ export interface AskedBy {
 
 /** @returns null if there is no value */
 export function askedBy(type: AskedType, parameters: JsonObject): AskedBy | null {
-  const own = OWN[type];
+  const own = ASKED[type];
   if (Object.hasOwn(parameters, own)) return { own: true, name: own, values: parameters };
   const entries = Object.entries(parameters).filter(([name]) => !OTHERS[type].includes(name));
   const [first] = entries;
@@ -49,5 +50,5 @@ export function namedValuesNote(type: AskedType, parameters: JsonObject): string
   if (asked === null || asked.own) return null;
   const { name } = asked;
   const what = name === null ? 'all values together, as compact JSON, are' : `the value of "${name}" is`;
-  return `it has no "${OWN[type]}": ${what} its ${OWN[type]}`;
+  return `it has no "${ASKED[type]}": ${what} its ${ASKED[type]}`;
 }

@@ -57,7 +57,7 @@ export const limits = {
   policyMessageChars: 500,
   /** Cost of judging one action, in steps, about 50 ns each; expressions and compiled patterns that an isolate keeps. */
   policySteps: 2_000_000,
-  policyExpressions: 500,
+  policyExpressions: 2_000,
   policyPatterns: 200,
   /** Input quoted in messages. */
   excerptChars: 80,

@@ -205,6 +205,12 @@ export class RunTable {
     return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
   }
 
+  /** US dollars of all runs but this one, as far as they are known. */
+  costWithout(run: number): number {
+    const sql = `SELECT SUM(cost) AS sum FROM runs WHERE cost IS NOT NULL AND run <> ?`;
+    return Number(this.#db.find(sql, run)[0]?.['sum'] ?? 0);
+  }
+
   /** US dollars of all runs that have ended or wait, and of summaries; null if no price is known. */
   get cost(): number | null {
     if (this.#cost !== undefined) return this.#cost;

@@ -124,7 +124,7 @@ function isReplaceable(state: RunState, first: ActionNode, action: ActionDeclara
   if (producers.some((producer) => producer !== null && producer.index >= first.index)) return false;
   if (stage === 'waiting') return true;
   // What was judged is what runs (C9).
-  const isPending = stage === 'held' || (stage === 'ready' && first.policy.judged !== true);
+  const isPending = stage === 'held' || (stage === 'ready' && first.policy.judged === undefined);
   return isPending && producers.every((producer) => producer === null || producer.stage === 'settled');
 }
 

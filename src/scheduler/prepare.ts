@@ -48,13 +48,17 @@ export function prepare(frame: StepFrame, node: ActionNode): void {
   ) {
     return setStage(state, node, 'held');
   }
-  if (node.policy.judged === true) return judge(frame, node);
+  if (node.policy.judged !== undefined) return judge(frame, node, node.policy.judged);
   proceedTo(frame, node, node.policy.needsApproval ? 'ask' : 'start');
 }
 
 /** Its parameters are final from here on: what is judged is what a person is asked about, and what runs (C9). */
-function judge(frame: StepFrame, node: ActionNode): void {
+function judge(frame: StepFrame, node: ActionNode, target: string): void {
+  const { judged } = frame.state;
   setStage(frame.state, node, 'judging');
+  const ofTarget = judged.get(target);
+  if (ofTarget === undefined) judged.set(target, [node]);
+  else ofTarget.push(node);
   frame.out.push({ type: 'judge', key: node.key });
 }
 

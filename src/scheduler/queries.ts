@@ -88,18 +88,16 @@ export function usedBy({ admittedActions, modelCalls, tokens, cost, elapsedMs, s
 }
 
 /**
- * Number of calls with the type and name of this action that have started or may start before it: those that were judged,
- * and those with an earlier place in the text that are being judged. So no limit on calls is exceeded by actions that are
- * judged at the same time (C9).
+ * Number of calls of the same target that have started or may start before this judged action: those that were allowed, and
+ * those whose judgement began earlier. So actions that are judged at the same time exceed no limit on calls together (C9).
  */
 export function callsBefore(state: RunState, key: ActionKey): number {
   const node = state.byKey.get(key);
-  if (node === undefined) return 0;
-  const { type, name } = node.declaration;
   let calls = 0;
-  for (const other of state.named.get(name) ?? []) {
-    if (other === node || other.declaration.type !== type) continue;
-    if (mayHaveStarted(other) || (other.stage === 'judging' && other.index < node.index)) calls += 1;
+  let isEarlier = true;
+  for (const other of state.judged.get(node?.policy.judged ?? '') ?? []) {
+    if (other === node) isEarlier = false;
+    else if (mayHaveStarted(other) || (other.stage === 'judging' && isEarlier)) calls += 1;
   }
   return calls;
 }

@@ -187,6 +187,8 @@ export interface RunState {
   readonly outputKeys: Map<string, ActionNode>;
   /** Actions by name, in document order. */
   readonly named: Map<string, ActionNode[]>;
+  /** Actions by target, in the order in which their judgement began (C9). */
+  readonly judged: Map<string, ActionNode[]>;
   readonly limits: Map<string, Limit>;
   readonly lanes: Lanes;
   generation: Generation | null;
@@ -255,6 +257,7 @@ export function initialState(): RunState {
     outputKeys: new Map(),
     feeds: new Map(),
     named: new Map(),
+    judged: new Map(),
     limits: new Map(),
     lanes: { slot: [], free: [], background: [] },
     generation: null,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { callsBefore, statusOf, usedBy } from '../../src/scheduler/step.ts';
 import { Driver, failure, withoutTimers } from '../support/scheduler-kit.ts';
 
-const JUDGED = { judged: true } as const;
+const JUDGED = { judged: 'tool/echo' } as const;
 const DENIED = { error: failure({ code: 'policy_denied', message: 'no' }) };
 
 describe('[C9] a judged action', () => {
@@ -73,15 +73,14 @@ describe('[C9] a judged action', () => {
 describe('[C9] the number of calls before an action', () => {
   const calls = (run: Driver, id: string): number => callsBefore(run.state, run.key(id));
 
-  test('counts equal targets that may have started, and earlier ones that are being judged', () => {
+  test('counts calls of its target that may have started, and those whose judgement began earlier', () => {
     const run = new Driver();
     for (const id of ['a', 'b', 'c']) run.declare({ id }, JUDGED);
-    run.declare({ id: 'other', name: 'calculator' }, JUDGED);
-    run.declare({ id: 'later', dependsOn: ['a'] }, JUDGED);
-    expect(['a', 'b', 'c', 'other', 'later'].map((id) => calls(run, id))).toEqual([0, 1, 2, 0, 3]);
+    run.declare({ id: 'other' }, { judged: 'tool/other' });
+    expect(['a', 'b', 'c', 'other'].map((id) => calls(run, id))).toEqual([0, 1, 2, 0]);
   });
 
-  test('a later action that was allowed first counts, and a denied one does not', () => {
+  test('a later one that was allowed first counts, and a denied one does not', () => {
     const run = new Driver();
     for (const id of ['a', 'b', 'c']) run.declare({ id }, JUDGED);
     run.judged('c', 'start');
@@ -90,6 +89,15 @@ describe('[C9] the number of calls before an action', () => {
     expect(calls(run, 'b')).toBe(1);
     run.succeed('c');
     expect(calls(run, 'b')).toBe(1);
+  });
+
+  test('one that is earlier in the text and ready later counts the one before it', () => {
+    const run = new Driver();
+    run.declare({ id: 'first' });
+    run.declare({ id: 'a', dependsOn: ['first'] }, JUDGED);
+    run.declare({ id: 'b' }, JUDGED);
+    run.succeed('first');
+    expect([calls(run, 'b'), calls(run, 'a')]).toEqual([0, 1]);
   });
 });
 

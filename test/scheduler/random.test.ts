@@ -130,7 +130,7 @@ function planted(seed: ItemSeed, at: number): ItemScript {
           needsApproval,
           estimateMs,
           reuse,
-          ...(policies ? { judged: true as const } : {}),
+          ...(policies ? { judged: `${kind}/echo` } : {}),
           refusal: refused ? { code: 'unknown_name', message: 'no such tool' } : null,
         },
         attempts,

@@ -267,7 +267,7 @@ class Simulator {
     if (this.#running.has(key)) this.#fail(`started while it runs: ${key}`);
     const node = this.#node(key);
     const { dependencies, declaration: action } = node;
-    if (node.policy.judged === true) {
+    if (node.policy.judged !== undefined) {
       const judged = this.#judged.get(key);
       if (judged === undefined || judged.result === 'deny') this.#fail(`${key} started, and no policy allowed it`);
       if (judged?.declaration !== action) this.#fail(`${key} started with parameters that were not judged`);

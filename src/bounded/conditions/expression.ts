@@ -21,6 +21,8 @@ export interface Dialect {
   readonly refused: ReadonlyMap<string, string>;
   /** Rewrites the text before it is parsed. */
   readonly prepare: (expression: string) => string;
+  /** Whether messages leave out the expression, and values in errors of the library that are not in it. */
+  readonly isDiscreet: boolean;
   /** A further issue with a node of the syntax tree; null if there is none. */
   readonly inspect: (node: ASTNode, isBound: (name: string) => boolean) => string | null;
 }
@@ -31,6 +33,7 @@ export const COMMON: Omit<Dialect, 'environment'> = {
     ['bind', ''],
   ]),
   prepare: (expression) => expression,
+  isDiscreet: false,
   inspect: () => null,
 };
 
@@ -63,6 +66,7 @@ export function evaluate(
   read: ReadExpression,
   valueOf: (name: string) => unknown,
   meter: WorkMeter,
+  dialect: Pick<Dialect, 'isDiscreet'> = COMMON,
 ): ConditionResult {
   if (!read.ok) return read;
   const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
@@ -72,19 +76,20 @@ export function evaluate(
       if (value !== undefined) context[TYPES.has(name) ? ALIAS + name : name] = value;
     }
     const result: unknown = read.run(context);
-    if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression) };
+    if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression, dialect) };
     if (typeof result === 'boolean') return { ok: true, value: result };
-    return { ok: false, message: `The condition returns ${kindOf(result)}, not true or false: ${quote(expression)}` };
+    const message = `The condition returns ${kindOf(result)}, not true or false${quoted(expression, dialect)}`;
+    return { ok: false, message };
   } catch (error) {
-    return {
-      ok: false,
-      message: meter.exceeded ? tooExpensive(meter, expression) : evaluationError(error, expression),
-    };
+    const message = meter.exceeded
+      ? tooExpensive(meter, expression, dialect)
+      : evaluationError(error, expression, dialect);
+    return { ok: false, message };
   }
 }
 
-function tooExpensive({ allowed }: WorkMeter, expression: string): string {
-  return `The condition needs too much work on these values (allowed: ${allowed} steps): ${quote(expression)}`;
+function tooExpensive({ allowed }: WorkMeter, expression: string, dialect: Pick<Dialect, 'isDiscreet'>): string {
+  return `The condition needs too much work on these values (allowed: ${allowed} steps)${quoted(expression, dialect)}`;
 }
 
 export type ReadExpression =
@@ -115,7 +120,7 @@ export function readExpression(
     let parsed = environment.parse(source);
     const found: Findings = { names: new Set(), types: [], asksType: false };
     const refusal = inspect(parsed.ast, { dialect, found, bound: new Set(), nested: false });
-    if (refusal !== null) return { ok: false, message: `${refusal}: ${quote(expression)}` };
+    if (refusal !== null) return { ok: false, message: `${refusal}${quoted(expression, dialect)}` };
     if (!found.asksType && found.types.length > 0) {
       for (const { name } of found.types) found.names.add(name);
       parsed = environment.parse(withAliases(source, found.types));
@@ -127,13 +132,13 @@ export function readExpression(
       run: (context) => parsed(context) as unknown,
       typeIssue: () => {
         const { valid, error, type } = parsed.check();
-        if (!valid) return evaluationError(error, expression);
+        if (!valid) return evaluationError(error, expression, dialect);
         if (type === undefined || type === 'bool' || type === 'dyn') return null;
-        return `The condition is a ${type}, not true or false: ${quote(expression)}`;
+        return `The condition is of the type ${type}, not true or false${quoted(expression, dialect)}`;
       },
     };
   } catch (error) {
-    return { ok: false, message: evaluationError(error, expression) };
+    return { ok: false, message: evaluationError(error, expression, dialect) };
   }
 }
 
@@ -226,16 +231,26 @@ function kindOf(value: unknown): string {
   }
 }
 
-function evaluationError(error: unknown, expression: string): string {
+function evaluationError(error: unknown, expression: string, dialect: Pick<Dialect, 'isDiscreet'>): string {
   const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
   const reason = message.startsWith(UNKNOWN)
     ? `"${message.slice(UNKNOWN.length).replace(ALIAS, '')}" has no value here`
-    : message;
-  return `The condition cannot be evaluated (${reason}): ${quote(expression)}`;
+    : dialect.isDiscreet
+      ? withoutValues(message, expression)
+      : message;
+  return `The condition cannot be evaluated (${reason})${quoted(expression, dialect)}`;
 }
 
-function quote(expression: string): string {
-  return expression.length > limits.excerptChars ? `${expression.slice(0, limits.excerptChars)}…` : expression;
+/** In the library's messages, values follow a colon. */
+function withoutValues(message: string, expression: string): string {
+  const colon = message.indexOf(': ');
+  return colon === -1 || expression.includes(message.slice(colon + 2)) ? message : message.slice(0, colon);
+}
+
+function quoted(expression: string, { isDiscreet }: Pick<Dialect, 'isDiscreet'>): string {
+  if (isDiscreet) return '';
+  const { excerptChars } = limits;
+  return `: ${expression.length > excerptChars ? `${expression.slice(0, excerptChars)}…` : expression}`;
 }
 
 /** Integers and fractions can be mixed, as models expect. */

@@ -35,7 +35,7 @@ export function registerPolicyFunctions(environment: Environment): Environment {
     .registerFunction(`string.${MATCHES}(string): bool`, matches);
 }
 
-/** Compiled patterns of manifests and settings; emptied when there are too many. */
+/** Compiled patterns of manifests and settings; the oldest are dropped. */
 const compiled = new Map<string, Pattern>();
 
 /** Follows the pattern in a message; null if it can be matched. */
@@ -56,19 +56,22 @@ function matches(text: string, source: string): boolean {
     const made = compilePattern(source, meter);
     if (!made.ok) throw new Error(`the pattern ${made.reason}`);
     ({ pattern } = made);
-    if (compiled.size >= limits.policyPatterns) compiled.clear();
+    for (const [oldest] of compiled) {
+      if (compiled.size < limits.policyPatterns) break;
+      compiled.delete(oldest);
+    }
     compiled.set(source, pattern);
   }
   return pattern.test(text, meter);
 }
 
-/** The host of an HTTP(S) URL as browsers read it, in lower case, without the port. */
+/** The host of an HTTP(S) URL as browsers read it, in lower case, without the port and a dot at its end. */
 function hostOf(text: string): string {
   RUNNING.chargeChars(text.length);
   if (!URL.canParse(text)) throw new Error('host() needs an absolute URL');
   const { protocol, hostname } = new URL(text);
   if (protocol !== 'http:' && protocol !== 'https:') throw new Error('host() needs an HTTP(S) URL');
-  return hostname;
+  return hostname.replace(/\.$/, '');
 }
 
 /** All strings and numbers in a value and the names of its members, one per line: what a pattern can search. */

@@ -49,6 +49,7 @@ export function readPolicies(
   if (flaw !== undefined || written === undefined || documents.length > 1) {
     return { ok: false, issue: flaw === undefined ? 'must be one list' : flaw.message };
   }
+  if (written.value[FIELD] === null) return { ok: false, issue: 'has no rules; remove it, or write []' };
   const checked = check(document, written.value);
   const issues: string[] = checked.errors.map(({ path, message }) => `${fieldName(path)} ${message}`);
   const rules = toPolicies(checked.value?.[FIELD] ?? [], (path, message) =>

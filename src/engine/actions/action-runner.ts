@@ -34,6 +34,7 @@ import { ClientCalls } from './client-calls.ts';
 import { Conditions } from './conditions.ts';
 import { Lookups } from './lookups.ts';
 import { Policies } from '../policy/policies.ts';
+import { judgedTarget } from '../policy/subject.ts';
 import { prewarmHint } from './prewarm-hint.ts';
 import { RunTimers } from './run-timers.ts';
 import { noteOf, Settlements } from './settlements.ts';
@@ -79,14 +80,24 @@ export class ActionRunner {
     // Durations change while learning, so a replayed run uses the recorded estimates.
     const estimateMs = (log.replaying ? replay?.estimateOf(key) : null) ?? policy.estimateMs;
     this.#estimates.set(key, estimateMs);
-    const isJudged = (context.policies ?? []).length > 0 && !isOfWorkflow(action, context.source.type);
-    return { ...policy, estimateMs, ...(isJudged ? { judged: true as const } : {}) };
+    return { ...policy, estimateMs, ...this.#judged(action, key) };
+  }
+
+  /** Policies may have been set since a recorded action went on without them, or may have been removed (C9). */
+  #judged(action: ActionDeclaration, key: ActionKey): Pick<ActionPolicy, 'judged'> {
+    const { context, log, replay } = this.#scope;
+    const recorded = log.replaying ? replay : null;
+    const isRecorded = recorded?.isJudged(key) === true;
+    const isDue = (context.policies ?? []).length > 0 && recorded?.hasGoneOn(key) !== true;
+    if ((!isRecorded && !isDue) || isOfWorkflow(action, context.source.type)) return {};
+    return { judged: judgedTarget(action, context.resolved) };
   }
 
   /** Prewarms a sandbox for an action that is still being written (R2). */
   prewarm(events: readonly ProtocolEvent[]): void {
-    const { runner, resolved, sessionKey } = this.#scope.context;
-    if (runner === null || this.#scope.log.replaying) return;
+    const { runner, resolved, sessionKey, policies = [] } = this.#scope.context;
+    // With policies, nothing of an action happens before it was judged (C9).
+    if (runner === null || policies.length > 0 || this.#scope.log.replaying) return;
     const hint = prewarmHint(events, resolved);
     if (hint !== null) runner.prewarm({ session: sessionKey, ...hint });
   }

@@ -236,7 +236,9 @@ export class Attempts {
     if (policies.length === 0 || call === null) return fetch;
     const redirectRefusal = async (url: string): Promise<string | null> =>
       await this.#policies.redirectRefusal(key, call, url, signal);
-    return async (url, init) => await fetch(url, { ...init, redirectRefusal });
+    // Only a request to the URL in the parameters: of another one, policies know nothing.
+    const { url: given } = call.parameters;
+    return async (url, init) => await fetch(url, url === given ? { ...init, redirectRefusal } : init);
   }
 
   /** Null for the code of an agent that has opted out (C7). */

@@ -51,8 +51,7 @@ export function checkCall(
   meter: WorkMeter,
 ): ActionError | null {
   if (spent === true) {
-    const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
-    return { code: 'reference_quota', message, retryable: false };
+    return quotaExceeded();
   }
   const tool = toolOf(action, resolved);
   const issue = tool === null ? null : validateParameters(tool.parameters, parameters, meter);
@@ -60,6 +59,12 @@ export function checkCall(
   // The prompt does not have them: with them, the next call can be right (L4).
   const message = isInShortForm(tool, resolved) ? `${issue}\n${parameterHint(tool)}` : issue;
   return { code: 'invalid_parameters', message, retryable: false };
+}
+
+/** Values are missing in the call. */
+export function quotaExceeded(): ActionError {
+  const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
+  return { code: 'reference_quota', message, retryable: false };
 }
 
 /** For a run parked by an earlier version, which stored no call: what would run now is not what was approved. */

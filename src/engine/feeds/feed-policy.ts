@@ -33,7 +33,7 @@ export async function policyRefusal(
     : `A policy wants a person to be asked, which a feed cannot do ${rule}${why}`;
 }
 
-function momentOf({ clock, journal, moment }: FeedPorts): PolicyMoment {
+function momentOf({ clock, journal, runNumber = 0, moment }: FeedPorts): PolicyMoment {
   const cost = typeof moment?.usage['cost'] === 'number' ? moment.usage['cost'] : 0;
   const tokens = Number(moment?.usage['prompt_tokens'] ?? 0) + Number(moment?.usage['completion_tokens'] ?? 0);
   const run = {
@@ -45,5 +45,5 @@ function momentOf({ clock, journal, moment }: FeedPorts): PolicyMoment {
     cost,
     seconds: 0,
   };
-  return { run, sessionCost: (journal.runs.cost ?? 0) + cost, now: clock.now() };
+  return { run, sessionCost: journal.runs.costWithout(runNumber) + cost, now: clock.now() };
 }

@@ -94,7 +94,7 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   const { resolved, record, sharedFeeds, executors } = ports;
   const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
   const relic = source.type === 'relic' ? (resolved.relics.get(source.name) ?? null) : null;
-  if (feed.shared === true && sharedFeeds != null) {
+  if (feed.shared === true && sharedFeeds != null && !mayBeRedirected(feed, ports)) {
     const { value, ...shared } = await sharedFeeds.read({
       owner: record.owner,
       source,
@@ -112,10 +112,14 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   return { value: await callSource(call, executors, contextOf(feed, ports, signal)) };
 }
 
+/** Whether policies decide about the redirects of the fetch, which they do only in the session itself (C9). */
+function mayBeRedirected({ source }: FeedDefinition, { policies = [] }: FeedPorts): boolean {
+  return policies.length > 0 && typeof source.params['url'] === 'string';
+}
+
 function contextOf(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): ActionContext {
   const { resolved, record } = ports;
-  const redirectRefusal = async (url: string): Promise<string | null> =>
-    typeof feed.source.params['url'] === 'string' ? await policyRefusal(feed, ports, signal, url) : null;
+  const redirectRefusal = async (url: string): Promise<string | null> => await policyRefusal(feed, ports, signal, url);
   return {
     signal,
     clock: ports.clock,
@@ -132,7 +136,8 @@ function contextOf(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal):
     mcp: ports.mcp ?? null,
     children: ports.children,
     scopeOf: (type, name) => scopeIn(resolved, type, name),
-    fetch: async (url, init) => await ports.fetch(url, { ...init, redirectRefusal }),
+    fetch: async (url, init) =>
+      await ports.fetch(url, url === feed.source.params['url'] ? { ...init, redirectRefusal } : init),
     readHtml: ports.readHtml,
     feeds: null,
     callModel: (request) => callModel(ports, request, signal, ports.used),

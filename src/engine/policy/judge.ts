@@ -8,16 +8,26 @@ import type { PolicyList, PolicyRule, PolicySubject, PolicyVerdict } from '../..
 import { WorkExceeded } from '../../domain/work.ts';
 import type { Pacer, WorkMeter } from '../../domain/work.ts';
 
+/** Where a rule is: its list, and its position there, 1-based. */
+type RulePlace = { -readonly [Member in 'source' | 'rule']: PolicyVerdict[Member] };
+
 /**
  * Evaluates the rules of all lists. A rule whose condition cannot be evaluated denies.
  *
+ * @param place gets the rule that is being evaluated
  * @returns the first one of the strictest rules that apply; null if none applies
  * @throws WorkExceeded past the meter's limit
  */
-export function judge(lists: readonly PolicyList[], subject: PolicySubject, meter: WorkMeter): PolicyVerdict | null {
+export function judge(
+  lists: readonly PolicyList[],
+  subject: PolicySubject,
+  meter: WorkMeter,
+  place: RulePlace = { source: 'runtime', rule: 0 },
+): PolicyVerdict | null {
   let strictest: PolicyVerdict | null = null;
   for (const { source, rules } of lists) {
     for (const [index, rule] of rules.entries()) {
+      Object.assign(place, { source, rule: index + 1 });
       const found = apply(rule, subject, meter);
       if (found === null || (strictest !== null && rankOf(found.decision) <= rankOf(strictest.decision))) continue;
       strictest = { ...found, source, rule: index + 1 };
@@ -34,14 +44,15 @@ export async function judgeCall(
   pacer: Pacer,
   signal: AbortSignal,
 ): Promise<PolicyVerdict | null> {
+  const place: RulePlace = { source: 'runtime', rule: 0 };
   try {
-    return await pacer.run(limits.policySteps, (meter) => judge(lists, subject, meter), signal);
+    return await pacer.run(limits.policySteps, (meter) => judge(lists, subject, meter, place), signal);
   } catch (fault) {
     const why =
       fault instanceof WorkExceeded
-        ? `the policies need too much work on these values (allowed: ${limits.policySteps} steps)`
+        ? `it needs too much work on these values (${limits.policySteps} steps are allowed for all rules): judge shorter values, or use simpler patterns`
         : messageOf(fault);
-    return { decision: 'deny', source: 'runtime', rule: 0, message: why };
+    return { decision: 'deny', ...place, message: why };
   }
 }
 

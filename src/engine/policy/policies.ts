@@ -6,17 +6,18 @@
  * Invariants:
  *  1. The names of a judged action keep their meaning from here on: what was judged is what a person is asked about and
  *     what is executed, also by retries and after a crash.
- *  2. The judgement is recorded with the values that the names had, in the turn in which it counts. After a crash, an
- *     action without a recorded judgement is judged again: nothing of it has happened.
+ *  2. The judgement is recorded in the turn in which it counts, and its event has the values that the names had. After a
+ *     crash, an action without a recorded judgement is judged again: nothing of it has happened.
  *  3. What cannot be judged is denied.
  */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { PolicySubject, PolicyVerdict } from '../../domain/policy.ts';
 import { callsBefore, usedBy } from '../../scheduler/step.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { ActionScope } from '../actions/action-scope.ts';
 import { policyOf } from '../actions/action-policy.ts';
+import { quotaExceeded } from '../actions/call-check.ts';
 import { executedParameters } from '../actions/shown-parameters.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunInput } from '../run/run-input.ts';
@@ -38,12 +39,20 @@ export class Policies {
     this.#scope = scope;
   }
 
-  /** Judges an action; the answer arrives in the input queue. */
-  start(key: ActionKey): void {
-    const { log, names } = this.#scope;
+  /**
+   * Judges an action; the answer arrives in the input queue.
+   *
+   * @returns the answer in a replay of a record in which the action went on without a judgement: there were no policies then
+   */
+  start(key: ActionKey): Omit<Decided, 'at'> | null {
+    const { log, names, replay, actions } = this.#scope;
     names.pin(key);
+    if (log.replaying && replay?.isJudged(key) === false && replay.hasGoneOn(key)) {
+      return { type: 'policy_judged', key, result: this.#resultOf(actions.declaration(key), null) };
+    }
     this.#pending.set(key, new AbortController());
     if (!log.replaying) this.#judge(key);
+    return null;
   }
 
   /** After a crash: judges the actions that have no recorded judgement. */
@@ -63,16 +72,16 @@ export class Policies {
     const { context, inputQueue, actions, names } = this.#scope;
     const { policies = [], pacer, redact } = context;
     const { signal } = this.#pending.get(key) ?? new AbortController();
-    const verdict = await judgeCall(policies, subject, pacer, signal);
+    const found = shown(await judgeCall(policies, subject, pacer, signal), redact);
     if (signal.aborted) return;
     const action = actions.declaration(key);
-    const { names: outside } = names.record(key);
+    // The values that its names had are stored with an event.
+    const verdict = found ?? (names.hasOutside(key) ? UNRULED : null);
     inputQueue.put({
       type: 'policy_judged',
       key,
-      result: this.#resultOf(action, verdict),
+      result: call.spent === true ? { error: quotaExceeded() } : this.#resultOf(action, verdict),
       verdict,
-      ...(outside === undefined ? {} : { names: outside as JsonObject }),
       ...(verdict === null ? {} : { shown: executedParameters(action, call, redact) }),
     });
   }
@@ -106,22 +115,22 @@ export class Policies {
     const { modelCalls, ...used } = usedBy(state(), now);
     return {
       run: { iteration: log.iteration, calls: callsBefore(state(), key), model_calls: modelCalls, ...used },
-      sessionCost: (context.journal.runs.cost ?? 0) + used.cost,
+      sessionCost: context.journal.runs.costWithout(context.runNumber) + used.cost,
       now,
     };
   }
 
   /** The judgement counts: records it. @returns the scheduler's input; null if the action has ended since */
-  judged({ key, result, verdict, names: outside, shown = {} }: Judged): Omit<Decided, 'at'> | null {
+  judged({ key, result, verdict, shown: parameters = {} }: Judged): Omit<Decided, 'at'> | null {
     if (!this.#pending.delete(key)) return null;
     const { context, log, actions, names } = this.#scope;
-    const recorded = outside === undefined ? {} : { names: outside };
-    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...recorded });
-    if (log.replaying && outside !== undefined) names.restore(key, outside);
+    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict });
     if (verdict !== null) {
       const { message, ...rule } = verdict;
       const said = message === null ? {} : { message };
-      actions.append('policy_applied', key, { ...rule, ...said, ...shown });
+      const state = log.replaying ? {} : names.record(key);
+      const seq = actions.append('policy_applied', key, { ...rule, ...said, ...parameters }, state);
+      if (!log.wasRecorded(seq)) names.recorded(key, seq);
       if (verdict.decision === 'ask') this.#asking.set(key, verdict);
     }
     return { type: 'policy_judged', key, result };
@@ -142,4 +151,13 @@ export class Policies {
   abortAll(): void {
     for (const key of this.#pending.keys()) this.forget(key);
   }
+}
+
+/** No rule applies. */
+const UNRULED: PolicyVerdict = { decision: 'allow', source: 'runtime', rule: 0, message: null };
+
+/** The verdict as readers and the model see it: without secrets, of limited length. */
+function shown(verdict: PolicyVerdict | null, redact: (text: string) => string): PolicyVerdict | null {
+  if (verdict?.message == null) return verdict;
+  return { ...verdict, message: redact(verdict.message).slice(0, limits.policyMessageChars).toWellFormed() };
 }

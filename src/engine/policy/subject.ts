@@ -1,13 +1,20 @@
 /** What policies can see of a call (C9). */
+import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionDeclaration } from '../../domain/action.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { ASKED, askedText, isAsked } from '../../domain/call-text.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json, JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { PolicySubject } from '../../domain/policy.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { relicTarget } from '../../executors/relic.ts';
 import { policyOf, toolOf } from '../actions/action-policy.ts';
+import type { ResolvedCall } from '../run/resolve-names.ts';
 
 type JudgedAction = Parameters<typeof policyOf>[0] & Pick<ActionDeclaration, 'id' | 'mode'>;
+
+type JudgedCall = Pick<ResolvedCall, 'parameters' | 'inputs'>;
 
 /** The state of the run and of the session when a call is judged. */
 export interface PolicyMoment {
@@ -20,7 +27,7 @@ export interface PolicyMoment {
 /** @param feed the feed that is fetched; empty for an action */
 export function subjectOf(
   action: JudgedAction,
-  call: { readonly parameters: JsonObject; readonly inputs: JsonObject },
+  call: JudgedCall,
   about: { readonly resolved: ResolvedAgent; readonly record: SessionRecord; readonly moment: PolicyMoment },
   feed = '',
 ): PolicySubject {
@@ -28,7 +35,7 @@ export function subjectOf(
   const implementation = toolOf(action, resolved)?.implementation;
   const { id, type, mode } = action;
   const { effects } = policyOf(action, resolved, new Map());
-  const { name, parameters } = targetOf(action, call.parameters, resolved);
+  const { name, parameters } = targetOf(action, call, resolved);
   return {
     action: {
       type,
@@ -57,14 +64,40 @@ export function subjectOf(
   };
 }
 
-/** A relic's endpoint may be among the parameters, and its executor takes it from there. */
+/** `type/name` of what an action calls, by which its calls are counted. */
+export function judgedTarget(action: JudgedAction, resolved: ResolvedAgent): string {
+  return `${action.type}/${targetOf(action, { parameters: action.parameters, inputs: {} }, resolved).name}`;
+}
+
+/** The name and the parameters as the executor understands them: other forms must not pass by a rule. */
 function targetOf(
-  action: JudgedAction,
-  parameters: JsonObject,
-  { relics }: ResolvedAgent,
+  action: Pick<ActionDeclaration, 'type' | 'name' | 'parameters'>,
+  { parameters, inputs }: JudgedCall,
+  resolved: ResolvedAgent,
 ): { readonly name: string; readonly parameters: JsonObject } {
-  if (action.type !== 'relic') return { name: action.name, parameters };
-  const target = relicTarget(action, relics, parameters);
-  const name = target.endpoint === null ? target.relic : `${target.relic}.${target.endpoint}`;
-  return { name, parameters: target.parameters };
+  const { type, name } = action;
+  if (type === 'relic') {
+    const target = relicTarget(action, resolved.relics, parameters);
+    const endpoint = target.endpoint === null ? '' : `.${target.endpoint}`;
+    return { name: `${target.relic}${endpoint}`, parameters: target.parameters };
+  }
+  if (isAsked(type)) {
+    const asked = askedText(type, parameters);
+    return { name, parameters: asked === undefined ? parameters : { ...parameters, [ASKED[type]]: asked } };
+  }
+  if (actionSpec(type).code !== null) {
+    const { code = parameters['script'] } = parameters;
+    return { name, parameters: { ...parameters, ...(code === undefined ? {} : { code }), inputs } };
+  }
+  return { name, parameters: { ...defaultsOf(toolOf(action, resolved)), ...parameters } };
+}
+
+/** Values that the request of an HTTP tool has if the call omits them. */
+function defaultsOf(tool: ToolDefinition | null): JsonObject {
+  const properties = tool?.implementation.type === 'http' ? tool.parameters['properties'] : undefined;
+  if (!isJsonObject(properties)) return {};
+  const entries = Object.entries(properties).flatMap(([name, property]): [string, Json][] =>
+    isJsonObject(property) && property['default'] !== undefined ? [[name, property['default']]] : [],
+  );
+  return Object.fromEntries(entries);
 }

@@ -30,6 +30,14 @@ const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>(
   'skill_loaded',
 ]);
 
+/** Events of an action that follow its judgement. A cancelled action may have been cancelled before. */
+const GOES_ON: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
+  'approval_requested',
+  'action_started',
+  'action_completed',
+  'action_failed',
+]);
+
 /** A recorded event that the run produces again. */
 type Recorded = Pick<EventOf<JournaledEventType>, 'seq' | 'type' | 'run_id' | 'action_id' | 'data'>;
 
@@ -52,6 +60,10 @@ export class Replay {
   readonly #approvals = new Map<string, EventOf<'approval_requested'>[]>();
   readonly #approvalErrors = new Map<string, ActionError>();
   readonly #started = new Map<string, number>();
+  /** Events with the outside values of actions that were judged (C9). */
+  readonly #namesAt = new Map<string, number>();
+  readonly #judged = new Set<string>();
+  readonly #goneOn = new Set<string>();
   /** Whether a generation ended its run, by iteration; and those whose responses were written again. */
   readonly #final = new Map<number, boolean>();
   readonly #completed = new Set<number>();
@@ -92,6 +104,8 @@ export class Replay {
           else asked.push(event);
         }
         if (type === 'action_started' && !this.#started.has(key)) this.#started.set(key, seq);
+        if (type === 'policy_applied' && state?.['names'] !== undefined) this.#namesAt.set(key, seq);
+        if (GOES_ON.has(type)) this.#goneOn.add(key);
       }
       if (event.type === 'iteration_completed') this.#final.set(event.data.iteration, event.data.final);
       if (event.type === 'response_started' && event.data.completes !== undefined) this.#completed.add(event.iteration);
@@ -108,6 +122,7 @@ export class Replay {
     }
     for (const input of inputs) {
       if (input.type === 'condition_evaluated') this.#conditions.set(input.key, input.result);
+      if (input.type === 'policy_judged') this.#judged.add(input.key);
       if (input.type === 'approval_asked') this.#approvalErrors.set(input.key, input.error);
     }
     this.inputs = inputs;
@@ -180,6 +195,21 @@ export class Replay {
   /** The event that first started an action; null if it has not started. */
   startedAt(key: string): number | null {
     return this.#started.get(key) ?? null;
+  }
+
+  /** The event with the outside values of an action's names; null if there is none. */
+  namesAt(key: string): number | null {
+    return this.startedAt(key) ?? this.#namesAt.get(key) ?? null;
+  }
+
+  /** Whether the action's judgement is recorded (C9). */
+  isJudged(key: string): boolean {
+    return this.#judged.has(key);
+  }
+
+  /** Whether the action has gone further than a judgement. */
+  hasGoneOn(key: string): boolean {
+    return this.#goneOn.has(key);
   }
 
   /** What was known about the values in a generation's answer; null if the generation is not complete in the record. */

@@ -94,12 +94,11 @@ export type RunInput =
     }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: LookupResult }
   /**
-   * What the policies say. `verdict`: of the strictest rule; null if none applies. `names`: values from outside of the run
-   * that its names had. `shown`: what its event shows of the call; absent in a record.
+   * What the policies say. `verdict`: its event; null if there is none. `shown`: what the event shows of the call; absent in
+   * a record.
    */
   | (Scheduled<'policy_judged'> & {
       readonly verdict: PolicyVerdict | null;
-      readonly names?: JsonObject;
       readonly shown?: Pick<EventData['policy_applied'], 'parameters' | 'parameters_cut'>;
     })
   /** Live output of an attempt; not recorded (J4). */
@@ -130,7 +129,7 @@ export type RecordedInput = { readonly at: number } & (
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   | (Scheduled<'approval_resolved'> & { readonly more?: true })
-  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null; readonly names?: JsonObject })
+  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null })
   /** Its content is in its event. */
   | { readonly type: 'message_received' }
   /** Why an approval could not be requested for an action (J8). */

@@ -7,7 +7,7 @@
  * Invariants:
  *  1. Whatever an action is resolved for (a lookup, an attempt, a retry, an attempt after a crash), its names have the
  *     same meaning as the first time.
- *  2. Values from outside the run are journaled with the start of the first attempt, each value once.
+ *  2. Values from outside the run are journaled with the judgement or the start of the first attempt, each value once.
  *  3. No value is kept here that is in the journal or in the session's own store.
  */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
@@ -50,10 +50,8 @@ interface Pins {
   /** Dependencies that had not settled: only with `wait_for_all: false` (S3). */
   readonly open: ReadonlyMap<ActionKey, NameValue>;
   readonly outside: Map<string, Outside>;
-  /** The event with the outside values, for an attempt that an earlier host started. */
+  /** The event with the outside values, for an action that an earlier host has judged or started. */
   readonly recordedAt: number | null;
-  /** The outside values, for an action that an earlier host has judged and not started (C9). */
-  judged: JsonObject | null;
   /** Characters that its references have taken from the run's quota; null before it was resolved. */
   rendered: number | null;
 }
@@ -137,11 +135,6 @@ export class RunNames {
     this.#pinsOf(key);
   }
 
-  /** In a replay: its names had these outside values when it was judged (C9). */
-  restore(key: ActionKey, judged: JsonObject): void {
-    this.#pinsOf(key).judged = judged;
-  }
-
   /** The action's call; always the same one. */
   resolve(key: ActionKey): ResolvedCall {
     const pins = this.#pinsOf(key);
@@ -161,7 +154,12 @@ export class RunNames {
     return call;
   }
 
-  /** The outside values, for the event that starts the first attempt. Empty for most actions. */
+  /** Whether the action's call has values from outside of the run. */
+  hasOutside(key: ActionKey): boolean {
+    return (this.#pins.get(key)?.outside.size ?? 0) > 0;
+  }
+
+  /** The outside values, for the event of the judgement or of the first attempt. Empty for most actions. */
   record(key: ActionKey): JsonObject {
     const outside = this.#pins.get(key)?.outside;
     if (outside === undefined || outside.size === 0) return {};
@@ -194,8 +192,7 @@ export class RunNames {
       clearedBefore: this.#clearedBefore,
       open: this.#openOf(key),
       outside: new Map(),
-      recordedAt: this.#replay?.startedAt(key) ?? null,
-      judged: null,
+      recordedAt: this.#replay?.namesAt(key) ?? null,
       rendered: null,
     };
     this.#pins.set(key, pins);
@@ -215,7 +212,6 @@ export class RunNames {
     let outside = pins.outside.get(name);
     if (outside === undefined) {
       outside = pins.recordedAt === null ? undefined : this.#recordedName(pins.recordedAt, name);
-      if (outside === undefined && pins.judged !== null) outside = this.#nameIn(pins.judged, name);
       if (outside === undefined) outside = this.#outside(name);
       pins.outside.set(name, outside);
     }
@@ -273,12 +269,7 @@ export class RunNames {
   /** The recorded value of a name in the event of a first attempt; undefined if it has none. */
   #recordedName(seq: number, name: string): Outside | undefined {
     const names = this.#context.journal.stateAt(seq)?.['names'];
-    return isJsonObject(names) ? this.#nameIn(names, name, seq) : undefined;
-  }
-
-  /** @param seq the event with these names */
-  #nameIn(names: JsonObject, name: string, seq = 0): Outside | undefined {
-    if (!Object.hasOwn(names, name)) return undefined;
+    if (!isJsonObject(names) || !Object.hasOwn(names, name)) return undefined;
     const recorded = names[name] ?? null;
     if (!isJsonObject(recorded)) return null;
     const { value, seq: outcome, turn, at, left_out: leftOut, failed, context } = recorded;

@@ -250,8 +250,10 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
           at: context.clock.now(),
           ...actions.conditions.evaluate(command.key),
         });
-      case 'judge':
-        return actions.policies.start(command.key);
+      case 'judge': {
+        const judged = actions.policies.start(command.key);
+        return judged === null ? undefined : decide({ ...judged, at: context.clock.now() });
+      }
       case 'lookup':
         return actions.lookups.start(command.key);
       case 'start':

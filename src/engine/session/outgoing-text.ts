@@ -10,18 +10,20 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { SeededMessage } from '../../domain/seeded.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { redactedValue } from '../run/outgoing-events.ts';
-import { definedPatterns } from './run-setup.ts';
+import { boundInput, definedPatterns } from './run-setup.ts';
 import type { SessionPorts } from './session-ports.ts';
 
 type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow' | 'redactPatterns' | 'share'>;
 
 /** @param own the patterns of the run's definition */
 export function redactionOfRun(
-  ports: Pick<Ports, 'redactPatterns' | 'share'>,
+  ports: Pick<Ports, 'journal' | 'redactPatterns' | 'share'>,
   own: readonly string[] | undefined,
   { input }: Pick<RunRecord, 'input'>,
 ): Redaction | null {
-  return redactionOf([ports.redactPatterns, own, inherited(input)], (steps) => ports.share.charge(steps));
+  return redactionOf([ports.redactPatterns, own, inherited(boundInput(ports, input))], (steps) =>
+    ports.share.charge(steps),
+  );
 }
 
 /**

@@ -120,7 +120,13 @@ export function policiesOfRun(
   agent: AgentDefinition,
   input: RunRecord['input'],
 ): readonly PolicyList[] {
-  return policyLists(ports.policies ?? [], policyListsOf(input['policies']), agent, recordOf(ports));
+  const inherited = policyListsOf(boundInput(ports, input)['policies']);
+  return policyLists(ports.policies ?? [], inherited, agent, recordOf(ports));
+}
+
+/** The input with what a parent has bound the session to: in every run of a child, that of the first one (C9). */
+export function boundInput({ journal }: Pick<SessionPorts, 'journal'>, input: RunRecord['input']): RunRecord['input'] {
+  return journal.record?.kind === 'child' ? (journal.runs.get(1)?.input ?? input) : input;
 }
 
 /** The agent's limits, restricted by the budget that a parent has reserved for the run (S12). */

@@ -57,7 +57,7 @@ describe('[C9] a condition', () => {
     ['action.nam == "x"', '"action" has no member "nam" (did you mean name?)'],
     ['session.user == "x"', '"session" has no member "user" (did you mean user_id?)'],
     ['now.hour > 1', '"now" has no member "hour" (known: none)'],
-    ['1 + 1', 'is a int, not true or false'],
+    ['1 + 1', 'is of the type int, not true or false'],
     ['text(parameters).matches(action.name)', 'matches() needs one pattern, as text in quotes'],
     ['text(parameters).matches("(?=a)")', 'cannot be matched in linear time'],
     ['text(parameters).matches("a{2000}")', 'is too large'],

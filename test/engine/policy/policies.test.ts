@@ -118,12 +118,15 @@ describe('[C9] the lists of the deployment and of the manifest', () => {
     expect(event?.data.message).toContain('No such key: sum');
   });
 
-  test('what is too much work is denied, by the runtime', async () => {
+  test('what is too much work is denied, and the rule is named', async () => {
     const stage = await scene({
       agent: withRules(rule('deny', 'text(parameters).matches("(a|b|c|d|e|f)*(x|y|z)+q")')),
     });
     await stage.run(ACTION('a', 'pay', { text: 'abc'.repeat(200_000) }));
-    expect(applied(stage)).toEqual([['a', 'deny', 'runtime', 0]]);
+    expect(applied(stage)).toEqual([['a', 'deny', 'agent assistant', 1]]);
+    expect(eventsOf(stage.events, 'policy_applied')[0]?.data.message).toContain(
+      'it needs too much work on these values',
+    );
     expect(stage.failures).toEqual(['policy_denied']);
   });
 });
@@ -337,4 +340,205 @@ describe('[C9] the parameters', () => {
     expect(stage.failures).toEqual([]);
     expect(stage.calls).toHaveLength(2);
   });
+});
+
+describe('[C9] policies that are set, removed or passed on later', () => {
+  test('[J2] a run that was parked before there were policies goes on, and what is new in it is judged', async () => {
+    const options: { tools: readonly ToolDefinition[]; policies?: readonly PolicyRule[] } = { tools: TOOLS };
+    const stage = await hostScene(options);
+    stage.ends.push(OK);
+    await stage.run(ACTION('r', 'read'), ACTION('a', 'careful'), ACTION('b', 'pay', {}, { depends_on: ['a'] }));
+    options.policies = [rule('deny', 'action.name == "pay"')];
+    const { faults } = await stage.start();
+    stage.ends.push(OK);
+    await stage.decide();
+    expect(faults).toEqual([]);
+    expect(stage.calls.map(({ action }) => action.id)).toEqual(['r', 'a']);
+    expect(stage.failures).toEqual(['policy_denied']);
+  });
+
+  test('[J2] an interrupted run goes on where policies were set, changed or removed', async () => {
+    const set = [rule('deny', 'action.name == "nothing"')];
+    for (const [before, after] of [
+      [undefined, set],
+      [set, undefined],
+      [set, [rule('allow')]],
+    ] as const) {
+      const options: { tools: readonly ToolDefinition[]; policies?: readonly PolicyRule[] } = { tools: TOOLS };
+      if (before !== undefined) options.policies = before;
+      const stage = await hostScene(options);
+      stage.ends.push(null);
+      await stage.run(ACTION('r', 'read'), ACTION('b', 'pay', {}, { depends_on: ['r'] }));
+      if (after === undefined) delete options.policies;
+      else options.policies = after;
+      stage.ends.push(OK, OK);
+      const { faults, session } = await stage.start();
+      await stage.pass();
+      expect(faults).toEqual([]);
+      expect(stage.calls.map(({ action }) => action.id)).toEqual(['r', 'r', 'b']);
+      expect(session.runs().at(-1)?.status).toBe('completed');
+    }
+  });
+
+  test('every run of a child is bound by the policies of its parent, also one that a client starts', async () => {
+    const stage = await scene({ kind: 'child', script: ['<response final="true">ok</response>'] });
+    const policies = [{ source: 'agent parent', rules: [rule('deny', 'action.name == "pay"')] }];
+    await stage.kit.session.child({
+      key: 'k',
+      type: 'agent',
+      name: 'assistant',
+      message: 'go',
+      inputs: {},
+      budget: null,
+      policies,
+    });
+    await settle();
+    await stage.run(ACTION('a', 'pay'));
+    expect(stage.calls).toEqual([]);
+    expect(applied(stage)).toEqual([['a', 'deny', 'agent parent', 1]]);
+  });
+});
+
+describe('[C9] what a condition sees', () => {
+  test('[R5] a relic has one name, however its endpoint is given, and its calls are counted by it', async () => {
+    const stage = await scene({
+      from: 'archivist',
+      policies: [rule('deny', 'action.name == "key_value.set" && run.calls >= 2')],
+      executors: { relic: async () => OK },
+    });
+    const set = (id: string, body: JsonObject): string =>
+      `<action type="relic" mode="async" id="${id}">${JSON.stringify(body)}</action>`;
+    await stage.run(
+      set('a', { name: 'key_value.set', parameters: { key: 'x', value: 1 } }),
+      set('b', { name: 'key_value', parameters: { endpoint: 'set', key: 'x', value: 2 } }),
+      set('c', { name: 'key_value', parameters: { endpoint: 'set', key: 'x', value: 3 } }),
+      set('d', { name: 'key_value', parameters: { endpoint: 'get', key: 'x' } }),
+    );
+    expect(eventsOf(stage.events, 'action_failed').map(({ action_id: id }) => id)).toEqual(['c']);
+    expect(eventsOf(stage.events, 'action_completed').map(({ action_id: id }) => id)).toEqual(['a', 'b', 'd']);
+  });
+
+  test.each([
+    ['python', { script: 'import socket' }, 'parameters.code.contains("socket")'],
+    [
+      'agent',
+      { name: 'researcher', parameters: { instruction: 'delete it' } },
+      'parameters.message.contains("delete")',
+    ],
+    ['llm', { parameters: { ask: 'delete it' } }, 'parameters.prompt.contains("delete")'],
+    ['python', { code: 'x', inputs: { x: '$secret' } }, 'text(parameters).matches("sesame")'],
+  ])('the parameters of %s %j as they are understood', async (type, body, when) => {
+    const stage = await scene({
+      variables: { secret: 'sesame' },
+      agent: (agent) => ({
+        ...agent,
+        capabilities: ['python'],
+        imports: { ...agent.imports, agents: ['researcher'] },
+        policies: [rule('deny', `action.type == "${type}" && ${when}`)],
+      }),
+    });
+    await stage.run(`<action type="${type}" id="a">${JSON.stringify(body)}</action>`);
+    expect(applied(stage)).toEqual([['a', 'deny', 'agent assistant', 1]]);
+    expect(eventsOf(stage.events, 'policy_applied')[0]?.data.message).toBeUndefined();
+  });
+
+  test('the values that an HTTP tool has by default', async () => {
+    const wire = toolOf(
+      { type: 'http', url: 'https://bank.example/{account}', method: 'POST', headers: {} },
+      {
+        name: 'wire',
+        approval: 'never',
+        parameters: { type: 'object', properties: { amount: { type: 'number', default: 5_000 } } },
+      },
+    );
+    const stage = await scene({
+      tools: [wire],
+      policies: [rule('deny', 'has(parameters.amount) && parameters.amount > 1000')],
+    });
+    await stage.run(ACTION('a', 'wire'));
+    expect(stage.failures).toEqual(['policy_denied']);
+  });
+
+  test('the cost of the session counts each run once, also after it has waited', async () => {
+    const usage = {
+      type: 'usage',
+      usage: { promptTokens: 1_000_000, completionTokens: 0, cachedTokens: 0, estimated: false, model: 'm' },
+    } as const;
+    const text = (piece: string): object[] => [
+      { type: 'text', text: piece },
+      usage,
+      { type: 'finish', reason: 'stop' },
+    ];
+    const stage = await scene({
+      agent: (agent) => ({
+        ...agent,
+        engine: { ...agent.engine, prices: { m: { input: 2, output: 2, cachedInput: 2 } } },
+        policies: [rule('deny', 'action.id == "late" && session.cost > 3.0'), rule('allow', 'session.cost >= 1.5')],
+      }),
+      script: [
+        text(ACTION('a', 'careful')) as never,
+        text(`${ACTION('late', 'read')}<response final="true">ok</response>`) as never,
+      ],
+    });
+    stage.ends.push(OK, OK);
+    await stage.kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    await settle();
+    await stage.decide();
+    expect(applied(stage)).toEqual([['late', 'allow', 'agent assistant', 2]]);
+  });
+});
+
+describe('[C9] [X3] a message about a condition', () => {
+  const SECRET = 'hunter2-hunter2-hunter2';
+
+  test.each([
+    'parameters[parameters.k] == 1',
+    'now.getHours(parameters.k) == 1',
+    'duration(parameters.k) > duration("1s")',
+  ])('%s contains no value, and has a limited length', async (when) => {
+    for (const k of [SECRET, 'x'.repeat(100_000)]) {
+      const stage = await scene({ secrets: [SECRET], variables: { s: k }, policies: [rule('deny', when)] });
+      await stage.run(ACTION('a', 'pay', { k: '$s' }));
+      const { message = '' } = eventsOf(stage.events, 'policy_applied')[0]?.data ?? {};
+      const said = eventsOf(stage.events, 'action_failed')[0]?.data.error.message ?? '';
+      expect(message).toMatch(/^(?:The condition cannot be evaluated \([^)]+\)|it needs too much work .*)$/);
+      expect(said).toContain(message);
+      expect(`${message}${said}`).not.toMatch(/hunter2|xxx/);
+      expect(said.length).toBeLessThan(limits.policyMessageChars);
+    }
+  });
+});
+
+test('[C9] [J6] values from outside of the run are stored once, with an event', async () => {
+  const big = 'x'.repeat(200_000);
+  const stage = await scene({
+    variables: { big },
+    tools: [...TOOLS, tool({ name: 'slow', effects: 'idempotent', concurrency: 1 })],
+    policies: [rule('deny', 'action.name == "nothing"')],
+  });
+  await stage.run(...['a', 'b', 'c', 'd'].map((id) => ACTION(id, 'slow', { text: '$big' })));
+  const [events = 0, chunks = 0, inputs = 0] = ['events', 'chunks', 'inputs'].map((table) => {
+    const column = table === 'chunks' ? 'text' : table === 'events' ? `COALESCE(state, '')` : 'data';
+    return Number(stage.disk.exec(`SELECT SUM(LENGTH(${column})) AS n FROM ${table} WHERE 1`)[0]?.['n'] ?? 0);
+  });
+  expect(applied(stage).map((entry) => (entry as unknown[]).slice(1))).toEqual(
+    Array.from({ length: 4 }, () => ['allow', 'runtime', 0]),
+  );
+  // Shown parameters are cut, and each value is in one row.
+  expect(inputs).toBeLessThan(20_000);
+  expect(events + chunks).toBeLessThan(2 * big.length);
+});
+
+test('[C9] [R2] no sandbox is warmed up for an action that was not judged', async () => {
+  const warmed: unknown[] = [];
+  for (const policies of [[], [rule('deny')]]) {
+    const stage = await scene({
+      policies,
+      agent: (agent) => ({ ...agent, capabilities: ['python'] }),
+      runner: { prewarm: () => void warmed.push(policies.length) } as never,
+    });
+    stage.ends.push(OK);
+    await stage.run('<action type="python" id="a">', '{"code":"print(1)"}</action>');
+  }
+  expect(warmed).toEqual([0]);
 });

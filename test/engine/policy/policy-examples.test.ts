@@ -120,7 +120,7 @@ describe('[C9] the examples of docs/policies.md', () => {
         ['delete_user', {}],
         ['request', { method: 'DELETE' }],
         ['request', { method: 'GET' }],
-        ['query', { sql: 'DROP TABLE t' }],
+        ['query', { sql: 'Drop table t' }],
         ['query', { sql: 'SELECT 1' }],
       ],
       ['ask', 'ask', 'runs', 'ask', 'runs'],
@@ -130,11 +130,13 @@ describe('[C9] the examples of docs/policies.md', () => {
       [
         ['web_search', { q: 'who is ada@example.com?' }],
         ['web_search', { q: 'account DE89 3704 0044 0532 0130 00' }],
+        ['web_search', { q: 'account GB29NWBK60161331926819' }],
+        ['web_search', { q: `ada@example.com ${'text '.repeat(20_000)}` }],
         ['web_search', { q: { deep: ['x', { mail: 'a@b.example' }] } }],
         ['web_search', { q: 'the weather in Rome' }],
         ['send_mail', { to: 'ada@example.com' }],
       ],
-      ['deny', 'deny', 'deny', 'runs', 'runs'],
+      ['deny', 'deny', 'deny', 'deny', 'deny', 'runs', 'runs'],
     ],
   ])('%s', async (heading, calls, expected, at) => {
     expect(await decisions(rulesOf(`${HEAD}${blockOf(`### ${heading}`)}`), calls, at)).toEqual(expected);

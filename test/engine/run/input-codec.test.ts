@@ -63,14 +63,13 @@ const STORED: readonly (readonly [stored: string, input: RecordedInput])[] = [
   ['{"is":"cancel","at":17,"reason":"user"}', { type: 'cancel_requested', at: 17, reason: 'user' }],
   ['{"is":"idle","at":18}', { type: 'generation_idle', at: 18 }],
   [
-    '{"is":"judged","at":19,"key":"1/6","result":"ask","verdict":{"decision":"ask","source":"agent a","rule":1,"message":null},"names":{"to":{"value":"Ann"}}}',
+    '{"is":"judged","at":19,"key":"1/6","result":"ask","verdict":{"decision":"ask","source":"agent a","rule":1,"message":null}}',
     {
       type: 'policy_judged',
       at: 19,
       key: '1/6',
       result: 'ask',
       verdict: { decision: 'ask', source: 'agent a', rule: 1, message: null },
-      names: { to: { value: 'Ann' } },
     },
   ],
 ];
@@ -147,7 +146,6 @@ test('[J9] an encoded input is decoded to the same value, for any content', () =
           error.map((why) => ({ error: why })),
         ),
         verdict: fc.constantFrom(null, { decision: 'ask', source: 'deployment', rule: 1, message: 'why' }),
-        names: fc.constant({ x: { value: 1 } }),
       }),
     ),
     message_received: of('message_received', fc.constant({})),

@@ -63,8 +63,8 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a judgement is not recorded',
     file: 'src/engine/policy/policies.ts',
-    find: `log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...recorded });`,
-    replace: `void recorded;`,
+    find: `log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict });`,
+    replace: `void context;`,
     invariant: 'same replay',
   },
   {
