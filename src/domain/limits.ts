@@ -601,9 +601,13 @@ export const limits = {
   summaryInputResults: 20,
   /** A template of the call (`memory.summary.template`). */
   summaryTemplateChars: 16_384,
-  /** Duration of the call, and calls for the same turns, with those that a crash has interrupted. */
+  /**
+   * Duration of the call; calls without progress, with those that a crash has interrupted; and calls after a run, where not all
+   * turns fit into one.
+   */
   summaryCallMs: 120_000,
   summaryAttempts: 3,
+  summaryCallsPerRun: 8,
   /** The message and the answer of an earlier turn as a value (`$turn_3`), each. */
   turnValueChars: 65_536,
 

@@ -43,7 +43,12 @@ export function viewOf(event: SessionEvent): SessionEvent | null {
       const { key: _key, value: _value, summary: _summary, ...data } = event.data;
       return withData(event, data);
     }
+    case 'action_failed':
+    case 'action_retrying':
+      // The message may quote the parameters, or list what is known.
+      return isHidden ? withData(event, { ...event.data, error: { ...event.data.error, message: '[hidden]' } }) : event;
     case 'action_started':
+    case 'policy_applied':
     case 'approval_requested': {
       if (!isHidden) return event;
       const { parameters: _parameters, ...data } = event.data;

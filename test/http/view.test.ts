@@ -210,6 +210,33 @@ describe('T1: view', () => {
     }
   });
 
+  test('[C9] [C10] hides what policies and errors say about facts', () => {
+    const about = (type: string, data: object, name: string): SessionEvent =>
+      ({
+        seq: 1,
+        type,
+        session_id: 's',
+        run_id: 'r',
+        iteration: 1,
+        timestamp: 0,
+        action_id: 'a',
+        action_name: name,
+        data,
+      }) as never;
+    const applied = { decision: 'allow', source: 'deployment', rule: 1, parameters: { key: 'k', value: THOUGHT } };
+    const error = { code: 'memory_full', message: `forget one first: ${THOUGHT}`, retryable: false };
+    expect(viewOf(about('policy_applied', applied, 'remember'))?.data).toEqual({
+      decision: 'allow',
+      source: 'deployment',
+      rule: 1,
+    });
+    expect(viewOf(about('policy_applied', applied, 'echo'))?.data).toEqual(applied);
+    for (const type of ['action_failed', 'action_retrying']) {
+      expect(viewOf(about(type, { error }, 'remember'))?.data).toEqual({ error: { ...error, message: '[hidden]' } });
+      expect(viewOf(about(type, { error }, 'echo'))?.data).toEqual({ error });
+    }
+  });
+
   test.each([1, 2, 100])(
     'C1: hides seeded results that show feeds, and no other message (pages of %i)',
     async (limit) => {

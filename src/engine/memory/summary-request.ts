@@ -31,7 +31,8 @@ export function summaryRequest(
     texts.push(text);
   }
   const prompt = fillTemplate(template ?? SUMMARY_TEMPLATE, {
-    previous: indented(previous?.text ?? '(none)'),
+    // The whole text: what is left out here is forgotten.
+    previous: indented(previous?.text ?? '(none)', limits.summaryTextChars),
     turns: texts.join('\n'),
     tokens: String(tokens),
   });
@@ -62,8 +63,8 @@ function resultText(
   return indented(`${which} = ${short(text.replace(/\s+/g, ' '), limits.summaryInputResultChars)}`);
 }
 
-function indented(text: string): string {
-  const safe = escapeReservedTags(sanitizeText(short(text, limits.summaryInputTurnChars)));
+function indented(text: string, most: number = limits.summaryInputTurnChars): string {
+  const safe = escapeReservedTags(sanitizeText(short(text, most)));
   return safe
     .split(/\r\n|[\n\r\u0085\u2028\u2029]/)
     .map((line) => `    ${line}`)

@@ -241,7 +241,8 @@ export class SessionRuns {
         publish: (batch) => this.#readers.publish(batch),
         ending: (cancelReason) => {
           this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason);
-          this.#summaries.ended(run, resolved.agent);
+          // A cancelled run has no answer.
+          if (cancelReason === null) this.#summaries.ended(run, resolved.agent);
         },
         shown: (iteration) => this.#steering.settle(run, iteration),
         ended: ({ status: end }) => {

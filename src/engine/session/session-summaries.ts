@@ -7,7 +7,8 @@
  * Invariants:
  *  1. A run that ends and the note that its summary is due become durable together. A crash cannot lose the note.
  *  2. The event and the removal of the note become durable together, so the same turns are summarised once.
- *  3. At most one call at a time, and `limits.summaryAttempts` for the same turns, interrupted ones included.
+ *  3. At most one call at a time, `limits.summaryAttempts` without progress, interrupted ones included, and
+ *     `limits.summaryCallsPerRun` after a run: more turns than fit into one call are summarised in several.
  *  4. Nothing waits for a call, and nothing is written after `close`.
  */
 import { EngineError } from '../../domain/errors.ts';
@@ -116,8 +117,11 @@ export class SessionSummaries {
   /** Never rejects. Another run may end during a call, and need another one. */
   async #workAll(): Promise<void> {
     try {
+      const calls = new Map<number, number>();
       for (let work = this.#pending(); work !== null; work = this.#pending()) {
-        await this.#work(work);
+        const call = (calls.get(work.run) ?? 0) + 1;
+        calls.set(work.run, call);
+        await this.#work(work, call < limits.summaryCallsPerRun);
       }
     } catch (fault) {
       this.#hasFaulted = true;
@@ -125,7 +129,8 @@ export class SessionSummaries {
     }
   }
 
-  async #work(work: SummaryWork): Promise<void> {
+  /** @param mayGoOn another call may follow if this one has not summarised all turns */
+  async #work(work: SummaryWork, mayGoOn: boolean): Promise<void> {
     const { journal } = this.#scope;
     const resolved = agentOfRun(this.#scope, journal.runs.require(work.run));
     const due = resolved === null ? null : this.#due(work.run, resolved.agent);
@@ -144,7 +149,7 @@ export class SessionSummaries {
     const usages: Usage[] = [];
     try {
       const { text, count } = await this.#write(model, resolved.agent, work.run, due, usages);
-      await this.#keep(begun, due, { text, usages }, count, resolved.agent);
+      await this.#keep(begun, due, { text, usages }, { count, mayGoOn, agent: resolved.agent });
     } catch (fault) {
       if (!this.#isClosed) await this.#failed(begun, resolved.agent, usages, fault);
     }
@@ -194,7 +199,12 @@ export class SessionSummaries {
     }
   }
 
-  async #keep(work: SummaryWork, due: Due, written: Written, count: number, agent: AgentDefinition): Promise<void> {
+  async #keep(
+    work: SummaryWork,
+    due: Due,
+    written: Written,
+    { count, mayGoOn, agent }: { readonly count: number; readonly mayGoOn: boolean; readonly agent: AgentDefinition },
+  ): Promise<void> {
     const { journal, clock, redact } = this.#scope;
     if (this.#isClosed) return;
     const { text, usages } = written;
@@ -215,7 +225,7 @@ export class SessionSummaries {
     const event = journal.atomically(() => {
       const added = journal.append({ type: 'memory_changed', runId, iteration: 0, at: clock.now(), ...entry });
       journal.summaries.add({ seq: added.seq ?? 0, untilRun, turns });
-      this.#end(work, cost);
+      this.#end({ ...work, attempts: 0 }, cost, mayGoOn && turns < due.border);
       return added;
     });
     await journal.sync();
@@ -234,10 +244,10 @@ export class SessionSummaries {
   }
 
   /** The call has ended, unless a later run needs another one already. */
-  #end(work: SummaryWork, cost: number | null): void {
+  #end(work: SummaryWork, cost: number | null, isPending = false): void {
     const { summaries } = this.#scope.journal;
     const now = summaries.work;
-    if (now === null || now.run === work.run) summaries.setWork({ ...work, isPending: false });
+    if (now === null || now.run === work.run) summaries.setWork({ ...work, isPending });
     else if (now.untilRun === work.untilRun) summaries.setWork({ ...now, attempts: work.attempts });
     if (cost !== null) summaries.addCost(cost);
   }

@@ -227,6 +227,52 @@ describe('[C10] nothing waits for a summary', () => {
   });
 });
 
+describe('[C10] more turns than fit into one call', () => {
+  const LONG = 'x'.repeat(16_000);
+
+  test('are summarised in several calls after one run, up to a limit, and the next run goes on', async () => {
+    const history = Array.from({ length: 400 }, (_, at) => [
+      { role: 'user' as const, content: `q${at} ${LONG}` },
+      { role: 'assistant' as const, content: `a${at} ${LONG}` },
+    ]).flat();
+    const kit = await talk({ history, memory: { ...MEMORY, summarizeAfter: 20 }, summarise: () => spoken('so far') });
+    await sayAll(kit, 1, 1);
+    expect(kit.summaries).toHaveLength(limits.summaryCallsPerRun);
+    const [first, second] = changes(kit);
+    expect(first?.turns).toBeGreaterThan(0);
+    expect(second?.turns).toBeGreaterThan(first?.turns ?? 0);
+    await sayAll(kit, 2, 2);
+    expect(kit.summaries.length).toBeGreaterThan(limits.summaryCallsPerRun);
+    expect(kit.faults).toEqual([]);
+  });
+
+  test('the summary so far is in the next request as a whole', async () => {
+    const known = Array.from({ length: 400 }, (_, at) => `fact number ${at} of the user`).join('\n');
+    const memory = { ...MEMORY, summary: { ...SUMMARY, tokens: 4_000 } };
+    const kit = await talk({ memory, summarise: () => spoken(known) });
+    await sayAll(kit, 1, 12);
+    const last = lastUser(kit.summaries.at(-1));
+    for (const at of [0, 200, 399]) expect(last).toContain(`fact number ${at} of the user`);
+  });
+});
+
+test('[C10] [J5] a cancelled run is followed by no summary', async () => {
+  let cancelled: Promise<unknown> | null = null;
+  const kit: SessionKit = await sessionKit({
+    agent: remembering(),
+    stream: async function* (request) {
+      if (request.messages.at(-1)?.content === 'm9') cancelled = kit.session.cancel('enough');
+      yield* spoken(request.agent === null ? 'summary' : '<response final="true">ok</response>');
+    },
+  });
+  for (let n = 1; n <= 4; n += 1) await say(kit, `m${n}`);
+  const before = kit.requests.length;
+  await say(kit, 'm9');
+  await cancelled;
+  await kit.settled();
+  expect(kit.requests.slice(before).filter(({ agent }) => agent === null)).toEqual([]);
+});
+
 describe('[C10] a call that fails', () => {
   const failing: [string, Summarise, string][] = [
     ['error', () => rejecting(new EngineError('model_unavailable', 'down')), 'model_unavailable'],

@@ -29,8 +29,8 @@ export const BRANCH_PATCHES: readonly Patch[] = [
   {
     name: 'a message that a run has received and not shown is lost with the end of the run',
     file: RUNS,
-    find: `this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason),`,
-    replace: `void [run, cancelReason],`,
+    find: `this.#steering.passOn(run, cancelReason === null || cancelReason === SUPERSEDED ? null : cancelReason);`,
+    replace: `void [run, cancelReason];`,
     invariant: 'taken once',
   },
   {
