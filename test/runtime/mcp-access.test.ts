@@ -9,6 +9,7 @@ const AGENT = {
   name: 'probe',
   imports: { tools: [], agents: [], workflows: [], relics: [] },
   feeds: [],
+  memory: { maxTurns: null, summarizeAfter: null },
   mcpServers: [
     {
       name: 'srv',
