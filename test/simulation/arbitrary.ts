@@ -567,7 +567,10 @@ const withQuestions: fc.Arbitrary<History> = fc
 
 /** In some histories, the agent has policies. What is generated before stays the same for a seed. */
 const withPolicies: fc.Arbitrary<History> = fc
-  .tuple(withQuestions, mostly(false, true))
+  .tuple(
+    withQuestions,
+    fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, { weight: 2, arbitrary: fc.constant(true) }),
+  )
   .map(([history, policies]) => (policies ? { ...history, agent: { ...history.agent, policies } } : history));
 
 /** The history of a seed: always the same for the same generator. */
