@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { PROJECT_ROOT, programPath } from '../project/folders.ts';
+import { envFileText } from './env-file.ts';
 import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
 import { LogLines } from './log-lines.ts';
@@ -284,8 +285,7 @@ function workerArguments(options: SystemOptions, varsFile: string, stateDir: str
 /** Passes settings to the Worker in a file that only this user can read, because command lines are public. */
 function writeVars(stateDir: string, vars: Readonly<Record<string, string>>): string {
   const file = join(stateDir, 'worker.env');
-  const lines = Object.entries(vars).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
-  writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
+  writeFileSync(file, envFileText(vars), { mode: 0o600 });
   chmodSync(file, 0o600);
   return file;
 }

@@ -1,4 +1,4 @@
-/** docs/memory.md: its examples, run in order by a shell on a real system with the demo model. */
+/** docs/memory.md: its examples, run in order by a shell on a real system with the demo model; and settings of such a system. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 
 // The section about the conversation has no commands. Manifests are none either; those of the page are uploaded by a command.
@@ -13,6 +14,9 @@ const [, section = ''] = readFileSync('docs/memory.md', 'utf8').split('## Facts 
 const page = section.replaceAll(/^```yaml\n[\s\S]*?^```$/gm, '');
 const examples = readExamples(page);
 const folder = mkdtempSync(join(tmpdir(), 'cortex-page-'));
+/** With everything that a file of settings may change: quotation marks, line breaks, dollars and backslashes. */
+const POLICIES = `- when: >-\n    action.name == "echo" && parameters.text.contains("it's $HOME")\n  do: deny\n  message: not $5\n`;
+const REDACT = String.raw`["\\bsk-[A-Za-z0-9_-]{20,128}\\b"]`;
 let system: System;
 let shell: PageShell;
 
@@ -24,7 +28,7 @@ beforeAll(async () => {
     port: await freePort(),
     runnerPort: await freePort(),
     stateDir,
-    vars: { LLM_PROVIDER: 'demo' },
+    vars: { LLM_PROVIDER: 'demo', POLICIES, REDACT },
     ownRunner: false,
     progress: () => undefined,
   });
@@ -43,4 +47,24 @@ test('[C10] docs/memory.md has examples', () => {
 // In order: later examples use what earlier ones wrote.
 test.each(examples)('[C10] docs/memory.md: the example in line $line', async ({ commands, expected }) => {
   expect(difference(expected, await shell.run(commands))).toBeNull();
+});
+
+test('[C9] [H8] the settings POLICIES and REDACT reach the Worker as they are written', async () => {
+  const said = async (text: string): Promise<unknown> => {
+    const program = `<action name="echo" id="a">${JSON.stringify({ text })}</action><response final="true">$a</response>`;
+    const answer = await fetch(`${system.url}/execute/direct`, {
+      method: 'POST',
+      body: JSON.stringify({ protocol_text: program, stream: false }),
+    });
+    const { response, actions } = (await answer.json()) as RunResult;
+    return { response, error: actions[0]?.error };
+  };
+  expect(await said('an sk-abcdefghijklmnopqrst key')).toEqual({
+    response: expect.stringContaining('an [redacted] key'),
+    error: null,
+  });
+  // `$$` is a literal `$`.
+  expect(await said("it's $$HOME")).toMatchObject({
+    error: { code: 'policy_denied', message: expect.stringMatching(/\(deployment, rule 1\): not \$5$/) },
+  });
 });
