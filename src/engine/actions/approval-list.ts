@@ -25,7 +25,7 @@ export interface OpenApproval {
   readonly bytes: number;
   /** Message of the policy that asks; null: none does, or it has no message. */
   readonly reason: string | null;
-  /** Text was redacted (C9); `sha256` and `bytes` are about the call as it will be executed. */
+  /** Text was redacted (C9); `sha256` and `bytes` are about the redacted call. */
   readonly redacted?: true;
   /**
    * Whether `parameters` and `inputs` are here. A long call is left out as a whole, because a person must not decide

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
+import { callDigest } from './call-digest.ts';
 import type { ShownQuestion } from './questions.ts';
 import type { OutgoingText } from '../session/outgoing-text.ts';
 
@@ -24,12 +25,12 @@ export interface ApprovalView {
   readonly expires_at: number;
   readonly decided_at: number | null;
   readonly note: string | null;
-  /** SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`. */
+  /** SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`, as they are shown. */
   readonly sha256: string;
   readonly bytes: number;
   /** Message of the policy that asks; null: none does, or it has no message. */
   readonly reason: string | null;
-  /** Text was redacted (C9); `sha256` and `bytes` are about the call as it will be executed. */
+  /** Text was redacted (C9); `sha256` and `bytes` are about the redacted call. */
   readonly redacted?: true;
   readonly parameters: JsonObject | null;
   readonly inputs: JsonObject | null;
@@ -76,7 +77,10 @@ export function outgoingView(view: ApprovalView, outgoing: Pick<OutgoingText, 'j
   const text = { parameters, inputs, question, content, note, reason };
   const shown = outgoing.json(text);
   const hidesCall = shown.parameters !== parameters || shown.inputs !== inputs || shown.question !== question;
-  return { ...view, ...shown, ...(hidesCall ? { redacted: true } : {}) };
+  const isChanged = shown.parameters !== parameters || shown.inputs !== inputs;
+  // Those of the call itself would reveal what is hidden.
+  const digest = isChanged ? callDigest(shown.parameters ?? undefined, shown.inputs ?? undefined) : {};
+  return { ...view, ...shown, ...digest, ...(hidesCall ? { redacted: true } : {}) };
 }
 
 function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {

@@ -8,6 +8,8 @@ import type { Redaction } from '../../bounded/redaction.ts';
 import type { EventData, JournaledEventType } from '../../domain/event.ts';
 import { EVENT_TEXT } from '../../domain/event-text.ts';
 import type { TextIn } from '../../domain/event-text.ts';
+import { callDigest } from '../actions/call-digest.ts';
+import type { CallDigest } from '../actions/call-digest.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 
@@ -38,6 +40,7 @@ export function outgoingEntry<T extends JournaledEventType>(
   const data = entry.data as unknown as JsonObject;
   const changed: Record<string, Json> = {};
   const raw: Record<string, Json> = {};
+  const hidden = type === 'approval_requested' ? hiddenCall(entry.state, redact) : null;
   for (const [member, text] of members) {
     const value = data[member];
     if (value === undefined) continue;
@@ -47,11 +50,23 @@ export function outgoingEntry<T extends JournaledEventType>(
     changed[member] = safe;
     raw[member] = value;
   }
+  if (hidden !== null) {
+    for (const member of ['sha256', 'bytes'] as const) raw[member] = data[member] ?? null;
+    Object.assign(changed, hidden);
+  }
   if (Object.keys(raw).length === 0) return entry;
   // People decide about a call that they do not see as it is.
-  const hidesCall = ['parameters', 'inputs', 'question'].some((member) => raw[member] !== undefined);
+  const hidesCall = hidden !== null || raw['question'] !== undefined;
   const marked = type === 'approval_requested' && hidesCall ? { redacted: true } : {};
   return { ...entry, data: { ...entry.data, ...changed, ...marked }, raw };
+}
+
+/** Digest and size of a call as it is shown, if text in it is hidden: those of the call itself would reveal that text. */
+function hiddenCall(state: JsonObject | undefined, redact: (text: string) => string): CallDigest | null {
+  const call = state?.['call'];
+  if (!isJsonObject(call)) return null;
+  const shown = redactedValue(call, redact);
+  return shown === call || !isJsonObject(shown) ? null : callDigest(shown['parameters'], shown['inputs']);
 }
 
 /** All strings of a value, except the base64 of files. */
