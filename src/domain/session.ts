@@ -21,6 +21,11 @@ export interface SessionRecord {
   /** For a child: the parent session, the action that started it, and its nesting depth (M7). */
   readonly parent?: { readonly session_id: string; readonly key: string; readonly depth: number };
   readonly metadata: JsonObject;
+  /**
+   * The patterns of its definition when it was created, or for a fork, of the other session: they count until a run has a
+   * definition (C9). Never shown. Absent in children and in sessions of earlier versions.
+   */
+  readonly redact?: readonly string[];
   /** Of the request that created it with an idempotency key: a repeated request must be the same. */
   readonly request_sha256?: string;
   /** Made for one request of a stateless client: unlisted, and deleted one hour after its last run (E2). */

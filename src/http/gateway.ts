@@ -89,7 +89,7 @@ export class Gateway {
 
   async createSession(
     principal: Principal,
-    request: Pick<SessionRecord, 'agent' | 'user_id' | 'metadata' | 'kind'>,
+    request: Pick<SessionRecord, 'agent' | 'user_id' | 'metadata' | 'kind' | 'redact'>,
     state: JsonObject,
     history: SeededHistory = NO_HISTORY,
   ): Promise<SessionRecord> {

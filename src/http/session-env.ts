@@ -53,6 +53,8 @@ export interface ForkOrigin {
   readonly agent: string;
   readonly user_id: string | null;
   readonly metadata: SessionRecord['metadata'];
+  /** The patterns that bind the session; absent if they are unknown (C9). */
+  readonly redact?: readonly string[];
   /** Of the session: empty for one without it. */
   readonly incarnation: string;
 }

@@ -76,6 +76,8 @@ export type ForkRow =
 
 /** Events about the place of a run in a tree: the other session has none. */
 const LEFT_OUT = 'run_branched';
+/** What a run began with: the record of the other session has the patterns. */
+const PINNED: readonly string[] = ['manifests', 'patterns'];
 /** What of a state only recovery reads. */
 const RECOVERY: readonly string[] = ['in'];
 const OPENS: ReadonlySet<string> = new Set(['thought_started', 'text_started', 'response_started']);
@@ -193,7 +195,7 @@ export class ForkReader {
       status: String(row['status']) as RunStatus,
       startedAt: Number(row['started_at']),
       endedAt: row['ended_at'] === null ? null : Number(row['ended_at']),
-      text: withoutMembers(this.#db.load(-run, 'input', row['input']), ['manifests']),
+      text: withoutMembers(this.#db.load(-run, 'input', row['input']), PINNED),
     };
   }
 
@@ -232,7 +234,7 @@ export class ForkReader {
       run: number,
       number: Number(row['number']),
       iteration,
-      text: withoutMembers(text, ['manifests']),
+      text: withoutMembers(text, PINNED),
     };
   }
 }

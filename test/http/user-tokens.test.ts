@@ -28,7 +28,7 @@ function edge(keys = 'ann:run:k-ann,bob:admin:k-bob') {
     ),
     now: () => NOW,
     agent: async (name) =>
-      ['assistant', 'analyst', 'research_orchestrator'].includes(name) ? ({} as ResolvedAgent) : null,
+      ['assistant', 'analyst', 'research_orchestrator'].includes(name) ? ({ agent: {} } as ResolvedAgent) : null,
     createSession: async (record) => void created.push(record),
     forward: async (_id, _path, request) => {
       const names = [USER_HEADER, AGENTS_HEADER, SCOPES_HEADER, INCARNATION_HEADER];

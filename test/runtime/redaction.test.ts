@@ -1,6 +1,6 @@
 /** What leaves through each protocol is redacted (C9). The demo model says what it computes; the pattern hides it. */
 import { createExecutionContext } from 'cloudflare:test';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { connect } from '../support/mcp-client.ts';
@@ -68,6 +68,50 @@ describe('[C9] an answer with a match', () => {
     const all = [streamed, ...read].join('\n');
     expect(all).toContain('[redacted]');
     expect(all).not.toContain(HIDDEN);
+  });
+
+  const shownOf = async (id: string): Promise<string> => {
+    const paths = ['state', 'history', 'export', 'runs'];
+    const read = await Promise.all(
+      paths.map(async (path) => await (await call(`/agent/session/${id}/${path}`)).text()),
+    );
+    return read.join('\n');
+  };
+  const titleOf = async (id: string): Promise<string | null | undefined> => {
+    let title: string | null | undefined;
+    await vi.waitFor(async () => {
+      const listed = await call('/sessions?agent=keeper&limit=100');
+      const { sessions } = await listed.json<{ sessions: { session_id: string; title: string | null }[] }>();
+      ({ title } = sessions.find(({ session_id: one }) => one === id) ?? {});
+      expect(title).toBeDefined();
+    });
+    return title;
+  };
+
+  test('is redacted before the first run of a session: its state, history, export and title', async () => {
+    const id = await newSession('keeper', {
+      initial_state: { v: HIDDEN },
+      history: [{ role: 'user', content: `Q ${HIDDEN}` }],
+    });
+    const shown = await shownOf(id);
+    expect(shown).toContain('Q [redacted]');
+    expect(shown).toContain('"v":"[redacted]"');
+    expect(shown).not.toContain(HIDDEN);
+    expect(shown).not.toContain('redact"');
+    expect(await titleOf(id)).toBe('Q [redacted]');
+  });
+
+  test('is redacted in a fork, before and after its own first run', async () => {
+    const id = await newSession('keeper');
+    await (await post(`/agent/session/${id}/message`, { content: QUESTION })).text();
+    const { session_id: fork } = await (await post(`/agent/session/${id}/fork`, {})).json<{ session_id: string }>();
+    expect(await shownOf(fork)).not.toContain(HIDDEN);
+    expect(await shownOf(fork)).toContain('What is [redacted]?');
+    expect(await titleOf(fork)).toBe('What is [redacted]?');
+    const { session_id: second } = await (await post(`/agent/session/${fork}/fork`, {})).json<{ session_id: string }>();
+    expect(await shownOf(second)).not.toContain(HIDDEN);
+    await (await post(`/agent/session/${fork}/message`, { content: QUESTION })).text();
+    expect(await shownOf(fork)).not.toContain(HIDDEN);
   });
 
   test('is redacted for clients of MCP', async () => {

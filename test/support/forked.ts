@@ -1,6 +1,7 @@
 /** Forks of a session without Durable Objects (C4). */
 import type { ObjectStore } from '../../src/domain/ports/storage.ts';
 import { ForkTarget } from '../../src/engine/session/session-fork.ts';
+import type { SessionRecord } from '../../src/domain/session.ts';
 import type { ForkPage } from '../../src/engine/session/session-fork.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -24,9 +25,10 @@ export async function forked(
   session: Session,
   run: number | null,
   objects: ObjectStore | null = null,
+  more: Partial<SessionRecord> = {},
 ): Promise<NodeSql> {
   const sql = openNodeSql();
-  const target = new ForkTarget(new Journal(sql), FORK_RECORD, objects);
+  const target = new ForkTarget(new Journal(sql), { ...FORK_RECORD, ...more }, objects);
   for (const page of await pagesOf(session, run)) await target.take(structuredClone(page));
   await target.finish();
   return sql;

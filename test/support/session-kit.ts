@@ -123,6 +123,11 @@ export interface KitOptions {
   readonly shapes?: ShapeStore;
   /** Whether the session's agent has been removed from the catalog. */
   readonly gone?: () => boolean;
+  /**
+   * As in production: the agent is found by the pin of a run only. Default: without one too, like a bundled agent. A session
+   * whose record has no patterns is then one of an earlier version.
+   */
+  readonly uploaded?: boolean;
   /** Pinning the manifests waits for this. */
   readonly pin?: () => Promise<void>;
 }
@@ -162,10 +167,13 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     userFacts: options.userFacts ?? null,
     pin: async () => {
       await options.pin?.();
-      return null;
+      return options.uploaded === true && options.gone?.() !== true ? 'pinned' : null;
     },
     ...(options.policies === undefined ? {} : { policies: options.policies }),
-    resolve: () => (options.gone?.() === true ? null : resolved),
+    resolve: (_name, pin) => {
+      const isGone = options.gone?.() === true;
+      return (options.uploaded === true ? pin === null : isGone) ? null : resolved;
+    },
     workflow: () => options.workflow ?? null,
     modelFor: () => ({
       name: 'scripted',

@@ -15,6 +15,9 @@ import type { SessionPorts } from './session-ports.ts';
 
 type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow' | 'redactPatterns' | 'share'>;
 
+/** Hides all text: what a session with unknown patterns may show. */
+const EVERYTHING = [String.raw`[\s\S]{1,256}`];
+
 /** @param own the patterns of the run's definition */
 export function redactionOfRun(
   ports: Pick<Ports, 'journal' | 'redactPatterns' | 'share'>,
@@ -28,12 +31,12 @@ export function redactionOfRun(
 
 /**
  * For text that is stored as it came, and redacted when it is read: messages, variables, feeds, approvals. The definition
- * of the newest run counts.
+ * of the newest run counts; if the patterns are unknown, all text is hidden.
  */
 export function redactionOfSession(ports: Ports): Redaction | null {
   const [newest] = ports.journal.runs.list(1);
   const input = newest?.input ?? {};
-  return redactionOfRun(ports, definedPatterns(ports, input), { input });
+  return redactionOfRun(ports, definedPatterns(ports, input) ?? EVERYTHING, { input });
 }
 
 /**
@@ -43,7 +46,7 @@ export function redactionOfSession(ports: Ports): Redaction | null {
 export function redactionOfEnd(ports: Ports, { input }: Pick<RunRecord, 'input'>): Redaction | null {
   let own: readonly string[] | undefined;
   try {
-    own = definedPatterns(ports, input);
+    own = definedPatterns(ports, input) ?? undefined;
   } catch {
     own = undefined;
   }

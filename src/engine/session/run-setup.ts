@@ -22,6 +22,7 @@ import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import type { SessionPorts } from './session-ports.ts';
 
 type Ports = Pick<SessionPorts, 'journal' | 'resolve' | 'workflow' | 'blobs'>;
+type DefinitionPorts = Omit<Ports, 'blobs'>;
 
 /** The session's record. @throws EngineError `unknown_session` if there is none */
 export function recordOf({ journal }: Pick<SessionPorts, 'journal'>): SessionRecord {
@@ -87,14 +88,45 @@ export function currentAgent(ports: Ports): ResolvedAgent | null {
   return resolved === null ? null : withFacts(resolved, record);
 }
 
-/** The patterns that the definition of a run lists (C9). */
-export function definedPatterns(
-  ports: Pick<Ports, 'journal' | 'resolve' | 'workflow'>,
-  input: RunRecord['input'],
-): readonly string[] | undefined {
+/**
+ * The patterns that bind the session since a run (C9): those of the run's definition, else those that were known before.
+ *
+ * @param input of the run; empty before the first run
+ * @returns null if they are unknown: the definition cannot be read, and an earlier version has stored no patterns
+ */
+export function definedPatterns(ports: DefinitionPorts, input: RunRecord['input']): readonly string[] | null {
+  const { patterns } = input;
+  const { redact } = recordOf(ports);
+  if (pinOf(input) === null) {
+    if (patterns === null) return null;
+    if (Array.isArray(patterns)) return patterns.filter((one) => typeof one === 'string');
+    if (redact !== undefined) return redact;
+  }
+  const definition = definitionOf(ports, input);
+  return definition === null ? null : (definition.redact ?? []);
+}
+
+/**
+ * The input of a new run with the patterns that the session has until now, if the run has no definition: its agent or
+ * workflow is no longer in the catalogue.
+ */
+export function withKnownPatterns(ports: DefinitionPorts, input: RunRecord['input']): RunRecord['input'] {
+  if (pinOf(input) !== null) return input;
+  try {
+    if (definitionOf(ports, input) !== null) return input;
+    const known = definedPatterns(ports, ports.journal.runs.list(1)[0]?.input ?? {});
+    return { ...input, patterns: known === null ? null : [...known] };
+  } catch {
+    // The run reports it when it begins; reading the session fails as well.
+    return input;
+  }
+}
+
+function definitionOf(ports: DefinitionPorts, input: RunRecord['input']): Pick<AgentDefinition, 'redact'> | null {
   const { agent, workflow } = recordOf(ports);
-  if (workflow === undefined) return ports.resolve(agent, pinOf(input))?.agent.redact;
-  return ports.workflow(workflow, pinOf(input))?.workflow.redact;
+  const pin = pinOf(input);
+  if (workflow === undefined) return ports.resolve(agent, pin)?.agent ?? null;
+  return ports.workflow(workflow, pin)?.workflow ?? null;
 }
 
 /** The pinned manifests that may be read again: those of open runs, and of the latest run. */

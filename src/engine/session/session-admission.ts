@@ -22,7 +22,7 @@ import { runIdOf } from '../../journal/run-id.ts';
 import { admitTools } from './passed-tools.ts';
 import type { PassedTool } from './passed-tools.ts';
 import { PendingMessages } from './pending-messages.ts';
-import { recordOf, sourceOf } from './run-setup.ts';
+import { recordOf, sourceOf, withKnownPatterns } from './run-setup.ts';
 import { NO_FILES, NOTHING_STAGED } from './session-files.ts';
 import type { FileBytes, SessionFiles } from './session-files.ts';
 import { sessionFull } from './session-full.ts';
@@ -379,7 +379,13 @@ export class SessionAdmission {
     const now = this.#scope.clock.now();
     const create = (): RunRecord => {
       store?.();
-      return this.#journal.runs.create(input, now, isBusy ? 'queued' : 'running', idempotencyKey, place);
+      return this.#journal.runs.create(
+        withKnownPatterns(this.#scope, input),
+        now,
+        isBusy ? 'queued' : 'running',
+        idempotencyKey,
+        place,
+      );
     };
     // The run exists with its files, or neither does.
     const record = store === null ? create() : this.#journal.atomically(create);

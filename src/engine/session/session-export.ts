@@ -68,7 +68,7 @@ async function* lines(
   { view = null, seededView = null }: ExportOptions,
   { going, runCount, files }: Beginning,
 ): AsyncGenerator<string> {
-  const { owner: _owner, incarnation: _incarnation, request_sha256: _request, ...session } = record;
+  const { owner: _owner, incarnation: _incarnation, request_sha256: _request, redact: _redact, ...session } = record;
   yield `${JSON.stringify({ session })}\n`;
   const { count: messages } = journal.seeded;
   const calls = new SeededCalls(journal.seeded);

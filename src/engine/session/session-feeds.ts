@@ -13,13 +13,13 @@ import { viewJson } from '../feeds/feed-store.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
 import { boundChildren } from '../policy/policy-lists.ts';
 import { outgoingEntry } from '../run/outgoing-events.ts';
-import { OutgoingText, redactionOfSession } from './outgoing-text.ts';
 import { redactedChildren } from './patterns-of-children.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { currentAgent, policiesOfRun, recordOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRecovery } from './session-recovery.ts';
+import type { SessionRedaction } from './session-redaction.ts';
 import type { SessionRuns } from './session-runs.ts';
 
 export class SessionFeeds {
@@ -27,19 +27,27 @@ export class SessionFeeds {
   readonly #memory: SessionMemory;
   readonly #runs: SessionRuns;
   readonly #recovery: SessionRecovery;
+  readonly #redaction: SessionRedaction;
 
-  constructor(scope: SessionScope, memory: SessionMemory, runs: SessionRuns, recovery: SessionRecovery) {
+  constructor(
+    scope: SessionScope,
+    memory: SessionMemory,
+    runs: SessionRuns,
+    recovery: SessionRecovery,
+    redaction: SessionRedaction,
+  ) {
     this.#scope = scope;
     this.#memory = memory;
     this.#runs = runs;
     this.#recovery = recovery;
+    this.#redaction = redaction;
   }
 
   /** The session's current feeds (F1). */
   list(): JsonObject[] {
     const agent = currentAgent(this.#scope);
     if (agent === null) return [];
-    const outgoing = new OutgoingText(redactionOfSession(this.#scope));
+    const { outgoing } = this.#redaction;
     return this.#memory.feeds.list(agent).map((feed) => outgoing.json(viewJson(feed)));
   }
 
@@ -72,7 +80,7 @@ export class SessionFeeds {
     if (atWork !== undefined) return atWork.put({ type: 'feed', data });
     const { journal, clock } = this.#scope;
     const runId = runIdOf(recordOf(this.#scope), journal.runs.list(1)[0]?.run ?? 0);
-    const entry = outgoingEntry(redactionOfSession(this.#scope), 'context_feed_updated', { data });
+    const entry = outgoingEntry(this.#redaction.redaction, 'context_feed_updated', { data });
     const head = { type: 'context_feed_updated', runId, iteration: 0, at: clock.now() } as const;
     const event = journal.append({ ...head, ...entry });
     this.#runs.publish([], [event]).catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
@@ -93,7 +101,7 @@ export class SessionFeeds {
       resolved: resolveAgentVariables(agent, record),
       model: this.#scope.modelFor(agent),
       policies,
-      children: redactedChildren(boundChildren(this.#scope.children, policies), redactionOfSession(this.#scope)),
+      children: redactedChildren(boundChildren(this.#scope.children, policies), this.#redaction.redaction),
       variables: this.#memory.variables,
       used: (): void => undefined,
       moment: null,

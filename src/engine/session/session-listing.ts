@@ -9,8 +9,8 @@ import type { Journal } from '../../journal/journal.ts';
 export class SessionListing {
   readonly #journal: Journal;
   readonly #outgoing: () => OutgoingText;
-  /** Never changes once there is a run. */
-  #title: string | null | undefined;
+  /** With the patterns by which it was redacted: others may show less of it. */
+  #title: { readonly text: string | null; readonly by: OutgoingText } | null = null;
 
   constructor(journal: Journal, outgoing: () => OutgoingText) {
     this.#journal = journal;
@@ -32,20 +32,22 @@ export class SessionListing {
   }
 
   #firstLine(): string | null {
-    if (this.#title !== undefined) return this.#title;
+    const by = this.#patterns();
+    if (by === null) return null;
+    if (this.#title?.by === by) return this.#title.text;
     const seeded = this.#journal.seeded.firstOfUser();
     const first = this.#journal.runs.get(1);
     const content = seeded?.role === 'user' ? seeded.content : readContent(first?.input['content']);
-    const title = content === null ? null : this.#shown(content);
-    // The definition of the first run is known with the run.
-    if (first !== null) this.#title = title;
-    return title;
+    // Redacted before it is cut.
+    const text = content === null ? null : titleOf(by.content(content));
+    this.#title = { text, by };
+    return text;
   }
 
-  /** Redacted before it is cut. Null if the session's patterns cannot be read. */
-  #shown(content: MessageContent): string | null {
+  /** Null if they cannot be read. */
+  #patterns(): OutgoingText | null {
     try {
-      return titleOf(this.#outgoing().content(content));
+      return this.#outgoing();
     } catch {
       return null;
     }

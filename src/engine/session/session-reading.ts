@@ -68,8 +68,8 @@ export class SessionReading {
     this.#until = given.journal.lastSeq;
   }
 
-  /** Made on first use: most readings have events only. */
-  get #outgoing(): OutgoingText {
+  /** Redacts what is not an event (C9). Made on first use: most readings have events only. */
+  get outgoing(): OutgoingText {
     return (this.#madeOutgoing ??= this.#makeOutgoing());
   }
 
@@ -177,7 +177,7 @@ export class SessionReading {
       await this.#took(chars);
       if (number > run.run) break;
       if (number !== run.run) continue;
-      const shown = this.#outgoing.json(messages);
+      const shown = this.outgoing.json(messages);
       const text = JSON.stringify({ iteration, sent_at: at, ...request, messages: shown });
       yield `${stored.size === 0 ? '' : ','}${text}`;
       stored.add(iteration);
@@ -284,7 +284,7 @@ export class SessionReading {
         journal: this.#journal,
         record: this.#record,
         files: this.#files,
-        outgoing: this.#outgoing,
+        outgoing: this.outgoing,
         until: this.#until,
         count: (chars) => this.slices.count(chars),
         took: (chars) => this.#took(chars),
@@ -299,7 +299,7 @@ export class SessionReading {
   /** `GET …/state`, in pieces: the variables under both of their names. */
   async *state(variables: VariablesSnapshot): AsyncGenerator<string> {
     yield `${open({ session_id: this.#record.session_id })},"variables":`;
-    const shown = outgoingVariables(variables, this.#outgoing);
+    const shown = outgoingVariables(variables, this.outgoing);
     yield* variablesJson(shown, (chars) => this.#took(chars));
     yield ',"state":';
     yield* variablesJson(shown, (chars) => this.#took(chars));
@@ -314,7 +314,7 @@ export class SessionReading {
     const calls = new SeededCalls(this.#journal.seeded);
     for (const { id, message, chars } of this.#journal.seeded.newestFirst(before)) {
       const seen = view?.(message, calls.nameOf(id, message)) ?? message;
-      yield { id, message: this.#outgoing.seeded(seen) };
+      yield { id, message: this.outgoing.seeded(seen) };
       await this.#took(chars + limits.eventChars);
     }
   }
@@ -376,7 +376,7 @@ export class SessionReading {
 
   /** The completed runs as training examples, one JSON text per line. */
   async *transcript(resolved: ResolvedAgent, redact: (text: string) => string): AsyncGenerator<string> {
-    const safe = (text: string): string => this.#outgoing.text(redact(text));
+    const safe = (text: string): string => this.outgoing.text(redact(text));
     for await (const line of readTranscript(this.#journal, resolved, safe, (chars) => this.#took(chars))) {
       yield `${line}\n`;
     }

@@ -40,10 +40,10 @@ import type { ApprovalView } from '../actions/approval-view.ts';
 import { summaryOf } from '../memory/earlier-turns.ts';
 import { Broadcaster } from './broadcaster.ts';
 import type { EventListener } from './broadcaster.ts';
-import { OutgoingText, redactionOfSession } from './outgoing-text.ts';
+import type { OutgoingText } from './outgoing-text.ts';
 import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
-import { agentOfRun, currentAgent, recordOf } from './run-setup.ts';
+import { agentOfRun, currentAgent, definedPatterns, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
 import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
 import type { Accepted } from './session-steering.ts';
@@ -61,6 +61,7 @@ import type { SessionPorts, SessionScope } from './session-ports.ts';
 import { SessionReading } from './session-reading.ts';
 import type { ExportOptions } from './session-export.ts';
 import { SessionRecovery } from './session-recovery.ts';
+import { SessionRedaction } from './session-redaction.ts';
 import { SessionRuns } from './session-runs.ts';
 import { SessionSummaries } from './session-summaries.ts';
 import { checkVariables } from './session-variables.ts';
@@ -88,6 +89,7 @@ export class Session {
   readonly #files: SessionFiles;
   readonly #admission: SessionAdmission;
   readonly #listing: SessionListing;
+  readonly #redaction: SessionRedaction;
   readonly #summaries: SessionSummaries;
 
   constructor(ports: SessionPorts) {
@@ -127,7 +129,8 @@ export class Session {
       () => this.#recovery.repeat(),
     );
     this.#recovery = new SessionRecovery(this.#scope, this.#runs, this.#memory.feeds);
-    this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery);
+    this.#redaction = new SessionRedaction(this.#scope);
+    this.#feeds = new SessionFeeds(this.#scope, this.#memory, this.#runs, this.#recovery, this.#redaction);
     this.#approvals = new SessionApprovals(this.#scope, this.#runs);
     this.#calls = new SessionCalls(this.#scope, this.#runs);
     this.#listing = new SessionListing(ports.journal, () => this.outgoing());
@@ -530,9 +533,14 @@ export class Session {
     return this.#feeds.list();
   }
 
+  /** The patterns that bind the session, for a fork of it; null: unknown (C9). */
+  get patterns(): readonly string[] | null {
+    return definedPatterns(this.#scope, this.#journal.runs.list(1)[0]?.input ?? {});
+  }
+
   /** Redacts what leaves the session without being an event (C9). */
   outgoing(): OutgoingText {
-    return new OutgoingText(redactionOfSession(this.#scope));
+    return this.#redaction.outgoing;
   }
 
   /** The session's current state, to be read in slices. */

@@ -68,10 +68,11 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
         ? posted.json
         : { protocol_text: posted.text, agent: query.agent, stream: query.stream !== 'false' };
     const named = isJsonObject(raw) ? raw['agent'] : undefined;
-    await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.owner);
+    const { agent } = await gateway.requireAgent(typeof named === 'string' ? named : 'assistant', principal.owner);
     const body = validate(executeBody, raw);
     const metadata = typeof body.session_id === 'string' ? { session_id: body.session_id } : {};
-    const session = { agent: body.agent, user_id: null, metadata, kind: 'execution' } as const;
+    const { redact = [] } = agent;
+    const session = { agent: body.agent, user_id: null, metadata, kind: 'execution', redact } as const;
     const record = await gateway.createSession(principal, session, body.context ?? {});
     const headers = new Headers(request.headers);
     headers.set('content-type', 'application/json');

@@ -41,7 +41,15 @@ sessionBranches.post(FORK_PATH, async (c) => {
   const run = at === undefined ? session.branches.head : session.run(at);
   // A repeated request gets the first fork, whatever runs now: `sendFork` checks the run if there is none.
   if (!hasKey) session.branches.requireForkable(run);
-  const origin: ForkOrigin = { run_id: run?.runId ?? null, agent, user_id, metadata, incarnation };
+  const { patterns } = session;
+  const origin: ForkOrigin = {
+    run_id: run?.runId ?? null,
+    agent,
+    user_id,
+    metadata,
+    incarnation,
+    ...(patterns === null ? {} : { redact: patterns }),
+  };
   return c.json(origin);
 });
 

@@ -105,7 +105,7 @@ async function turnOf(
   run: RunRecord,
 ): Promise<{ readonly messages: Record<string, unknown>[]; readonly chars: number }> {
   const { runId: run_id, status, startedAt, endedAt } = run;
-  const outgoing = session.outgoing();
+  const { outgoing } = reading;
   const said = outgoing.content(readContent(run.input['content']));
   const user = said === null ? null : textOfContent(said);
   const content = await reading.answer(run);

@@ -43,7 +43,7 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
     const principal = c.get('principal');
     const { token } = principal;
     if (token !== null) requireAgentOf(token, name);
-    await gateway.requireAgent(name, principal.owner);
+    const { redact = [] } = (await gateway.requireAgent(name, principal.owner)).agent;
     // What only an API key may send makes a body large.
     const maxBytes = token === null ? limits.createBodyBytes : limits.bodyBytes;
     const raw = await readJson(c.req.raw, maxBytes, async (bytes) => await place?.received(bytes));
@@ -63,7 +63,7 @@ export function sessionsRoutes({ gateway, tokens, now, sessionIdOf, bodies }: Se
     }
     const { metadata = {}, initial_state: state = {} } = body;
     const key = readHeader(c, creationKey);
-    const asked = { agent: name, user_id: userId, metadata, kind: 'chat' } as const;
+    const asked = { agent: name, user_id: userId, metadata, kind: 'chat', redact } as const;
     const record =
       key === null
         ? await gateway.createSession(principal, asked, state, history)

@@ -43,6 +43,9 @@ export interface SurfaceSource {
   readonly isRepeated: boolean;
 }
 
+/** A request whose agent is known: its patterns bind a session that is made for it (C9). */
+type AdmittedSource = SurfaceSource & Pick<SessionRecord, 'redact'>;
+
 /** The session of a request, with the record to create it if there is none. */
 interface Opened {
   readonly id: string;
@@ -63,19 +66,21 @@ export async function answer(
   asked: SurfaceRequest,
 ): Promise<Response> {
   const { caller } = source;
+  let redact: SessionRecord['redact'];
   if (asked.agent !== null) {
     requireSurfaceAgent(caller, asked.agent);
-    await options.gateway.requireAgent(asked.agent, caller.owner);
+    ({ redact = [] } = (await options.gateway.requireAgent(asked.agent, caller.owner)).agent);
   }
+  const opening = { ...source, ...(redact === undefined ? {} : { redact }) };
   requireOwnSession(caller, asked.thread);
   try {
-    return await answerOf(options, surface, source, asked);
+    return await answerOf(options, surface, opening, asked);
   } catch (fault) {
     const { otherwise } = asked;
     const isUnknown = fault instanceof EngineError && CONTINUES_NOTHING.has(fault.code);
     if (otherwise === undefined || !isUnknown) throw fault;
     requireOwnSession(caller, otherwise.thread);
-    return await answerOf(options, surface, source, otherwise);
+    return await answerOf(options, surface, otherwise.agent === asked.agent ? opening : source, otherwise);
   }
 }
 
@@ -96,7 +101,7 @@ const CONTINUES_NOTHING: ReadonlySet<ErrorCode> = new Set(['unknown_session', 'u
 async function answerOf(
   options: SurfaceOptions,
   surface: Surface,
-  source: SurfaceSource,
+  source: AdmittedSource,
   asked: SurfaceRequest,
 ): Promise<Response> {
   const { agent, thread } = asked;
@@ -156,7 +161,7 @@ function keyed({ thread, command }: SurfaceRequest): SurfaceCommand {
 async function openedBy(
   options: SurfaceOptions,
   surface: Surface,
-  { request, caller, isRepeated }: SurfaceSource,
+  { request, caller, isRepeated, redact }: AdmittedSource,
   { agent, thread, userId, command }: SurfaceRequest,
 ): Promise<Opened> {
   const { gateway, now, sessionIdOf } = options;
@@ -167,7 +172,8 @@ async function openedBy(
   }
   if (agent === null) throw new EngineError('internal', 'A session without an agent');
   const user = token?.type === 'user' ? token.userId : userId;
-  const record = { agent, owner, user_id: user, kind: 'chat', metadata: {}, created_at: now() } as const;
+  const bound = redact === undefined ? {} : { redact };
+  const record = { agent, owner, user_id: user, kind: 'chat', metadata: {}, created_at: now(), ...bound } as const;
   switch (thread.type) {
     case 'named': {
       const { name } = thread;

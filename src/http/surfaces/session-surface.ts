@@ -424,7 +424,7 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
   if (conversation === undefined) throw new EngineError('not_supported', 'This protocol has no list of messages');
   const view = viewFor(c);
   const reading = session.read();
-  const outgoing = session.outgoing();
+  const { outgoing } = reading;
   const turns: string[] = [];
   let chars = 0;
   const { head } = session.branches;

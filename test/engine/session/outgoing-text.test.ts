@@ -264,6 +264,93 @@ describe('[C9] patterns', () => {
 
 const SPENT = { modelCalls: 0, tokens: 0, cost: 0, actions: 0, children: 0 };
 
+describe('[C9] which patterns bind the session of an uploaded agent', () => {
+  const history = [{ role: 'user', content: `hi ${JOE}` }] as const;
+  const uploaded = { uploaded: true, script: [answer('ok'), answer('ok')], history, variables: { v: JOE } } as const;
+
+  test('before the first run, those at its creation', async () => {
+    const kit = await kitOf({ ...uploaded, record: { redact: [EMAIL] } });
+    const seen = await everything(kit);
+    expect(seen).toContain('"v":"[redacted]"');
+    expect(seen).not.toContain(JOE);
+    expect(seen).not.toContain(EMAIL.slice(0, 12));
+    expect(kit.session.directoryEntry?.title).toBe('hi [redacted]');
+  });
+
+  test('after a run, those of its definition, also in the title', async () => {
+    const kit = await kitOf({ ...uploaded, record: { redact: [] } });
+    expect(kit.session.directoryEntry?.title).toBe(`hi ${JOE}`);
+    await say(kit, 'x');
+    expect(kit.session.directoryEntry?.title).toBe('hi [redacted]');
+    expect(await everything(kit)).not.toContain(JOE);
+  });
+
+  test('in a fork, those of the other session, until it has a run of its own', async () => {
+    const kit = await kitOf({ ...uploaded, record: { redact: [] } });
+    await say(kit, `mail to ${JOE}`);
+    expect(kit.session.patterns).toEqual([EMAIL]);
+    const sql = await forked(kit.session, 1, null, { redact: kit.session.patterns ?? [] });
+    const fork = await kitOf({ ...uploaded, sql });
+    expect(fork.session.directoryEntry?.title).toBe('hi [redacted]');
+    expect(await textOf(fork.session.export())).not.toContain(JOE);
+    expect(fork.session.patterns).toEqual([EMAIL]);
+    const free = await sessionKit({ ...uploaded, sql, agent: (agent) => ({ ...agent, redact: [] }) });
+    await say(free, 'x');
+    expect(await textOf(free.session.export())).toContain(JOE);
+  });
+
+  test('if the agent was removed, those of the last run that had it', async () => {
+    let isGone = false;
+    const kit = await kitOf({ ...uploaded, record: { redact: [] }, gone: () => isGone });
+    await say(kit, 'x');
+    isGone = true;
+    const run = await kit.session.message({
+      content: `mail to ${JOE}`,
+      ifBusy: 'queue',
+      tokens: false,
+      idempotencyKey: null,
+    });
+    await kit.session.ended(run.run).catch(() => undefined);
+    const text = await textOf(kit.session.export());
+    expect(text).toContain('mail to [redacted]');
+    expect(text).not.toContain(JOE);
+  });
+
+  test('if they are unknown, all text is hidden', async () => {
+    const kit = await kitOf(uploaded);
+    expect(kit.session.patterns).toBeNull();
+    expect(JSON.parse(await textOf(kit.session.state()))).toMatchObject({ variables: { v: '[redacted]' } });
+    expect(kit.session.directoryEntry?.title).toBe('[redacted]');
+    expect(await textOf(kit.session.export())).not.toMatch(/hi|joe/);
+    await say(kit, 'hello');
+    expect(kit.session.directoryEntry?.title).toBe('hi [redacted]');
+    expect(await textOf(kit.session.export())).toContain('hello');
+  });
+
+  test('are looked up once for each run, not for each text', async () => {
+    let lookups = 0;
+    const gone = (): boolean => {
+      lookups += 1;
+      return false;
+    };
+    const kit = await sessionKit({ uploaded: true, script: [answer('ok'), answer('ok')], gone });
+    await say(kit, 'x');
+    kit.session.outgoing();
+    const before = lookups;
+    for (let times = 0; times < 50; times += 1) {
+      kit.session.outgoing().text('x');
+      void kit.session.directoryEntry;
+      await textOf(kit.session.state());
+    }
+    expect(lookups).toBe(before);
+    await say(kit, 'y');
+    const after = lookups;
+    kit.session.outgoing();
+    kit.session.outgoing();
+    expect(lookups - after).toBeLessThanOrEqual(1);
+  });
+});
+
 describe('[C9] approvals and client tools', () => {
   const guarded = toolOf(
     { type: 'builtin', entrypoint: 'echo' },
