@@ -1,6 +1,7 @@
 /** What leaves a session is redacted, and what flows inside it is not (C9). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../../src/domain/limits.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import type { ChildRequest } from '../../../src/domain/ports/children.ts';
@@ -390,6 +391,20 @@ describe('[C9] approvals and client tools', () => {
     expect(executed).toEqual([{ to: JOE }]);
     expect(next.session.approval(id).note).toBe('ask [redacted]');
     expect(await everything(next)).not.toContain(JOE);
+  });
+
+  test('a request that is too long for its event has no digest of the call itself either', async () => {
+    const long = { to: JOE, more: 'x '.repeat(limits.approvalChars) };
+    const script = [
+      `<action type="tool" mode="async" id="s">${JSON.stringify({ name: 'send', parameters: long })}</action>`,
+    ];
+    const kit = await kitOf({ tools: [guarded], script });
+    await say(kit, 'x');
+    const asked = kit.events.find(({ type }) => type === 'approval_requested')?.data;
+    const text = JSON.stringify({ parameters: { ...long, to: '[redacted]' }, inputs: {} });
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    expect(asked).toMatchObject({ complete: false, redacted: true, sha256, bytes: text.length });
+    expect(kit.session.approval(`apr_${'1'.repeat(32)}`)).toMatchObject({ redacted: true, sha256, bytes: text.length });
   });
 
   test('a client tool gets redacted parameters, because they leave', async () => {
