@@ -315,6 +315,9 @@ describe('[C9] which patterns bind the session of an uploaded agent', () => {
     const text = await textOf(kit.session.export());
     expect(text).toContain('mail to [redacted]');
     expect(text).not.toContain(JOE);
+    // A fork has the patterns in its record.
+    const fork = await kitOf({ ...uploaded, sql: await forked(kit.session, 2, null, { redact: ['mail'] }) });
+    expect(fork.session.patterns).toEqual(['mail']);
   });
 
   test('if they are unknown, all text is hidden', async () => {
