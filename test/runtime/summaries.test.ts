@@ -42,6 +42,8 @@ test('[C10] the model of a session summarises its older turns after the answer, 
   }
   await expect.poll(async () => (await history()).summary).toMatchObject({ text: 'The user has told a number.' });
   await post(`/agent/session/${id}/message`, { content: 'number 4', stream: false });
+  // The call that follows this answer has ended, too.
+  await expect.poll(async () => (await history()).summary?.turns).toBe(2);
   network.mockRestore();
   const prompt = JSON.stringify(asked.findLast(({ messages }) => messages.at(-1)?.content.includes('number 4')));
   expect(prompt).toContain('> The user has told a number.');
