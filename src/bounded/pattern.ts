@@ -17,7 +17,8 @@ export interface Pattern {
   test(text: string, meter: Meter): boolean;
   /**
    * The first match that begins at `from` or later, in UTF-16 code units; null if there is none. Characters before `from`
-   * count for `\b` only. @throws WorkExceeded like `test`
+   * count for `\b` only. The search ends near the end of the match, so the caller bounds the text, and the work is known
+   * afterwards. @throws WorkExceeded
    */
   find(text: string, from: number, meter: Meter): { readonly start: number; readonly end: number } | null;
 }
@@ -37,6 +38,8 @@ const COMPILE_STEPS_PER_STATE = 100;
 const UNICODE_STATES = 3;
 /** For each character and each potentially active state of the pattern; measured. */
 const STEPS_PER_STATE = 0.5;
+/** A search reads on behind a match, in case a longer one follows; usually a few characters. */
+const AFTER_MATCH_CHARS = 16;
 
 /** @param meter charged by the pattern's size. @throws WorkExceeded */
 export function compilePattern(source: string, meter: Meter): CompiledPattern {
@@ -63,9 +66,11 @@ export function compilePattern(source: string, meter: Meter): CompiledPattern {
           return compiled.test(text);
         },
         find(text, from, spent) {
-          spent.charge(STEPS_PER_STATE * states * (text.length - from + 1));
           const matcher = compiled.matcher(text);
-          return matcher.find(from) ? { start: matcher.start(), end: matcher.end() } : null;
+          const found = matcher.find(from) ? { start: matcher.start(), end: matcher.end() } : null;
+          const searched = found === null ? text.length : Math.min(text.length, found.end + AFTER_MATCH_CHARS);
+          spent.charge(STEPS_PER_STATE * states * (searched - from + 1));
+          return found;
         },
       },
     };

@@ -2,18 +2,20 @@
  * Replaces the matches of patterns in a text that arrives in pieces (C9).
  *
  * Each pattern finds its matches one after the other, each the leftmost one behind the last; the matches of all patterns
- * that overlap are replaced by one mark.
+ * that overlap are replaced by one mark. A text with escapes of JSON is also searched with line breaks in their place; no
+ * mark replaces a part of an escape.
  *
  * Owns the characters that wait. Does not own the patterns.
  *
  * Invariants:
  *  1. The joined output is the same for every division of the text into pieces, also within a surrogate pair.
  *  2. A character waits only if it may become a part of a match: all characters from it to the end of the text so far are
- *     allowed in one of the patterns. At most `most + max(most, BLOCK_CHARS) + 1` wait, for the longest pattern.
- *  3. A character is searched at most twice for each pattern, however small the pieces are, and not at all in a run of
+ *     allowed in one of the patterns. At most `most + max(most, BLOCK_CHARS) + 2` wait, for the longest pattern.
+ *  3. A character is searched at most twice for each pattern and form of the text, however small the pieces are, and not at all in a run of
  *     allowed characters that is too short for a match or lacks a required character.
  */
 import type { BoundedPattern } from './bounded-pattern.ts';
+import { EscapeMask, isInsideEscape } from './escape-mask.ts';
 import type { Meter } from './pattern.ts';
 
 /** Stands for the matches. */
@@ -37,6 +39,8 @@ export class RedactedStream {
   /** The end of the text so far, and its position in the whole text. */
   #tail = '';
   #base = 0;
+  /** From the first backslash on: the end of the text with its escapes masked, and its search. */
+  #escapes: { readonly mask: EscapeMask; readonly scans: readonly Scan[]; tail: string } | null = null;
   /** Everything before it has been returned. */
   #returned = 0;
   /** The end of the matches that the last mark stands for. */
@@ -64,21 +68,42 @@ export class RedactedStream {
   }
 
   #take(piece: string, isEnd: boolean): string {
-    this.#meter.charge((piece.length * this.#scans.length) / CHARS_PER_STEP);
-    this.#tail += piece;
-    let decided = Infinity;
-    let needed = Infinity;
-    for (const scan of this.#scans) {
-      scan.read(this.#tail, this.#base, isEnd, this.#found);
-      decided = Math.min(decided, scan.decided);
-      needed = Math.min(needed, scan.decided - CONTEXT_CHARS);
+    if (this.#escapes === null && piece.includes('\\')) {
+      this.#escapes = { mask: new EscapeMask(), scans: this.#scans.map((scan) => scan.copy()), tail: this.#tail };
     }
+    const escapes = this.#escapes;
+    const forms = escapes === null ? 1 : 2;
+    this.#meter.charge((piece.length * this.#scans.length * forms) / CHARS_PER_STEP);
+    this.#tail += piece;
+    if (escapes !== null) escapes.tail += escapes.mask.feed(piece);
+    const known = this.#found.length;
+    for (const scan of this.#scans) scan.read(this.#tail, this.#base, isEnd, this.#found);
+    for (const scan of escapes?.scans ?? []) scan.read(escapes?.tail ?? '', this.#base, isEnd, this.#found);
+    this.#keepEscapes(known);
+    const scans = [...this.#scans, ...(escapes?.scans ?? [])];
+    const decided = Math.min(...scans.map((scan) => scan.decided));
+    const needed = decided - CONTEXT_CHARS;
     const until = Math.max(this.#returned, Math.min(decided, this.#base + this.#tail.length));
     const text = this.#until(until);
     const drop = Math.max(0, Math.min(until, needed) - this.#base);
     this.#tail = this.#tail.slice(drop);
+    if (escapes !== null) escapes.tail = escapes.tail.slice(drop);
     this.#base += drop;
     return text;
+  }
+
+  /** Takes incomplete escapes at both ends out of the new matches, from the number `known` on. */
+  #keepEscapes(known: number): void {
+    const masked = this.#escapes?.tail;
+    if (masked === undefined || known === this.#found.length) return;
+    const isInside = (at: number): boolean => isInsideEscape(this.#tail, masked, at - this.#base);
+    const whole = this.#found.splice(known).flatMap(({ start, end }): Found[] => {
+      let [first, last] = [start, end];
+      while (first < last && isInside(first)) first += 1;
+      while (first < last && isInside(last)) last -= 1;
+      return first < last ? [{ start: first, end: last }] : [];
+    });
+    for (const match of whole) this.#found.push(match);
   }
 
   #until(until: number): string {
@@ -113,7 +138,14 @@ class Scan {
   constructor(pattern: BoundedPattern, meter: Meter) {
     this.#pattern = pattern;
     this.#meter = meter;
-    this.#block = Math.max(pattern.most, BLOCK_CHARS) + pattern.most;
+    this.#block = Math.max(pattern.most, BLOCK_CHARS) + pattern.most + 1;
+  }
+
+  copy(): Scan {
+    const copy = new Scan(this.#pattern, this.#meter);
+    copy.decided = this.decided;
+    copy.#next = this.#next;
+    return copy;
   }
 
   read(tail: string, base: number, isEnd: boolean, found: Found[]): void {
@@ -139,9 +171,9 @@ class Scan {
     this.decided = Infinity;
   }
 
-  /** A long run: finds the matches that begin so early that what follows is known. */
+  /** A long run: finds the matches that begin so early that what follows is known, and the character after it. */
   #searchBlock(tail: string, base: number, end: number, found: Found[]): void {
-    let until = end - this.#pattern.most;
+    let until = end - this.#pattern.most - 1;
     const isWithinPair = isLow(tail, until - base) && isHigh(tail, until - base - 1);
     if (isWithinPair) until -= 1;
     this.#search(tail, base, until, end, found);
