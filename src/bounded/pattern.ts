@@ -76,6 +76,12 @@ export function compilePattern(source: string, meter: Meter): CompiledPattern {
     };
   } catch (fault) {
     const why = messageOf(fault).replace(/^error parsing regexp: /, '');
+    const [, unicodeClass] = /character class range: `(\\[pP].*)`$/.exec(why) ?? [];
+    if (unicodeClass !== undefined) {
+      return refused(
+        String.raw`has the class ${unicodeClass}, which RE2 does not know: write a category or a script, such as \p{L} or \p{Greek}`,
+      );
+    }
     return refused(
       `cannot be matched in linear time: lookaheads, lookbehinds and back references are not supported (${why})`,
     );

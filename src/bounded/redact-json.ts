@@ -6,6 +6,8 @@ import { TooDeep } from './json-size.ts';
 interface RedactJsonOptions {
   /** The member of an object that is not text: the base64 of a file. Default: there is none. */
   readonly bytesMember?: (object: JsonObject) => string | null;
+  /** A number whose text is redacted becomes a string. Default: numbers stay. */
+  readonly numbers?: boolean;
   /** In place of what is deeper than `limits.outcomeDepth`. Default: an error. */
   readonly tooDeep?: Json;
 }
@@ -22,6 +24,11 @@ export function redactJson(
   depth = 0,
 ): Json {
   if (typeof value === 'string') return redact(value);
+  if (typeof value === 'number' && options.numbers === true) {
+    const text = String(value);
+    const safe = redact(text);
+    return safe === text ? value : safe;
+  }
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= limits.outcomeDepth) {
     if (options.tooDeep !== undefined) return options.tooDeep;
@@ -33,10 +40,34 @@ export function redactJson(
   }
   const object = value as JsonObject;
   const bytes = options.bytesMember?.(object) ?? null;
+  const nameOf = distinctNames(object, redact);
   const entries = Object.entries(object).map(([name, item]): [string, Json] => [
-    redact(name),
+    nameOf(name),
     name === bytes ? item : redactJson(item ?? null, redact, options, depth + 1),
   ]);
   const same = entries.every(([name, item]) => Object.hasOwn(value, name) && item === object[name]);
   return same ? value : (Object.fromEntries(entries) as JsonObject);
+}
+
+/** Redacted names that would be equal are numbered, so that no member is lost: `[redacted]`, `[redacted 2]`. */
+function distinctNames(object: JsonObject, redact: (text: string) => string): (name: string) => string {
+  const used = new Set<string>();
+  const counts = new Map<string, number>();
+  return (name) => {
+    const safe = redact(name);
+    if (safe === name) return name;
+    let count = counts.get(safe) ?? 0;
+    let distinct = safe;
+    do {
+      count += 1;
+      distinct = count === 1 ? safe : numbered(safe, count);
+    } while (used.has(distinct) || Object.hasOwn(object, distinct));
+    counts.set(safe, count);
+    used.add(distinct);
+    return distinct;
+  };
+}
+
+function numbered(name: string, count: number): string {
+  return name.endsWith(']') ? `${name.slice(0, -1)} ${count}]` : `${name} ${count}`;
 }

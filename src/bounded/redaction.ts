@@ -7,7 +7,24 @@ import { WorkExceeded, WorkMeter } from '../domain/work.ts';
 import { compileBounded } from './bounded-pattern.ts';
 import type { BoundedPattern } from './bounded-pattern.ts';
 import type { Meter } from './pattern.ts';
+import { redactedTextJson, valueOfText } from './redact-text-json.ts';
 import { REDACTED, RedactedStream } from './redacted-stream.ts';
+
+/**
+ * Where a text may have been cut. `value`: in front of the marks of cut-json.ts, and at the end of a quote of the greatest
+ * length. `message`: also in front of each `…`. `excerpt`: at its start, and at its end if it has the greatest length.
+ */
+export type TextKind = 'value' | 'message' | 'excerpt';
+
+/** Redacts a text; `value` is the default kind. */
+export type RedactText = (text: string, kind?: TextKind) => string;
+
+/** Quotes of messages have `limits.excerptChars`, or four times as many, and `…` behind them. */
+const QUOTE = `"[^"]{${limits.excerptChars - 1},${4 * limits.excerptChars + 1}}`;
+const CUT_VALUE = new RegExp(
+  String.raw`(?=\[cut: \d+ characters\])|(?=…")(?<=${QUOTE})|(?=")(?<="[^"]{${limits.excerptChars}})`,
+);
+const CUT_MESSAGE = new RegExp(`${CUT_VALUE.source}|(?=…)`);
 
 /** Compiled lists by their patterns: sessions of one agent share them. */
 const compiled = new Map<string, readonly BoundedPattern[]>();
@@ -35,12 +52,12 @@ export class Redaction {
    *
    * @param allowed steps
    */
-  texts(allowed: number = limits.redactSteps): (text: string) => string {
+  texts(allowed: number = limits.redactSteps): RedactText {
     const meter = new WorkMeter(allowed);
-    return (text) => {
+    return (text, kind = 'value') => {
       const before = meter.spent;
       try {
-        return this.#whole(text, meter);
+        return this.#cut(text, this.#text(text, meter), kind, meter);
       } catch (fault) {
         if (fault instanceof WorkExceeded) return REDACTED;
         throw fault;
@@ -59,15 +76,62 @@ export class Redaction {
     return new RedactedStream(this.#patterns, { charge: this.#charge });
   }
 
+  /** A text that is JSON as a whole stays JSON, and escapes in its strings hide nothing. */
+  #text(text: string, meter: Meter, depth = 0): string {
+    const shown = this.#whole(text, meter);
+    const hasEscapes = text.includes('\\');
+    if ((!hasEscapes && shown === text) || depth >= limits.redactJsonDepth) return shown;
+    const value = valueOfText(text);
+    if (value === undefined || (!hasEscapes && valueOfText(shown) !== undefined)) return shown;
+    const json = redactedTextJson(text, value, (part) => this.#text(part, meter, depth + 1));
+    return json === null ? shown : this.#whole(json, meter);
+  }
+
+  /** Hides what touches a cut and may be a part of a match. */
+  #cut(text: string, shown: string, kind: TextKind, meter: Meter): string {
+    if (kind === 'excerpt') {
+      const after = this.#afterCut(shown);
+      // One less: half of a character is left out.
+      return text.length < limits.excerptChars - 1 ? after : this.#beforeCut(after, meter);
+    }
+    const parts = shown.split(kind === 'message' ? CUT_MESSAGE : CUT_VALUE);
+    if (parts.length === 1) return shown;
+    const last = parts.length - 1;
+    return parts.map((part, index) => (index === last ? part : this.#beforeCut(part, meter))).join('');
+  }
+
+  #afterCut(text: string): string {
+    let end = 0;
+    for (const { allows, most } of this.#patterns) {
+      let at = 0;
+      while (at < Math.min(most, text.length) && allows(text.codePointAt(at) ?? 0)) at += 1;
+      end = Math.max(end, at);
+    }
+    return text.slice(0, end).trim() === '' ? text : REDACTED + text.slice(end);
+  }
+
+  #beforeCut(text: string, meter: Meter): string {
+    const stream = new RedactedStream(this.#patterns, meter);
+    const known = stream.feed(text);
+    const held = text.slice(text.length - stream.heldChars);
+    const begin = held.trimStart();
+    return known + (begin === '' ? held : held.slice(0, held.length - begin.length) + REDACTED);
+  }
+
   #whole(text: string, meter: Meter): string {
     const possible = this.#patterns.filter(
-      ({ least, required }) => text.length >= least && (required === null || text.includes(required)),
+      ({ least, required }) => text.length >= least && (required === null || mayInclude(text, required)),
     );
     if (possible.length === 0) return text;
     const stream = new RedactedStream(possible, meter);
     const begin = stream.feed(text);
     return begin + stream.end();
   }
+}
+
+/** Line breaks also take the place of escapes. */
+function mayInclude(text: string, required: string): boolean {
+  return text.includes(required) || ('\n\r'.includes(required) && text.includes('\\'));
 }
 
 /** @returns null if there are no patterns: then nothing is redacted, at no cost */

@@ -242,7 +242,7 @@ export const JOURNALED = {
   }),
   approval_requested: event(
     'action',
-    'A person must approve an action, or answer its target; `GET …/approvals/{id}` always returns the whole call',
+    'A person must approve an action, or answer its target; `GET …/approvals/{id}` returns the call also if it is too long for the event',
     {
       approval_id: z.string(),
       type: actionType,

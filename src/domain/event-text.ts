@@ -4,13 +4,17 @@
  */
 import type { EventData, EventType } from './event.ts';
 
-/** `true`: every string in the value, names of members included. A map: only these members of the value, or of its items. */
-export type TextIn = true | { readonly [member: string]: TextIn };
+/**
+ * `true`: every string in the value, names of members included. `message`, `excerpt`: a text that may have been cut
+ * (TextKind in bounded/redaction.ts). `schema`: a JSON Schema, of which only the texts are redacted. A map: only these members of the value, or of its items.
+ */
+export type TextIn = true | 'message' | 'excerpt' | 'schema' | { readonly [member: string]: TextIn };
 
 type TextOf<T extends EventType> = { readonly [M in keyof EventData[T]]?: TextIn };
 
 const block = { content: true } as const;
-const failure = { error: { message: true } } as const;
+const question = { from: true, message: true, schema: 'schema', url: true } as const;
+const failure = { error: { message: 'message' } } as const;
 
 export const EVENT_TEXT: { readonly [T in EventType]: TextOf<T> } = {
   agent_started: {},
@@ -20,7 +24,7 @@ export const EVENT_TEXT: { readonly [T in EventType]: TextOf<T> } = {
   plan_generated: {},
   iteration_completed: {},
   usage: {},
-  warning: { message: true },
+  warning: { message: 'message' },
   budget_exceeded: {},
   agent_waiting: {},
   agent_completed: { response: true, outputs: true },
@@ -37,15 +41,15 @@ export const EVENT_TEXT: { readonly [T in EventType]: TextOf<T> } = {
   action_retrying: failure,
   action_completed: { output: true },
   action_failed: failure,
-  action_skipped: { because: true },
+  action_skipped: { because: 'message' },
   action_cancelled: { reason: true },
-  action_rejected: { message: true, excerpt: true, parameters: true },
-  approval_requested: { parameters: true, inputs: true, reason: true, question: true },
+  action_rejected: { message: 'message', excerpt: 'excerpt', parameters: true },
+  approval_requested: { parameters: true, inputs: true, reason: true, question },
   approval_resolved: { note: true, content: true },
   policy_applied: { message: true, parameters: true },
   client_tool_called: { parameters: true },
   client_tool_settled: {},
-  context_feed_updated: { value: true, error: true },
+  context_feed_updated: { value: true, error: 'message' },
   file_changed: {},
   skill_loaded: {},
   memory_changed: { summary: true, value: true },

@@ -819,6 +819,9 @@ export const limits = {
   redactCompileSteps: 2_000_000,
   /** Searching one event or document. What is left is hidden as a whole. */
   redactSteps: 50_000_000,
+  /** A text that is JSON as a whole, and how often JSON may be a string in such JSON: else it is redacted as other text. */
+  redactJsonChars: 1_048_576,
+  redactJsonDepth: 3,
   /** Characters outside of ASCII of which a pattern remembers whether they may occur in a match. */
   redactKnownChars: 4_096,
   /** A JSON Schema: its parts with resolved references, its depth, and the cost of one validation. */

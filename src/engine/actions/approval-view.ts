@@ -7,6 +7,7 @@ import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { callOf } from './approvals.ts';
 import { callDigest } from './call-digest.ts';
+import { redactedSchema } from '../run/schema-text.ts';
 import type { ShownQuestion } from './questions.ts';
 import type { OutgoingText } from '../session/outgoing-text.ts';
 
@@ -74,13 +75,29 @@ export function approvalView(journal: Journal, id: string, now: number, open: bo
 /** The view as it leaves the session (C9). */
 export function outgoingView(view: ApprovalView, outgoing: Pick<OutgoingText, 'json'>): ApprovalView {
   const { parameters, inputs, question, content, note, reason } = view;
-  const text = { parameters, inputs, question, content, note, reason };
-  const shown = outgoing.json(text);
+  const shown = {
+    parameters: outgoing.json(parameters),
+    inputs: outgoing.json(inputs),
+    question: question === null ? null : outgoingQuestion(question, outgoing),
+    content: outgoing.json(content),
+    note: outgoing.json(note),
+    reason: outgoing.json(reason),
+  };
   const hidesCall = shown.parameters !== parameters || shown.inputs !== inputs || shown.question !== question;
   const isChanged = shown.parameters !== parameters || shown.inputs !== inputs;
   // Those of the call itself would reveal what is hidden.
   const digest = isChanged ? callDigest(shown.parameters ?? undefined, shown.inputs ?? undefined) : {};
   return { ...view, ...shown, ...digest, ...(hidesCall ? { redacted: true } : {}) };
+}
+
+/** The identical question if nothing in it was redacted. */
+function outgoingQuestion(question: ShownQuestion, outgoing: Pick<OutgoingText, 'json'>): ShownQuestion {
+  const { schema, ...text } = question;
+  const names = Object.keys(text) as (keyof typeof text)[];
+  const shown = Object.fromEntries(names.map((name) => [name, outgoing.json(text[name])])) as typeof text;
+  const safe = schema === undefined ? undefined : redactedSchema(schema, (value) => outgoing.json(value));
+  const isSame = safe === schema && names.every((name) => shown[name] === text[name]);
+  return isSame ? question : { ...shown, ...(safe === undefined ? {} : { schema: safe as JsonObject }) };
 }
 
 function endOf(end: SessionEvent | null, late: boolean): ApprovalStatus {

@@ -82,7 +82,8 @@ export async function* readTranscript(
   redact: (text: string) => string,
   took: (chars: number) => Promise<void>,
 ): AsyncGenerator<string> {
-  const safe = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redact(value) : value);
+  const safe = (key: string, value: unknown): unknown =>
+    key === 'content' && typeof value === 'string' ? redact(value) : value;
   const turns: { readonly status: RunRecord['status']; readonly turn: ChatTurn }[] = [];
   const room = new HistoryRoom();
   for (const { record, content, bytes } of latestRuns(journal, journal.runs.head, room)) {

@@ -1,5 +1,6 @@
 /** Keeps what was sent to the model, for `GET …/runs/{run}/prompt`: exactly the messages of the request, without secrets. */
 import { redactJson } from '../../bounded/redact-json.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
@@ -44,4 +45,19 @@ function messageJson({ role, content, attachments, toolCalls, toolCallId }: Chat
 /** Never the bytes. A file of a result has no hash; its artifact is named in the text. */
 function attachmentJson({ kind, name, mediaType, size, sha256 }: Attachment): JsonObject {
   return { type: kind, name, media_type: mediaType, size, ...(sha256 === undefined ? {} : { sha256 }) };
+}
+
+/** Recorded messages as they leave the session: roles, ids, names of tools and files are not text (C9). */
+export function outgoingPrompt(messages: readonly JsonObject[], json: (value: Json) => Json): JsonObject[] {
+  return messages.map((message) => {
+    const { content = null, tool_calls: calls } = message;
+    const safe = { ...message, content: json(content) };
+    return Array.isArray(calls) ? { ...safe, tool_calls: calls.map((call) => outgoingCall(call, json)) } : safe;
+  });
+}
+
+function outgoingCall(call: Json, json: (value: Json) => Json): Json {
+  if (!isJsonObject(call)) return call;
+  const text = ['arguments', 'extra'].filter((name) => call[name] !== undefined);
+  return { ...call, ...Object.fromEntries(text.map((name) => [name, json(call[name] ?? null)])) };
 }

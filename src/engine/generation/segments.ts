@@ -11,8 +11,8 @@
  *     until the next character is known. The rest of the block waits; later blocks do not (P13).
  *  4. A substituted value is text: nothing in it is parsed or substituted again (X1, P12).
  *  5. The references of a run render at most `limits.runResponseChars`; after that, responses are cut.
- *  6. What leaves is redacted after references are substituted: patches, their offsets and the closing event (C9). Limits
- *     and the run's answer are about the text before.
+ *  6. What leaves is redacted after references are substituted: patches, their offsets and the closing event (C9). Values
+ *     are redacted as JSON before they become text. Limits and the run's answer are about the text before.
  *  7. A response that was closed with pending values is written again, in a block of its own, when its run has answered
  *     (P13).
  */
@@ -26,6 +26,7 @@ import { gapOf, spelled } from '../run/resolve-names.ts';
 import type { OpenReference, RenderedReference } from '../run/resolve-names.ts';
 import type { NameValue } from '../run/results.ts';
 import type { RunLog } from '../run/run-log.ts';
+import { ShownValues } from './shown-values.ts';
 
 type BlockType = 'thought' | 'text' | 'response';
 
@@ -33,6 +34,14 @@ type BlockType = 'thought' | 'text' | 'response';
 interface UndecidedValue {
   readonly block: NonNullable<RenderedReference['block']>;
   readonly text: string;
+  /** For readers, if it is not the same (C9). */
+  readonly shown: RenderedReference | null;
+}
+
+/** A value as text. `shown`: for readers (C9). */
+interface RenderedText {
+  readonly text: string;
+  readonly shown: string;
 }
 
 type Piece = string | OpenReference | UndecidedValue;
@@ -81,6 +90,7 @@ export class Segments {
   readonly #streamThoughts: boolean;
   readonly #hasBlockForms: boolean;
   readonly #outgoingText: Redaction | null;
+  readonly #shownValues: ShownValues;
   #open: Block | null = null;
   /** Open blocks interrupted by another one: reasoning may arrive between pieces of text. */
   readonly #below: Block[] = [];
@@ -108,6 +118,7 @@ export class Segments {
     this.#hasBlockForms = options.hasBlockForms;
     this.#log = log;
     this.#render = options.render;
+    this.#shownValues = new ShownValues(this.#outgoingText, options.render);
     this.#streamThoughts = options.streamThoughts;
   }
 
@@ -277,7 +288,13 @@ export class Segments {
       if (typeof next !== 'string' && 'resolve' in next) {
         const value = next.resolve();
         if (value.type === 'running' && !pendingToo) break;
-        next = this.#rendered(block, next, value);
+        const rendered = this.#rendered(block, next, value);
+        if ('block' in rendered) next = rendered;
+        else {
+          this.#emit(block, rendered.text, rendered.shown);
+          done += 1;
+          continue;
+        }
       }
       if (typeof next === 'string') this.#emit(block, next);
       else {
@@ -286,7 +303,7 @@ export class Segments {
           pieces[index] = next;
           break;
         }
-        if (follows === 'text') this.#emit(block, next.text);
+        if (follows === 'text') this.#emit(block, next.text, next.shown?.text);
         else this.#emitBlock(block, next, follows);
       }
       done += 1;
@@ -299,14 +316,15 @@ export class Segments {
    *
    * @returns its text, or both forms of a value that begins a line
    */
-  #rendered(block: Block, { reference, resolve }: OpenReference, value: NameValue): string | UndecidedValue {
-    if (block.cut) return '';
+  #rendered(block: Block, { reference, resolve }: OpenReference, value: NameValue): RenderedText | UndecidedValue {
+    if (block.cut) return plain('');
     if (this.#renderedChars >= limits.runResponseChars) {
       this.#cut(block, `the references of this run have rendered ${limits.runResponseChars} characters`);
-      return '';
+      return plain('');
     }
     // Code in an answer, and a plain `$HOME`, mean the reader's own machine.
-    if (value.type === 'value' && value.isContext === true && isForReader(block, reference)) return reference.raw;
+    if (value.type === 'value' && value.isContext === true && isForReader(block, reference))
+      return plain(reference.raw);
     const gap = gapOf(reference, value);
     // Code is full of names with a dollar sign that are not references.
     const isLacking = gap === 'missing' || gap === 'empty' || (gap === 'unknown' && !block.position.isInFence);
@@ -316,7 +334,8 @@ export class Segments {
     this.#renderedChars += text.length;
     if (warning !== null) this.#warnOnce(warning.code, warning.message);
     const isInline = form === null || !this.#hasBlockForms || block.position.indent === null;
-    return isInline ? text : { text, block: form };
+    const shown = this.#shownValues.rendered(reference, value);
+    return isInline ? { text, shown: shown?.text ?? text } : { text, block: form, shown };
   }
 
   /** What the text from the piece `next` on begins with. */
@@ -335,13 +354,18 @@ export class Segments {
   }
 
   /** A value with a line of its own. Blank lines separate a table from the text around it. */
-  #emitBlock(block: Block, { block: render, text: compact }: UndecidedValue, follows: Follows): void {
+  #emitBlock(block: Block, { block: render, text: compact, shown }: UndecidedValue, follows: Follows): void {
     const { indent, isAfterBlank } = block.position;
-    const { text, isTable } = render(indent ?? '');
+    const written = ({ text, isTable }: ReturnType<typeof render>): string => {
+      const before = isTable && !isAfterBlank ? `\n${indent ?? ''}` : '';
+      return `${before}${text}${isTable && follows === 'line' ? '\n' : ''}`;
+    };
+    const form = render(indent ?? '');
     // Its compact form was counted when it was rendered.
-    this.#renderedChars += Math.max(0, text.length - compact.length);
-    const before = isTable && !isAfterBlank ? `\n${indent ?? ''}` : '';
-    this.#emit(block, `${before}${text}${isTable && follows === 'line' ? '\n' : ''}`);
+    this.#renderedChars += Math.max(0, form.text.length - compact.length);
+    const text = written(form);
+    const shownForm = shown === null ? null : (shown.block?.(indent ?? '') ?? { text: shown.text, isTable: false });
+    this.#emit(block, text, shownForm === null ? text : written(shownForm));
   }
 
   #cut(block: Block, why: string): void {
@@ -356,22 +380,26 @@ export class Segments {
     this.#log.warn(code, message);
   }
 
-  #emit(block: Block, text: string): void {
+  /** @param shown for readers, before the text around it is redacted */
+  #emit(block: Block, text: string, shown = text): void {
     if (text === '' || block.cut) return;
     let delta = text;
+    let safe = shown;
     if (block.type === 'response') {
       block.position.write(text);
       block.bytes += byteLength(text);
       if (block.bytes > limits.responseBytes) {
         const room = limits.responseBytes - (block.bytes - byteLength(text));
-        delta = `${cutToBytes(text, room)}\n[response cut at ${limits.responseBytes} bytes]`;
+        const mark = `\n[response cut at ${limits.responseBytes} bytes]`;
+        delta = `${cutToBytes(text, room)}${mark}`;
+        safe = `${cutToBytes(shown, room)}${mark}`;
         block.cut = true;
         this.#log.warn('truncated', `A response is longer than ${limits.responseBytes} bytes; the rest was left out`);
       }
     }
     if (block.redacted === null) this.#stream(block, delta);
     block.content += delta;
-    if (block.redacted !== null) this.#show(block, block.redacted.feed(delta));
+    if (block.redacted !== null) this.#show(block, block.redacted.feed(safe));
   }
 
   /** Redacted text: it may be shorter than what was fed, and continues where the last piece ended. */
@@ -427,6 +455,10 @@ export class Segments {
 /** What readers have of a block. */
 function shownOf({ redacted, content, shown }: Block): string {
   return redacted === null ? content : shown;
+}
+
+function plain(text: string): RenderedText {
+  return { text, shown: text };
 }
 
 const SHELL_NAMES = new Set(['$HOME', '$PWD', '$USER']);

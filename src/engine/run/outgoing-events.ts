@@ -4,7 +4,7 @@
  */
 import { redactJson } from '../../bounded/redact-json.ts';
 import { REDACTED } from '../../bounded/redacted-stream.ts';
-import type { Redaction } from '../../bounded/redaction.ts';
+import type { Redaction, RedactText } from '../../bounded/redaction.ts';
 import type { EventData, JournaledEventType } from '../../domain/event.ts';
 import { EVENT_TEXT } from '../../domain/event-text.ts';
 import type { TextIn } from '../../domain/event-text.ts';
@@ -12,6 +12,7 @@ import { callDigest } from '../actions/call-digest.ts';
 import type { CallDigest } from '../actions/call-digest.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { redactedSchema } from './schema-text.ts';
 
 const BASE64 = /^[A-Za-z0-9+/_=-]*$/;
 
@@ -74,7 +75,9 @@ export function redactedValue(value: Json, redact: (text: string) => string): Js
   return redactJson(value, redact, { bytesMember, tooDeep: REDACTED });
 }
 
-function redactedIn(value: Json, text: TextIn, redact: (text: string) => string): Json {
+function redactedIn(value: Json, text: TextIn, redact: RedactText): Json {
+  if (text === 'schema') return redactedSchema(value, (part) => redactedValue(part, redact));
+  if (typeof text === 'string') return typeof value === 'string' ? redact(value, text) : redactedValue(value, redact);
   if (text === true) return redactedValue(value, redact);
   if (Array.isArray(value)) {
     const items = value.map((item) => redactedIn(item, text, redact));

@@ -169,13 +169,19 @@ export class RunLog {
       iteration: options.iteration ?? this.#iteration,
       at: this.#clock.now(),
       ...(options.action === undefined ? {} : { actionId: options.action.id }),
-      ...(options.action?.name == null ? {} : { actionName: options.action.name }),
+      ...(options.action?.name == null ? {} : { actionName: this.#shownName(options.action.name, data) }),
       data: written.data,
       ...(Object.keys(state).length === 0 ? {} : { state }),
       ...(written.raw === undefined ? {} : { raw: written.raw }),
     });
     this.#outgoing.push(event);
     return { seq: event.seq ?? 0, data };
+  }
+
+  /** The name of an action. A name that the engine does not know is text of the model (C9). */
+  #shownName(name: string, data: object): string {
+    const isUnknown = 'code' in data && data.code === 'unknown_name';
+    return isUnknown && this.#outgoingText !== null ? this.#outgoingText.text(name) : name;
   }
 
   /** Runs `body` atomically: if it throws, its events are neither written nor published. */

@@ -5,6 +5,7 @@
  * while.
  */
 import type { EventData } from '../../domain/event.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { runIdOf } from '../../journal/run-id.ts';
@@ -19,6 +20,7 @@ import { currentAgent, policiesOfRun, recordOf } from './run-setup.ts';
 import type { SessionMemory } from './session-memory.ts';
 import type { SessionScope } from './session-ports.ts';
 import type { SessionRecovery } from './session-recovery.ts';
+import type { OutgoingText } from './outgoing-text.ts';
 import type { SessionRedaction } from './session-redaction.ts';
 import type { SessionRuns } from './session-runs.ts';
 
@@ -48,7 +50,7 @@ export class SessionFeeds {
     const agent = currentAgent(this.#scope);
     if (agent === null) return [];
     const { outgoing } = this.#redaction;
-    return this.#memory.feeds.list(agent).map((feed) => outgoing.json(viewJson(feed)));
+    return this.#memory.feeds.list(agent).map((feed) => outgoingFeed(viewJson(feed), outgoing));
   }
 
   /** When a periodic feed is due, epoch milliseconds; Infinity if none is. */
@@ -108,4 +110,17 @@ export class SessionFeeds {
     };
     return (feed, signal) => fetchFeed(feed, ports, signal);
   }
+}
+
+/** Ids, times and the names of the source are not text (C9). */
+function outgoingFeed(view: JsonObject, outgoing: OutgoingText): JsonObject {
+  const { value = null, error = null, default: given, source } = view;
+  const isMade = isJsonObject(source) && source['params'] !== undefined;
+  return {
+    ...view,
+    value: outgoing.json(value),
+    error: outgoing.json(error),
+    ...(given === undefined ? {} : { default: outgoing.json(given) }),
+    ...(isMade ? { source: { ...source, params: outgoing.json(source['params'] ?? null) } } : {}),
+  };
 }

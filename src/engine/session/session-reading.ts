@@ -26,6 +26,7 @@ import { eventOfArtifact } from '../../journal/run-id.ts';
 import type { LazyArtifact } from '../../journal/artifacts.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { readTranscript } from '../generation/conversation.ts';
+import { outgoingPrompt } from '../generation/prompt-record.ts';
 import { shownParameters } from '../actions/shown-parameters.ts';
 import { RunAnswer, RunFold } from '../run/run-result.ts';
 import type { RunResult } from '../run/run-result.ts';
@@ -177,7 +178,7 @@ export class SessionReading {
       await this.#took(chars);
       if (number > run.run) break;
       if (number !== run.run) continue;
-      const shown = this.outgoing.json(messages);
+      const shown = outgoingPrompt(messages, (value) => this.outgoing.json(value));
       const text = JSON.stringify({ iteration, sent_at: at, ...request, messages: shown });
       yield `${stored.size === 0 ? '' : ','}${text}`;
       stored.add(iteration);

@@ -6,6 +6,7 @@ import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
+import type { OutgoingText } from '../../engine/session/outgoing-text.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { jsonAnswer } from '../lines.ts';
@@ -115,7 +116,7 @@ async function turnOf(
     role: 'user',
     content: user,
     ...partsOf(said),
-    ...outgoing.json(metadataOf(run)),
+    ...metadataOf(run, outgoing),
     run_id,
     parent_run,
     ...retry,
@@ -140,8 +141,8 @@ async function turnOf(
 }
 
 /** What the client stored with a message. */
-function metadataOf({ input }: RunRecord): { metadata?: Json } {
-  return input['metadata'] === undefined ? {} : { metadata: input['metadata'] };
+function metadataOf({ input }: RunRecord, outgoing: Pick<OutgoingText, 'json'>): { metadata?: Json } {
+  return input['metadata'] === undefined ? {} : { metadata: outgoing.json(input['metadata']) };
 }
 
 /** As text, and its parts if it has files. */

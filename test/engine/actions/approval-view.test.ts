@@ -1,10 +1,13 @@
 /** The view of an approval in every state (J8). */
 import { describe, expect, test } from 'vitest';
+import { Redaction } from '../../../src/bounded/redaction.ts';
 import type { EventData, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { approvalClosed, approvalView } from '../../../src/engine/actions/approval-view.ts';
+import { approvalClosed, approvalView, outgoingView } from '../../../src/engine/actions/approval-view.ts';
 import type { ApprovalView } from '../../../src/engine/actions/approval-view.ts';
+import { outgoingEntry } from '../../../src/engine/run/outgoing-events.ts';
+import { OutgoingText } from '../../../src/engine/session/outgoing-text.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
@@ -39,6 +42,27 @@ const resolved = (approved: boolean, note?: string): End => [
   ASKED_AT + 5,
 ];
 const cancelled = (at: number): End => ['action_cancelled', { reason: 'x' }, at];
+
+test('[C9] an approval that leaves has a question whose form can be answered', () => {
+  const view = viewOf({});
+  if (view === null) throw new Error('no approval');
+  const property = { type: 'string', title: 'the value', enum: ['value'] };
+  const schema = { type: 'object', properties: { value: property, title: property }, required: ['value'] };
+  const redaction = new Redaction([String.raw`\b(?:value|title|type|parameters|question)\b`], () => undefined);
+  const question = { from: 'x', message: 'a value?', schema };
+  const shown = outgoingView({ ...view, question }, new OutgoingText(redaction));
+  const safe = { ...property, title: 'the [redacted]' };
+  expect(shown.question).toEqual({
+    from: 'x',
+    message: 'a [redacted]?',
+    schema: { type: 'object', properties: { value: safe, title: safe }, required: ['value'] },
+  });
+  expect(shown).toMatchObject({ redacted: true, parameters: view.parameters, status: 'open' });
+  expect(outgoingView(view, new OutgoingText(redaction))).toEqual(view);
+  const event = { approval_id: ID, type: 'python', sha256: 'abc', bytes: 12, complete: true, question } as const;
+  const written = outgoingEntry(redaction, 'approval_requested', { data: event });
+  expect(written.data).toEqual({ ...event, question: shown.question, redacted: true });
+});
 
 describe('[J8] an approval', () => {
   test('is shown with the complete call', () => {

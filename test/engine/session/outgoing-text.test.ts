@@ -6,8 +6,9 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import type { ChildRequest } from '../../../src/domain/ports/children.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
+import { limits } from '../../../src/domain/limits.ts';
 import { forked } from '../../support/forked.ts';
-import { toolOf } from '../../support/definitions.ts';
+import { feedOf, toolOf } from '../../support/definitions.ts';
 import { resultOf, runText, say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 
@@ -91,6 +92,68 @@ describe('[C9] what leaves a session', () => {
     expect(JSON.stringify(later.requests[0]?.messages)).not.toContain('[redacted]');
     expect(seen).toEqual([{ value: JOE }, { value: `to ${JOE}` }]);
     expect(result.response).toBe('to [redacted]');
+  });
+
+  test('a value in an answer is redacted before it becomes JSON text; later runs have it as it was', async () => {
+    const value = { note: `Mail:\n${JOE}\n\t${JOE}`, other: ['a\u0001', 1] };
+    const text = 'It is $a and $a.value.note\n\n$a\n';
+    const kit = await kitOf({ script: [echo('a', value), answer(text)] });
+    const { response } = await say(kit, 'x');
+    expect(response).toContain('Mail:');
+    expect(response).not.toContain('joe.doe');
+    expect(response).toContain(String.raw`"note":"Mail:\n[redacted]\n\t[redacted]"`);
+    const blocks = patched(kit.events);
+    const end = kit.events.find(({ type }) => type === 'response_completed')?.data as {
+      segment: number;
+      content: string;
+    };
+    expect(blocks.get(end.segment)).toBe(end.content);
+    expect(end.content).toBe(response);
+    const later = await kitOf({ sql: kit.sql, clock: kit.clock, script: [answer('ok')] });
+    await say(later, 'again');
+    expect(JSON.stringify(later.requests[0]?.messages)).toContain(String.raw`Mail:\\n${JOE}`);
+  });
+
+  test('what a cut quotes of a match is hidden in parameters and messages', async () => {
+    const card = String.raw`\b\d(?:[ -]?\d){12,18}\b`;
+    const long = `${'n'.repeat(limits.shownParametersChars - 30)} 4111111111111111 ${'n'.repeat(60)}`;
+    const name = `${'n'.repeat(limits.excerptChars - 13)} 4111111111111111`;
+    const unknown = `<action type="tool" mode="async" id="b">${JSON.stringify({ name, parameters: {} })}</action>`;
+    const kit = await sessionKit({
+      script: [echo('a', long.slice(12)) + echo('c', long) + unknown, answer('done')],
+      agent: (agent) => ({ ...agent, redact: [card] }),
+    });
+    await say(kit, 'x');
+    const shown = await everything(kit);
+    expect(shown).toContain('[cut: ');
+    expect(shown).not.toMatch(/4111/);
+  });
+
+  test('names of documents and schemas are not text', async () => {
+    const names = 'user|value|id|role|type|content|value|parameters|question|properties|metadata|generations|assistant';
+    const kit = await sessionKit({
+      script: [`<thought>the user</thought>${answer('a value')}`],
+      agent: (agent) => ({ ...agent, redact: [String.raw`\b(?:${names})\b`], feeds: [feedOf('news')] }),
+    });
+    const { response } = await say(kit, 'the role of a user');
+    expect(response).toBe('a [redacted]');
+    const [feed = {}] = kit.session.feeds();
+    expect(Object.keys(feed).filter((name) => name.includes('redacted'))).toEqual([]);
+    expect(feed).toMatchObject({ id: 'news', enabled: true });
+    const run = kit.session.runs()[0];
+    if (run === undefined) throw new Error('no run');
+    const prompt = JSON.parse(await textOf(kit.session.read().prompt(run))) as {
+      readonly generations: readonly {
+        readonly messages: readonly { readonly role: string; readonly content: string }[];
+      }[];
+    };
+    const messages = prompt.generations[0]?.messages ?? [];
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(messages[1]?.content).toContain('the [redacted] of a [redacted]');
+    const [line = ''] = (await textOf(kit.session.transcript())).split('\n');
+    expect((JSON.parse(line) as (typeof prompt.generations)[0]).messages.map(({ role }) => role)).toContain(
+      'assistant',
+    );
   });
 
   test.each([100, 10_000, 400_000])(
