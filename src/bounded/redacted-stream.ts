@@ -67,6 +67,20 @@ export class RedactedStream {
     return this.#take('', true);
   }
 
+  /**
+   * The text was cut here; what follows is another text.
+   *
+   * @returns a mark in place of what waits, because it may be the beginning of a match
+   */
+  cut(): string {
+    const held = this.#tail.slice(this.#returned - this.#base);
+    const begin = held.trimStart();
+    this.#returned += held.length;
+    this.#found = [];
+    for (const scan of [...this.#scans, ...(this.#escapes?.scans ?? [])]) scan.skipTo(this.#returned);
+    return begin === '' ? held : held.slice(0, held.length - begin.length) + REDACTED;
+  }
+
   #take(piece: string, isEnd: boolean): string {
     if (this.#escapes === null && piece.includes('\\')) {
       this.#escapes = { mask: new EscapeMask(), scans: this.#scans.map((scan) => scan.copy()), tail: this.#tail };
@@ -146,6 +160,11 @@ class Scan {
     copy.decided = this.decided;
     copy.#next = this.#next;
     return copy;
+  }
+
+  skipTo(at: number): void {
+    this.decided = at;
+    this.#next = at;
   }
 
   read(tail: string, base: number, isEnd: boolean, found: Found[]): void {

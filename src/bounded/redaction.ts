@@ -11,7 +11,7 @@ import { redactedTextJson, valueOfText } from './redact-text-json.ts';
 import { REDACTED, RedactedStream } from './redacted-stream.ts';
 
 /**
- * Where a text may have been cut. `value`: in front of the marks of cut-json.ts, and at the end of a quote of the greatest
+ * Where a text may have been cut. `value`: in front of marks such as `[cut: 9 characters]`, and at the end of a quote of the greatest
  * length. `message`: also in front of each `…`. `excerpt`: at its start, and at its end if it has the greatest length.
  */
 export type TextKind = 'value' | 'message' | 'excerpt';
@@ -22,7 +22,7 @@ export type RedactText = (text: string, kind?: TextKind) => string;
 /** Quotes of messages have `limits.excerptChars`, or four times as many, and `…` behind them. */
 const QUOTE = `"[^"]{${limits.excerptChars - 1},${4 * limits.excerptChars + 1}}`;
 const CUT_VALUE = new RegExp(
-  String.raw`(?=\[cut: \d+ characters\])|(?=…")(?<=${QUOTE})|(?=")(?<="[^"]{${limits.excerptChars}})`,
+  String.raw`(?=\n?\[(?:cut: (?:\d+ characters\]|the output had)|cut after \d+ of \d+ ))|(?=…")(?<=${QUOTE})|(?=")(?<="[^"]{${limits.excerptChars}})`,
 );
 const CUT_MESSAGE = new RegExp(`${CUT_VALUE.source}|(?=…)`);
 
@@ -113,9 +113,7 @@ export class Redaction {
   #beforeCut(text: string, meter: Meter): string {
     const stream = new RedactedStream(this.#patterns, meter);
     const known = stream.feed(text);
-    const held = text.slice(text.length - stream.heldChars);
-    const begin = held.trimStart();
-    return known + (begin === '' ? held : held.slice(0, held.length - begin.length) + REDACTED);
+    return known + stream.cut();
   }
 
   #whole(text: string, meter: Meter): string {

@@ -193,6 +193,20 @@ describe('[C9] redaction of text in pieces', () => {
     expect(spent).toBeLessThan(limits.redactSteps / 2);
   });
 
+  test('what waits when the text is cut becomes a mark, for any division, and what follows is another text', () => {
+    const cutAfter = (pieces: readonly string[]): string => {
+      const stream = new RedactedStream([compiled(String.raw`\b\d(?:[ -]?\d){12,18}\b`)], new WorkMeter(Infinity));
+      const before = pieces.map((piece) => stream.feed(piece)).join('');
+      return before + stream.cut() + stream.feed('11111 [cut]') + stream.end();
+    };
+    for (const text of ['to 41111111', String.raw`to\n41111111`, 'to 4111111111111 41111111']) {
+      const shown = text.replace(/\d.*/, '[redacted]11111 [cut]');
+      expect(cutAfter([text])).toBe(shown);
+      expect(cutAfter([...text])).toBe(shown);
+    }
+    expect(cutAfter(['to '])).toBe('to 11111 [cut]');
+  });
+
   test('text with spaces streams word by word', () => {
     const pieces = ['Write to', ' joe', '@exam', 'ple.com', ' soon', ', please', '.'];
     const email = String.raw`\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,3}\b`;

@@ -59,6 +59,12 @@ describe('[C9] redaction of whole texts', () => {
   test('the beginning of a match in front of a cut is hidden', () => {
     const redact = new Redaction([String.raw`\b\d(?:[ -]?\d){12,18}\b`], () => undefined).texts();
     expect(redact('to 4111111111[cut: 20000 characters]')).toBe('to [redacted][cut: 20000 characters]');
+    for (const mark of [
+      '[cut: the output had 9 bytes; the first 4 characters are kept]',
+      '[cut after 4 of 9 characters]',
+    ]) {
+      expect(redact(`to 4111111111\n${mark}`)).toBe(`to [redacted]\n${mark}`);
+    }
     expect(redact('to 4111111111 …')).toBe('to 4111111111 …');
     expect(redact('got "nnn… 411111111111…" (a, b, …)', 'message')).toBe('got "nnn… [redacted]…" (a, b, …)');
     const name = `${'n'.repeat(limits.excerptChars - 10)}-411111111`;

@@ -384,7 +384,7 @@ export class Segments {
   #emit(block: Block, text: string, shown = text): void {
     if (text === '' || block.cut) return;
     let delta = text;
-    let safe = shown;
+    let safe: string | null = null;
     if (block.type === 'response') {
       block.position.write(text);
       block.bytes += byteLength(text);
@@ -392,14 +392,17 @@ export class Segments {
         const room = limits.responseBytes - (block.bytes - byteLength(text));
         const mark = `\n[response cut at ${limits.responseBytes} bytes]`;
         delta = `${cutToBytes(text, room)}${mark}`;
-        safe = `${cutToBytes(shown, room)}${mark}`;
+        if (block.redacted !== null) {
+          const fits = block.redacted.feed(cutToBytes(shown, room));
+          safe = fits + block.redacted.cut() + block.redacted.feed(mark);
+        }
         block.cut = true;
         this.#log.warn('truncated', `A response is longer than ${limits.responseBytes} bytes; the rest was left out`);
       }
     }
     if (block.redacted === null) this.#stream(block, delta);
     block.content += delta;
-    if (block.redacted !== null) this.#show(block, block.redacted.feed(safe));
+    if (block.redacted !== null) this.#show(block, safe ?? block.redacted.feed(shown));
   }
 
   /** Redacted text: it may be shorter than what was fed, and continues where the last piece ended. */

@@ -129,6 +129,14 @@ describe('[C9] what leaves a session', () => {
     expect(shown).not.toMatch(/4111/);
   });
 
+  test('an answer that is cut at its limit does not end with a part of a match', async () => {
+    const long = `${'n '.repeat(limits.responseBytes / 2 - 5)}${JOE} and more`;
+    const kit = await kitOf({ script: [answer(long)] });
+    const { response } = await say(kit, 'x');
+    expect(response).toMatch(/n \[redacted\]\n\[response cut at/);
+    expect([...patched(kit.events).values()]).toEqual([response]);
+  });
+
   test('names of documents and schemas are not text', async () => {
     const names = 'user|value|id|role|type|content|value|parameters|question|properties|metadata|generations|assistant';
     const kit = await sessionKit({
