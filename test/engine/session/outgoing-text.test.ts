@@ -6,7 +6,6 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import type { ChildRequest } from '../../../src/domain/ports/children.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
-import { limits } from '../../../src/domain/limits.ts';
 import { forked } from '../../support/forked.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { resultOf, runText, say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
