@@ -472,7 +472,8 @@ export class Session {
       if (active.end !== null && (active.live.wakeAt() ?? Infinity) <= now) active.hold();
     }
     if (this.exists) await this.#feeds.refresh(this.#isIdle);
-    if (!this.exists) return;
+    // It may have been deleted since.
+    if (!this.exists || this.#admission.isClosed) return;
     // Repeated later.
     await this.#files.collect().catch((fault: unknown) => this.#scope.log('internal_error', { fault }));
   }
