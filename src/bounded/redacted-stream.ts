@@ -18,7 +18,7 @@ import type { BoundedPattern } from './bounded-pattern.ts';
 import { EscapeMask, isInsideEscape } from './escape-mask.ts';
 import type { Meter } from './pattern.ts';
 
-/** Stands for the matches. */
+/** Replaces matches. */
 export const REDACTED = '[redacted]';
 /** A run of allowed characters is searched in blocks of at least this many. */
 const BLOCK_CHARS = 64;
@@ -43,7 +43,7 @@ export class RedactedStream {
   #escapes: { readonly mask: EscapeMask; readonly scans: readonly Scan[]; tail: string } | null = null;
   /** Everything before it has been returned. */
   #returned = 0;
-  /** The end of the matches that the last mark stands for. */
+  /** The end of the matches that the last mark has replaced. */
   #covered = 0;
   #found: Found[] = [];
 

@@ -132,7 +132,7 @@ function mayInclude(text: string, required: string): boolean {
   return text.includes(required) || ('\n\r'.includes(required) && text.includes('\\'));
 }
 
-/** @returns null if there are no patterns: then nothing is redacted, at no cost */
+/** @returns null without patterns: nothing is redacted, at no cost */
 export function redactionOf(
   lists: readonly (readonly string[] | undefined)[],
   charge: (steps: number) => void,

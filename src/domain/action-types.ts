@@ -336,8 +336,8 @@ export const LOAD_SKILL = 'load_skill' satisfies keyof typeof INTERNAL_ACTION_TA
 export const DESCRIBE_TOOLS = 'describe_tools' satisfies keyof typeof INTERNAL_ACTION_TABLE;
 
 /**
- * Returns its parameters, so that the model can read what is no longer in its prompt (C10): allowed if the manifest limits the
- * turns of prompts, not by the list of allowed internal actions.
+ * Returns its parameters: the model reads older values with it, which its prompt does not show (C10). Allowed if the manifest
+ * limits the turns of prompts, not by the list of allowed internal actions.
  */
 export const RECALL = 'recall' satisfies keyof typeof INTERNAL_ACTION_TABLE;
 

@@ -42,7 +42,7 @@ export const ERROR_TABLE = {
   unknown_content: { status: 404, retry: 'no', title: 'No such file of a message' },
   unknown_file: { status: 404, retry: 'no', title: 'No such file in the workspace' },
   unknown_fact: { status: 404, retry: 'no', title: 'No such fact about the user' },
-  memory_full: { status: 409, retry: 'no', title: 'There is no room for another fact about the user' },
+  memory_full: { status: 409, retry: 'no', title: 'The limit of facts about the user is reached' },
   memory_unavailable: { status: 503, retry: 'later', title: 'The facts about the user could not be reached' },
   workspace_full: { status: 413, retry: 'no', title: 'The files of the workspace are too large or too many' },
   precondition_failed: { status: 412, retry: 'no', title: 'The file is not the expected one' },

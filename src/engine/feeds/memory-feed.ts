@@ -50,7 +50,7 @@ export function feedValue(feed: FeedDefinition, { facts }: FactsSnapshot): JsonO
   return factsValue(facts, charsOf(feed));
 }
 
-/** @throws Error that explains why there is no value */
+/** @throws Error with the reason if the facts cannot be read */
 export async function fetchFacts(
   feed: FeedDefinition,
   { record, userFacts }: { readonly record: SessionRecord; readonly userFacts?: UserFacts | null },

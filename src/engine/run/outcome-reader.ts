@@ -1,5 +1,5 @@
 /**
- * Reads outputs and earlier turns that are no longer in memory from the journal.
+ * Reads outputs and earlier turns from the journal that are not in memory.
  *
  * A text may refer to one output any number of times, and to several alternately: within one turn each is read once,
  * whatever its size. After the turn, nothing is kept in memory.

@@ -2,7 +2,7 @@
 import type { Redaction } from '../../bounded/redaction.ts';
 import type { ChildSessions } from '../../domain/ports/children.ts';
 
-/** @param outgoingText null: there are no patterns */
+/** @param outgoingText null without patterns */
 export function redactedChildren(children: ChildSessions, outgoingText: Redaction | null): ChildSessions {
   if (outgoingText === null) return children;
   const redact = outgoingText.sources;

@@ -48,6 +48,13 @@ const ofType = ({ events }: SessionKit, type: string): unknown[] => events.filte
 const failures = (kit: SessionKit): unknown[] =>
   kit.events.flatMap((event) => (event.type === 'action_failed' ? [event.data.error.code] : []));
 
+/** The work of a host: it recovers the session, and sends the message if no host before it has. */
+async function goOn(kit: SessionKit | null): Promise<void> {
+  await kit?.session.recover();
+  if (kit?.session.runs().length !== 0) return;
+  await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: 'once' });
+}
+
 describe('[C10] a session with a user', () => {
   test('shows the facts, remembers and forgets; another session of the user reads them', async () => {
     const facts = userFactsKit(() => 5);
@@ -333,16 +340,9 @@ test('[C10] a host that is lost at any append: the fact is written once, with on
     let last: SessionKit | null = null;
     for (const crash of lives) {
       const sql = new CrashingSql(disk, crash);
-      // oxlint-disable-next-line no-loop-func -- each life ends before the next one begins
       last = await kitOf(facts, { sql, clock, script: [script, script, script] }).catch(() => null);
-      const work = async (): Promise<void> => {
-        await last?.session.recover();
-        if (last?.session.runs().length === 0) {
-          await last.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: 'once' });
-        }
-      };
       // After the crash, the work of a host never ends.
-      void work().catch(() => undefined);
+      void goOn(last).catch(() => undefined);
       for (let turn = 0; turn < 20; turn += 1) await settle();
       appends = Math.max(appends, sql.appends);
     }
