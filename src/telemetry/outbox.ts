@@ -98,7 +98,7 @@ export class TelemetryOutbox {
   get dueAt(): number | null {
     if (this.#isClosed) return null;
     // The alarm is for a host that ends meanwhile.
-    if (this.#isWriting) return this.#ports.clock.now() + limits.watchdogMs;
+    if (this.#isWriting) return this.#ports.clock.now() + limits.telemetryTimeoutMs;
     if (this.#due === undefined) this.#due = this.#nextDue();
     return this.#due;
   }

@@ -175,7 +175,7 @@ describe('[O1] the export', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     scene.during = () => promise;
     const first = outbox.update();
-    expect(outbox.dueAt).toBe(scene.clock.now() + limits.watchdogMs);
+    expect(outbox.dueAt).toBe(scene.clock.now() + limits.telemetryTimeoutMs);
     await outbox.update();
     resolve();
     await first;
