@@ -1,11 +1,12 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, and the routes in docs/http.md: npm run docs
+ * docs/runs.md, the routes in docs/http.md, and the parts of the prompt in docs/prompt.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { withHttpReference } from './http-reference.ts';
+import { withPromptTables } from './prompt-tables.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;
@@ -48,6 +49,7 @@ if (import.meta.main) {
     ['journal', withEventTables],
     ['runs', withErrorTable],
     ['http', withHttpReference],
+    ['prompt', withPromptTables],
   ] as const) {
     const page = new URL(`../docs/${name}.md`, import.meta.url);
     writeFileSync(page, await updated(readFileSync(page, 'utf8')));
