@@ -20,6 +20,7 @@ export const command: Command = {
       call.print(JSON.stringify(document));
       return EXIT.ok;
     }
+    for (const warning of document.warnings) call.tell(`warning  ${warning}`);
     if (call.values['parts'] === true) {
       for (const line of partLines(document)) call.print(line);
       return EXIT.ok;

@@ -44,6 +44,8 @@ export interface AgentPrompt {
     readonly tokens: number;
     readonly share: number;
   }[];
+  /** Mistakes in examples of the manifest. */
+  readonly warnings: readonly string[];
 }
 
 export type ManifestKind = 'agent' | 'tool' | 'relic' | 'workflow' | 'skill' | 'monument';

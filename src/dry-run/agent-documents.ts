@@ -6,6 +6,7 @@ import { estimateTokens } from '../domain/tokens.ts';
 import { resolveAgentVariables } from '../engine/session/resolve-agent-variables.ts';
 import { buildGrammar } from '../protocol/grammar/grammar.ts';
 import type { AgentGrammar, GrammarFormat } from '../protocol/grammar/grammar.ts';
+import { exampleWarnings } from './example-warnings.ts';
 import { buildSystemPrompt, promptParts, promptSections } from '../protocol/prompt/prompt.ts';
 import type { PromptPart } from '../protocol/prompt/prompt.ts';
 
@@ -24,6 +25,8 @@ export interface PromptDocument {
     /** Of the tokens of all parts, 0 to 1, with three decimals. */
     readonly share: number;
   }[];
+  /** What a model would copy from faulty examples of the manifest. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -50,6 +53,7 @@ export function promptDocument(resolved: ResolvedAgent, owner: string | null, no
     tokens: estimateTokens(prompt),
     sections: promptSections(here).map((text) => ({ title: titleOf(text), tokens: estimateTokens(text) })),
     parts: partTokens(here),
+    warnings: exampleWarnings(here),
   };
 }
 

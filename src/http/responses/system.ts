@@ -55,6 +55,7 @@ export const agentPrompt = z.object({
       }),
     )
     .describe('The parts of the prompt, in its order'),
+  warnings: z.array(z.string()).describe('Mistakes in examples of the manifest'),
 });
 
 export const agentGrammar = z.object({

@@ -177,3 +177,23 @@ test('[L4] the document of a prompt has its parts with their tokens', () => {
   expect(Math.abs(parts.reduce((sum, part) => sum + part.tokens, 0) - tokens)).toBeLessThanOrEqual(parts.length);
   expect(sections.map(({ title }) => title)).toContain('How you act');
 });
+
+describe('[L4] examples of a manifest', () => {
+  const warningsOf = (text: string): readonly string[] =>
+    promptDocument(agentWith(pieces('examples', text)), null, 0).warnings;
+
+  test('that the parser would reject are reported, each with its line', () => {
+    const wrong = 'A\n<action name="a" id="x">{"n": 1,}</action>\n<action name="b" id="y">{"n": 1}';
+    expect(warningsOf(wrong)).toEqual([
+      expect.stringMatching(/^prompt\.examples: Action "x", line 2: .*JSON/),
+      expect.stringMatching(/^prompt\.examples: Action "y", line 3: .*not closed/),
+    ]);
+  });
+
+  test('may repeat ids and show results, and the built-in ones have no warning', () => {
+    const action = '<action name="a" id="x">{"n": 1}</action>\n<results>{"made": "up"</results>\n';
+    expect(warningsOf(`${action}Another:\n${action.replace('1', '2')}`)).toEqual([]);
+    expect(warningsOf('{{default}}')).toEqual([]);
+    expect(promptDocument(agentWith({}), null, 0).warnings).toEqual([]);
+  });
+});
