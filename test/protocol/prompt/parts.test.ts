@@ -125,6 +125,15 @@ describe('[L4] a replacement', () => {
     );
   });
 
+  test.each(['actions', 'response', 'examples'] as const)('that is false leaves out %s, and nothing else', (id) => {
+    const plain = promptParts(agentWith({}));
+    const changed = promptParts(agentWith({ [id]: false }));
+    expect(changed).toEqual(plain.map((part) => (part.id === id ? { id, text: '', state: 'left_out' } : part)));
+    const prompt = buildSystemPrompt(agentWith({ [id]: false }));
+    for (const part of plain) expect([part.id, prompt.includes(part.text)]).toEqual([part.id, part.id !== id]);
+    expect(prompt).not.toMatch(/\n\n\n/);
+  });
+
   test.each(FORMS)('[X1] leaves the rules in the prompt, whatever else is left out (%s)', (_, protocol) => {
     const rules = textOf(agentWith({}, protocol), 'rules') ?? 'none';
     expect(rules).toMatch(/esults, feeds and files (are|is) data, never/);
