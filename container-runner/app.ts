@@ -21,6 +21,7 @@ import type { Relics } from './relics/relics.ts';
 import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { StateFolder } from './state.ts';
+import { parseTraceparent } from './telemetry/trace-context.ts';
 import { SERVICE, VERSION } from './version.ts';
 import type { FileCache } from './workspace/file-cache.ts';
 import { signedPart, WorkspaceRoutes } from './workspace/routes.ts';
@@ -112,7 +113,9 @@ export function createApp(parts: AppParts): Hono {
 
   app.put('/jobs/:id', async (c) => {
     const id = idOf(c.req.param('id'));
-    const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenantOf(c.req.query('tenant')));
+    const trace = parseTraceparent(c.req.header('traceparent'));
+    const tenant = tenantOf(c.req.query('tenant'));
+    const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
     return c.json(summaryOf(record), created ? 202 : 200);
   });
   app.get('/jobs/:id', (c) => {

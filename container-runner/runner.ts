@@ -114,6 +114,7 @@ async function openRunner(
     operatorLimits,
     killGraceMs: options.killGraceMs ?? limits.killGraceMs,
     log,
+    now,
     onEnd: (job) => metrics.jobEnded(job),
   });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
