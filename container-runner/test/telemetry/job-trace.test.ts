@@ -126,7 +126,7 @@ describe('TRACEPARENT of the program', () => {
     expect(traceparentOfProgram(record({ traceparent: UNSAMPLED }), false)).toBe(UNSAMPLED);
   });
 
-  test('[O1] is the trace of the job if nobody sent one and the runner exports spans; absent otherwise', () => {
+  test('[O1] is the trace of the job if the request has none and the runner exports spans; absent otherwise', () => {
     const [root] = spansOf(record({ traceparent: null }));
     expect(traceparentOfProgram(record({ traceparent: null }), true)).toMatch(`00-${root?.context.traceId}-`);
     expect(traceparentOfProgram(record({ traceparent: null }), false)).toBeNull();
