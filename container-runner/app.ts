@@ -2,10 +2,12 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { routePath } from 'hono/route';
+import { parseAccept } from 'hono/utils/accept';
 import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
 import { addEgressRoutes, type Egress } from './egress/routes.ts';
+import { formatOf } from './exposition.ts';
 import { eventStream } from './jobs/event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
 import type { Jobs } from './jobs/jobs.ts';
@@ -15,7 +17,7 @@ import { limits } from './limits.ts';
 import type { OperatorLimits } from './operator-limits.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
-import { RunnerError } from './problem.ts';
+import { type ProblemCode, RunnerError } from './problem.ts';
 import { tenantOf } from './fair-share.ts';
 import type { Relics } from './relics/relics.ts';
 import { addRelicRoutes } from './relics/routes.ts';
@@ -92,7 +94,10 @@ export function createApp(parts: AppParts): Hono {
       set_aside: state.setAsideNames(),
     });
   });
-  app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
+  app.get('/metrics', async (c) => {
+    const { contentType, text } = await metrics.read(formatOf(parseAccept(c.req.header('accept') ?? '')));
+    return c.body(text, 200, { 'content-type': contentType, vary: 'accept' });
+  });
 
   const workspaces = new WorkspaceRoutes(parts.files, authority);
   workspaces.addUpload(app);
@@ -115,8 +120,13 @@ export function createApp(parts: AppParts): Hono {
     const id = idOf(c.req.param('id'));
     const trace = parseTraceparent(c.req.header('traceparent'));
     const tenant = tenantOf(c.req.query('tenant'));
-    const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
-    return c.json(summaryOf(record), created ? 202 : 200);
+    try {
+      const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
+      return c.json(summaryOf(record), created ? 202 : 200);
+    } catch (fault) {
+      metrics.jobRejected(codeOf(fault));
+      throw fault;
+    }
   });
   app.get('/jobs/:id', (c) => {
     const record = recordOf(c.req.param('id'));
@@ -175,6 +185,11 @@ export function createApp(parts: AppParts): Hono {
     return record;
   }
   return app;
+}
+
+function codeOf(fault: unknown): ProblemCode {
+  if (fault instanceof RunnerError) return fault.code;
+  return fault instanceof LedgerError ? 'storage' : 'internal';
 }
 
 function summaryOf(record: JobRecord): Record<string, unknown> {

@@ -30,7 +30,7 @@ import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandb
 import { WasmSandbox } from './sandbox/wasm.ts';
 import { StateFolder } from './state.ts';
 import { type ImageListener, Startup } from './startup.ts';
-import { spansOf } from './telemetry/job-trace.ts';
+import { recordedTrace, spansOf } from './telemetry/job-trace.ts';
 import type { SpanExport } from './telemetry/span-export.ts';
 import { SERVICE, VERSION } from './version.ts';
 import { FileCache } from './workspace/file-cache.ts';
@@ -110,7 +110,7 @@ async function openRunner(
   const prewarmer = new Prewarmer(registry);
   const spans = await openSpans(options, log);
   const ended = (job: JobRecord): void => {
-    metrics.jobEnded(job);
+    metrics.jobEnded(job, spans === null ? null : recordedTrace(job));
     spans?.record(spansOf(job));
   };
   const jobs: Jobs = new Jobs({
@@ -130,10 +130,12 @@ async function openRunner(
   const relics = await openRelics(options, state, log, options.relicHost);
   const metrics: Metrics = createMetrics({
     jobs,
+    sandboxes: registry,
     relics,
     prewarmer,
     ledger,
     files,
+    spans,
     maxRunning: operatorLimits.running,
     draining: () => jobs.draining,
   });

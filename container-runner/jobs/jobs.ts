@@ -25,7 +25,7 @@ import { RunnerError } from '../problem.ts';
 import type { Prewarmer } from '../prewarm.ts';
 import { hasCapacity } from '../fair-share.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
-import type { Sandbox, SandboxProcess } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxLevel, SandboxProcess } from '../sandbox/sandbox.ts';
 import { supervise } from '../supervise.ts';
 import { recordedTrace, type TracedJob, traceparentOfProgram } from '../telemetry/job-trace.ts';
 import { formatTraceparent, type SpanContext } from '../telemetry/trace-context.ts';
@@ -53,6 +53,8 @@ interface Entry {
 export interface JobCounts {
   readonly running: number;
   readonly queued: number;
+  /** Running jobs by the level of their sandbox. */
+  readonly inUse: ReadonlyMap<SandboxLevel, number>;
 }
 
 export class Jobs {
@@ -107,7 +109,12 @@ export class Jobs {
   }
 
   get counts(): JobCounts {
-    return { running: this.#running.size, queued: this.#queue.length };
+    const inUse = new Map<SandboxLevel, number>();
+    for (const { entry } of this.#running.values()) {
+      const { level } = entry.sandbox;
+      inUse.set(level, (inUse.get(level) ?? 0) + 1);
+    }
+    return { running: this.#running.size, queued: this.#queue.length, inUse };
   }
 
   /**
