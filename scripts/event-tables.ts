@@ -1,12 +1,13 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, and the routes in docs/http.md: npm run docs
+ * docs/runs.md, of metrics in docs/observability.md, and the routes in docs/http.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { withHttpReference } from './http-reference.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
+import { METRICS } from '../src/telemetry/metrics.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;
 
@@ -43,10 +44,25 @@ export function withErrorTable(page: string): string {
   );
 }
 
+/** The page with its table of metrics as it should be. */
+export function withMetricTable(page: string): string {
+  const rows = Object.entries(METRICS).map(([name, { unit, description, bounds, attributes }]) => {
+    const kind = bounds === null ? 'counter' : 'histogram';
+    const named = attributes.map((attribute) => `\`${attribute}\``).join(', ');
+    return `| \`${name}\` | ${kind} | \`${unit}\` | ${description} | ${named} |`;
+  });
+  const head = ['| metric | kind | unit | meaning | attributes |', '|---|---|---|---|---|'];
+  const table = [...head, ...rows].join('\n');
+  return page.replace(/(<!-- metrics -->\n)[^]*?(<!-- end -->)/, (_whole, before: string, after: string) =>
+    [before, table, `\n${after}`].join('\n'),
+  );
+}
+
 if (import.meta.main) {
   for (const [name, updated] of [
     ['journal', withEventTables],
     ['runs', withErrorTable],
+    ['observability', withMetricTable],
     ['http', withHttpReference],
   ] as const) {
     const page = new URL(`../docs/${name}.md`, import.meta.url);

@@ -79,6 +79,8 @@ function textOf({
       return `run failed: ${whose}, ${run ?? ''}: ${what}`;
     case 'summary_failed':
       return `summary failed: ${whose}, ${run ?? ''}: ${what}`;
+    case 'telemetry_dropped':
+      return `telemetry dropped: ${message}`;
     case 'schedule_failed':
       return `schedule failed: ${whose}: ${what}`;
     case 'webhook_refused':

@@ -22,6 +22,7 @@ import { OutboundError } from '../domain/outbound-error.ts';
 import type { ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { OutboundFetch } from '../domain/ports/outbound.ts';
 import { unlessAborted } from '../domain/sleep.ts';
+import { TRACEPARENT } from '../domain/trace.ts';
 import { ToolError } from './define-tool.ts';
 import type { CodeTool, ToolBindings, ToolContext, ToolProgress, ToolRequestInit } from './define-tool.ts';
 import { jsonOf, NotJson } from './json-result.ts';
@@ -30,6 +31,8 @@ export interface ToolRun {
   readonly parameters: JsonObject;
   readonly idempotencyKey: string;
   readonly attempt: number;
+  /** The `traceparent` of its requests, unless it sets its own (O1); absent: none. */
+  readonly trace?: string;
   readonly session: ToolContext['session'];
   readonly secrets: Readonly<Record<string, string>>;
   readonly bindings: Readonly<Record<string, unknown>>;
@@ -120,6 +123,8 @@ class Attempt {
       throw new TypeError('ctx.fetch sends text bodies only: a string or URLSearchParams');
     }
     const headers = Object.fromEntries(new Headers(init.headers as Record<string, string>));
+    const { trace } = this.#run;
+    if (trace !== undefined) headers[TRACEPARENT] ??= trace;
     if (body instanceof URLSearchParams) headers['content-type'] ??= 'application/x-www-form-urlencoded;charset=UTF-8';
     return await this.#run.fetch(String(url), {
       ...(init.method === undefined ? {} : { method: init.method }),

@@ -127,13 +127,14 @@ export const JOURNALED = {
     iteration: count,
     final: z.boolean().describe('Whether it ends the run'),
   }),
-  usage: event('run', 'Usage of one model call', {
+  usage: event('either', 'Usage of one model call; of an action, if it has its id', {
     prompt_tokens: count,
     completion_tokens: count,
     cached_tokens: count,
     estimated: flag('The endpoint did not report it'),
     model: z.string().exactOptional().describe('The model that answered'),
     cost: z.number().exactOptional().describe('US dollars, if the price is known'),
+    feed: flag('A context feed called the model'),
   }),
   warning: event('either', 'Something that the runtime tolerated or repaired', {
     code: text('A stable code'),

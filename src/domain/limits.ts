@@ -336,6 +336,27 @@ export const limits = {
   /** How often a job is submitted whose files the runner has deleted from its cache meanwhile. */
   workspaceAttempts: 3,
 
+  // --- traces and metrics (O1, O2) ---
+  /** From the end of a run to the export of its spans: runs that follow one another closely share an export. */
+  telemetryDelayMs: 1_000,
+  /** Events that one export reads; the rest is exported next. */
+  telemetryEvents: 20_000,
+  /** Spans of one request to the collector. */
+  telemetrySpans: 400,
+  /** From a request to the collector to its failure. */
+  telemetryTimeoutMs: 10_000,
+  /** The same while a session is being deleted, which waits for it. */
+  telemetryCloseMs: 2_000,
+  /** Delay before an export is repeated after a failure, doubled for each further one, and its maximum. */
+  telemetryRetryMs: 5_000,
+  telemetryRetryMostMs: 600_000,
+  /** Exports of the same events; after them, they are dropped. Together with the delays: about an hour and a half. */
+  telemetryAttempts: 16,
+  /** Characters of the collector's answer that are read. */
+  telemetryAnswerChars: 4_096,
+  /** Characters of one text in a span, if texts are exported. */
+  telemetryContentChars: 16_384,
+
   // --- directory of sessions (C6) ---
   /** Objects that list the sessions of a namespace. Changing it would hide sessions until their next change. */
   directoryShards: 16,

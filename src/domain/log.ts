@@ -27,6 +27,8 @@ export const LOG_EVENTS = {
   runner_reachable: { level: 'info' },
   /** A model could not write the summary of a conversation; prompts have a line for each turn instead. */
   summary_failed: { level: 'warn', once: ['namespace', 'agent', 'code'] },
+  /** The collector has refused traces or metrics, or was unreachable for too long: they are dropped. */
+  telemetry_dropped: { level: 'warn', once: ['code'] },
   /** Work is not continued, because the host froze or ended repeatedly while it recovered it. */
   work_quarantined: { level: 'error' },
   /** A request was answered with a status of 500 or above that has a code. */

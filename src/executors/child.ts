@@ -46,13 +46,17 @@ async function runChild(
   const scope = scopeOf?.(request.type, name);
   try {
     const end = await children.run(
-      { ...request, key, name, ...(scope === undefined ? {} : { scope }), budget: call.budget },
+      { ...request, key, name, ...(scope === undefined ? {} : { scope }), budget: call.budget, ...tracedBy(call) },
       { signal, event: (event) => progress({ event }) },
     );
     return outcomeOf(end, call);
   } catch (fault) {
     return failureOf(fault, signal, 'child_unavailable');
   }
+}
+
+function tracedBy({ trace }: ActionCall): Pick<ChildRequest, 'trace'> {
+  return trace === undefined ? {} : { trace };
 }
 
 function outcomeOf({ status, output, error, spent }: ChildEnd, { action }: ActionCall): ActionOutcome {

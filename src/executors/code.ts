@@ -9,7 +9,7 @@ type CodeImplementation = Extract<ToolImplementation, { type: 'code' }>;
 
 export async function callCode(
   { bindings, secrets, missingSecret }: CodeImplementation,
-  { action, tool, parameters, runtimeKey, attempt }: ActionCall,
+  { action, tool, parameters, runtimeKey, attempt, trace }: ActionCall,
   { codeTools, signal, progress }: Pick<ActionContext, 'codeTools' | 'signal' | 'progress'>,
 ): Promise<ActionOutcome> {
   if (missingSecret !== undefined) {
@@ -25,7 +25,15 @@ export async function callCode(
   }
   try {
     return await codeTools.run(
-      { name, parameters, idempotencyKey: runtimeKey, attempt, bindings, secrets },
+      {
+        name,
+        parameters,
+        idempotencyKey: runtimeKey,
+        attempt,
+        ...(trace === undefined ? {} : { trace }),
+        bindings,
+        secrets,
+      },
       { signal, progress: (update) => progress({ stream: 'tool', ...update }) },
     );
   } catch (fault) {

@@ -37,6 +37,8 @@ export interface ActionCall {
   readonly timeoutMs: number;
   /** Budget of a child (S12); null for actions that start none. */
   readonly budget: ChildBudget | null;
+  /** The `traceparent` for what it calls (O1); absent: the run is not traced. */
+  readonly trace?: string;
   /** In the attempts after an approved question: its state, and the values that the person gave (J8). */
   readonly answer?: { readonly state: JsonObject; readonly content: JsonObject };
 }

@@ -10,7 +10,7 @@ import { sharedSpace } from '../domain/owner.ts';
 import type { RelicAnswer } from '../domain/ports/runner.ts';
 import { RequestTemplate, encoded, textOf } from '../domain/request-template.ts';
 import { unlessAborted } from '../domain/sleep.ts';
-import type { ActionContext, Executor } from './executor.ts';
+import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failureOf, isOverload, quote } from './failure.ts';
 import { waitingFor } from './runner/job.ts';
 import { parseOutput } from './runner/job-output.ts';
@@ -126,7 +126,7 @@ export const relicExecutor: Executor = {
     if (relic.implementation.type !== 'container') {
       return await callStore(relic, endpoint, target.parameters, call.runtimeKey, context);
     }
-    return await callService(relic, endpoint, target.parameters, call.timeoutMs, context);
+    return await callService(relic, endpoint, target.parameters, call, context);
   },
 
   async recover({ relic, runtimeKey: key }, { edgeRelics, session, owner }) {
@@ -175,7 +175,7 @@ async function callService(
   relic: RelicDefinition,
   endpoint: RelicEndpoint,
   parameters: JsonObject,
-  timeoutMs: number,
+  { timeoutMs, trace }: Pick<ActionCall, 'timeoutMs' | 'trace'>,
   { runner, session, owner, signal, progress }: ActionContext,
 ): Promise<ActionOutcome> {
   if (runner === null) {
@@ -191,7 +191,7 @@ async function callService(
   const http = requestOf(endpoint, parameters);
   if ('reason' in http) return failure('invalid_parameters', http.reason, { beforeDispatch: true });
   try {
-    const request = { space, relic, timeoutMs, ...http };
+    const request = { space, relic, timeoutMs, ...http, ...(trace === undefined ? {} : { trace }) };
     const answer = await runner.callRelic(request, { signal, waiting: waitingFor(progress) });
     return outcomeOf(answer, relic.name, endpoint);
   } catch (fault) {

@@ -11,6 +11,7 @@ import { nearestNames } from '../domain/nearest.ts';
 import { NO_HISTORY } from '../domain/seeded.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import { TRACEPARENT } from '../domain/trace.ts';
 import type { Principal } from './auth.ts';
 import type { ManifestHost } from './manifest-host.ts';
 import type { Caller } from './access.ts';
@@ -152,6 +153,7 @@ export class Gateway {
     const headers = new Headers(request.headers);
     for (const name of WORKER_HEADERS) headers.delete(name);
     if (token !== null) {
+      headers.delete(TRACEPARENT);
       headers.set(EXPIRY_HEADER, String(token.expiresAt));
       headers.set(SCOPES_HEADER, token.scopes.join(' '));
       if (token.type === 'session') headers.set(INCARNATION_HEADER, token.incarnation ?? '');

@@ -1,7 +1,8 @@
 /**
  * Headers that routes read from requests and set on responses (H4). A route declares them in its description
  * (openapi/describe.ts), and the OpenAPI document and docs/http.md are generated from the declarations. Not listed here:
- * headers of every request or of HTTP itself, such as `Authorization`, `Content-Type`, `Accept` and `Cache-Control`.
+ * headers of every request or of HTTP itself, such as `Authorization`, `Content-Type`, `Accept`, `Cache-Control` and
+ * `traceparent` (docs/observability.md).
  */
 import { limits } from '../domain/limits.ts';
 

@@ -22,7 +22,7 @@ import type { ReadMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
 import { messageQuery, readQuery, retryQuery } from './query.ts';
 import { messageBody, retryBody, validate } from './schemas.ts';
-import { hasScope, requireKey, requireScope, SCOPES_HEADER } from './session-env.ts';
+import { hasScope, requireKey, requireScope, SCOPES_HEADER, traceOf } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
 
 /** Applies the rate limit to requests that start work, once the session's owner is known. */
@@ -66,7 +66,7 @@ export async function postRetry(c: Context<SessionEnv>, of: RunRecord, place: Bo
   }
   await admitted(c.env);
   const after = session.lastSeq;
-  const request = { ifBusy, idempotencyKey };
+  const request = { ifBusy, idempotencyKey, ...traceOf(c) };
   if (action !== undefined) return { accepted: await session.branches.rerun(of, action, request), after, stream };
   const accepted = await session.accept({ ...session.branches.messageOf(of), ...request, tokens });
   return { accepted, after, stream };
@@ -119,6 +119,7 @@ export async function acceptMessage(
     ...(place === undefined ? {} : { place }),
     ...(parent === undefined || hasScope(c, 'branch') ? {} : { mayBranch: false as const }),
     metadata,
+    ...traceOf(c),
     tokens: body.llm_tokens,
     ifBusy,
     idempotencyKey: key,

@@ -5,6 +5,7 @@ import type { Logger } from '../domain/log.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FileFetch } from '../domain/ports/outbound.ts';
 import type { SessionRecord } from '../domain/session.ts';
+import { readTraceparent, TRACEPARENT, writeTraceparent } from '../domain/trace.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { Session } from '../engine/session/session.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -103,6 +104,15 @@ export interface Grant {
 export function grantOf(c: Context<SessionEnv>): Grant {
   const agents = c.req.header(AGENTS_HEADER)?.split(' ').map(decodeURIComponent) ?? null;
   return { incarnation: c.req.header(INCARNATION_HEADER) ?? null, user: c.req.header(USER_HEADER) ?? null, agents };
+}
+
+/**
+ * The caller's span, for what the request starts (O1); empty if it sends none. The Worker removes it from requests with a
+ * token: whoever holds one is not a part of the operator's system.
+ */
+export function traceOf(c: Context<SessionEnv>): { readonly trace?: string } {
+  const parent = readTraceparent(c.req.header(TRACEPARENT));
+  return parent === null ? {} : { trace: writeTraceparent(parent) };
 }
 
 /** Whether the request may do what this scope allows: an API key may do everything. */

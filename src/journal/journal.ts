@@ -23,6 +23,7 @@ import { KeptOutcomes } from './kept-outcomes.ts';
 import { Prompts } from './prompts.ts';
 import { RAW_FIELD, withRaw } from './raw-data.ts';
 import { runNumberOf } from './run-id.ts';
+import { RunEnds } from './run-ends.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
 import { SteeredTable } from './steered-table.ts';
@@ -32,6 +33,7 @@ import { WorkspaceTable } from './workspace-table.ts';
 
 export class Journal {
   readonly runs: RunTable;
+  readonly ends: RunEnds;
   readonly outcomes: KeptOutcomes;
   readonly history: History;
   readonly prompts: Prompts;
@@ -48,6 +50,7 @@ export class Journal {
   constructor(db: SqlDatabase) {
     this.#db = new JournalDatabase(db);
     this.runs = new RunTable(this.#db);
+    this.ends = new RunEnds(this.#db);
     this.outcomes = new KeptOutcomes(this.#db);
     this.history = new History(this.#db, this.runs);
     this.prompts = new Prompts(this.#db);

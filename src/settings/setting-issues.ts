@@ -6,6 +6,7 @@ import { isAllowEntry } from '../executors/outbound/address.ts';
 import { shownAddress } from '../llm/providers/address.ts';
 import { modelIssue } from '../llm/routing/select.ts';
 import type { AiBinding } from '../llm/providers/workers-ai.ts';
+import { parseTelemetry } from './telemetry.ts';
 import { parseSwitch, readSettings } from './settings.ts';
 import type { Variables } from './settings.ts';
 
@@ -23,6 +24,7 @@ export function settingIssues(env: Variables, ai: AiBinding | null = null): stri
     ...(parseSwitch(env.DEBUG_PROMPTS) === null
       ? [`DEBUG_PROMPTS must be 1 or 0, found "${shownAddress(env.DEBUG_PROMPTS ?? '')}"`]
       : []),
+    ...parseTelemetry(env).issues,
   ];
 }
 

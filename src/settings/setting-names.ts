@@ -41,6 +41,20 @@ export const WORKER_SETTINGS = [
   'FEED_MIN_SECONDS',
   /** Minimum time between two runs of a schedule, in seconds; unset means 60. */
   'CRON_MIN_SECONDS',
+  /** Where traces and metrics are sent, and what they contain (O1, O2): the standard names of OpenTelemetry. */
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_PROTOCOL',
+  'OTEL_SERVICE_NAME',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_SDK_DISABLED',
+  'OTEL_TRACES_EXPORTER',
+  'OTEL_METRICS_EXPORTER',
+  'OTEL_TRACES_SAMPLER',
+  'OTEL_TRACES_SAMPLER_ARG',
+  'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT',
 ] as const;
 
 /** An unset setting is the same as an empty one. */

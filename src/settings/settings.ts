@@ -12,6 +12,8 @@ import { parseRunnerUrls, parseSigningKeys } from '../executors/runner/list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner/list.ts';
 import type { PolicyRule } from '../domain/policy.ts';
 import { parsePolicies } from './policies.ts';
+import { parseTelemetry } from './telemetry.ts';
+import type { TelemetrySettings } from './telemetry.ts';
 import { parseRateLimit } from '../policies/rate-limit.ts';
 import { parseSessionExpiry } from '../policies/session-expiry.ts';
 import type { HostLife } from '../engine/replay/recovery-queue.ts';
@@ -61,6 +63,8 @@ export interface Settings {
   readonly policies: readonly PolicyRule[];
   /** Patterns of text that leaves no session (C9). */
   readonly redact: readonly string[];
+  /** Where traces and metrics are sent; null: nowhere (O1). */
+  readonly telemetry: TelemetrySettings | null;
   readonly sessionExpiryMs: number;
   /** Minimum intervals of feeds and schedules (F3, M6). */
   readonly intervals: IntervalLimits;
@@ -86,6 +90,7 @@ export function readSettings(env: Variables & Containers): Settings {
     debugPrompts: parseSwitch(env.DEBUG_PROMPTS) ?? false,
     policies: parsePolicies(env.POLICIES),
     redact: parseRedact(env.REDACT),
+    telemetry: parseTelemetry(env).settings,
     sessionExpiryMs: parseSessionExpiry(env.SESSION_EXPIRY),
     intervals: parseIntervals(env),
     host: hostOf(env),

@@ -44,6 +44,8 @@ describe('[H4] reading a request', () => {
     'USER_HEADER',
     'AGENTS_HEADER',
     'INCARNATION_HEADER',
+    // of every request that starts work; an invalid one is ignored, as its specification says
+    'TRACEPARENT',
   ];
 
   test('headers are read with readHeader and accepts only, which know the declarations', () => {

@@ -30,6 +30,7 @@ import type { ActionCall, ActionContext, Executor } from '../../src/executors/ex
 import { createExecutors } from '../../src/executors/registry.ts';
 import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
 import { Journal } from '../../src/journal/journal.ts';
+import type { Sampling } from '../../src/telemetry/run-trace.ts';
 import { checkEvent } from './event-check.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { instantClock } from '../../testing/instant-clock.ts';
@@ -111,6 +112,8 @@ export interface KitOptions {
   readonly policies?: readonly PolicyRule[];
   /** Patterns of the deployment (C9). */
   readonly redactPatterns?: readonly string[];
+  /** Which runs are traced (O1); default: none. */
+  readonly sampling?: Sampling;
   /** What created the session; default: a conversation. */
   readonly kind?: SessionRecord['kind'];
   readonly expiryMs?: number;
@@ -196,6 +199,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     blobs: options.blobs ?? null,
     objects: options.objects ?? null,
     ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
+    sampling: options.sampling ?? null,
     hold: (work) => {
       held.push(work);
       options.hold?.(work);

@@ -32,6 +32,8 @@ export interface ChildRequest {
   readonly policies?: readonly PolicyList[];
   /** Patterns of text that does not leave the child either, at most `limits.redactPatternsPerRun` (C9). */
   readonly redact?: readonly string[];
+  /** The `traceparent` of the attempt that starts it (O1); absent: it is not traced. */
+  readonly trace?: string;
   /** What started a workflow by itself, so that no client follows it (M6, C3). */
   readonly trigger?: AutomaticTrigger;
 }

@@ -10,6 +10,8 @@ export interface CodeToolCall {
   /** The same for every attempt of an action. */
   readonly idempotencyKey: string;
   readonly attempt: number;
+  /** The `traceparent` for its requests (O1); absent: none. */
+  readonly trace?: string;
   readonly bindings: readonly string[];
   readonly secrets: readonly string[];
 }

@@ -26,6 +26,8 @@ export interface McpCall {
   /** Identifies the action: the same for all of its attempts. */
   readonly key: string;
   readonly timeoutMs: number;
+  /** The `traceparent` of the call (O1); absent: it is not traced. */
+  readonly trace?: string;
   /** A person's answer to the question of the attempt before. */
   readonly answer?: { readonly state: JsonObject; readonly content: JsonObject };
 }

@@ -68,6 +68,8 @@ export interface ModelRequest {
   readonly tools?: readonly ToolSummary[];
   /** The declared functions must not be called this time: the generation may only answer (S11). */
   readonly answerOnly?: boolean;
+  /** The `traceparent` of the call (O1); absent: it is not traced. */
+  readonly trace?: string;
   readonly signal: AbortSignal;
 }
 

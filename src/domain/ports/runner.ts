@@ -30,6 +30,8 @@ export interface RunnerJob {
   readonly labels?: readonly string[];
   /** A second execution is harmless (S7): if its runner is gone, another one may run it (R7). */
   readonly movable?: boolean;
+  /** The `traceparent` of the job (O1); absent: it is not traced. */
+  readonly trace?: string;
   /** The files that its program sees (C7); absent: it has no workspace. */
   readonly workspace?: JobWorkspace;
 }
@@ -82,6 +84,8 @@ export interface RelicCall {
   readonly path: string;
   readonly body: JsonObject | null;
   readonly timeoutMs: number;
+  /** The `traceparent` of the call (O1); absent: it is not traced. */
+  readonly trace?: string;
 }
 
 export type RelicAnswer =

@@ -49,6 +49,8 @@ import { newId, newIncarnation, platformBodies, platformClock, platformQueue } f
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, fileFetchOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
+import { telemetryOf } from '../telemetry.ts';
+import type { TelemetryOutbox } from '../../telemetry/outbox.ts';
 import { userFacts } from '../user-facts.ts';
 import { rateLimited } from '../../policies/rate-limit.ts';
 import { apiKeysOf } from '../../settings/keys.ts';
@@ -98,6 +100,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     keepAlive: (work) => this.ctx.waitUntil(work),
     isServed: (owner) => isOwner(apiKeysOf(this.env), owner),
     approvals: () => this.#outbox,
+    telemetry: () => this.#telemetry,
     directory: () => ({ dueAt: this.#directory.dueAt, update: () => this.#updateDirectory() }),
     forgetRelics: () => this.#forgetRelics(),
     deletedObjects: () => ({ dueAt: this.#deletedFiles.dueAt, collect: () => this.#collectFiles() }),
@@ -122,6 +125,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   #opened: Session | EngineError;
   #outbox: ApprovalsOutbox;
   #directory: DirectoryOutbox;
+  #telemetry: TelemetryOutbox | null;
   #app: Pick<ReturnType<typeof createSessionApp>, 'fetch'>;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -129,6 +133,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
     this.#directory = this.#openDirectory();
+    this.#telemetry = this.#openTelemetry();
     this.#app = this.#openApp();
   }
 
@@ -183,6 +188,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       policies: settings.policies,
       redact,
       redactPatterns: settings.redact,
+      sampling: settings.telemetry?.sampling ?? null,
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
@@ -223,6 +229,17 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       index: (owner, sessionId) => directoryIndex(this.env, owner, sessionId),
       clock: platformClock,
     });
+  }
+
+  #openTelemetry(): TelemetryOutbox | null {
+    const session = this.#opened;
+    if (session instanceof EngineError) return null;
+    return telemetryOf(
+      this.env,
+      this.ctx.storage.kv,
+      () => session.telemetry,
+      (event, fields) => this.#logHere(event, fields),
+    );
   }
 
   /** With the end of this object's storage, if the directory has forgotten its last session. */
@@ -289,6 +306,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   async #forget(): Promise<void> {
     const { record } = this.#session;
     await Promise.all([
+      this.#telemetry?.close(),
       this.#forgetRelics(),
       deleteChildren(this.env, this.ctx.storage),
       this.#outbox.clear(),
@@ -309,6 +327,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
     this.#directory = this.#openDirectory();
+    this.#telemetry = this.#openTelemetry();
     this.#app = this.#openApp();
   }
 

@@ -22,6 +22,7 @@ import type { ActionWorkspace, VariableStore } from '../../domain/ports/session-
 import type { ActionCall, ActionContext, LoadableSkills } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
+import { headerOf } from '../../telemetry/run-trace.ts';
 import { feedIssue } from '../feeds/feed-sources.ts';
 import { feedStore } from '../feeds/feed-store.ts';
 import { callModel } from '../generation/call-model.ts';
@@ -162,6 +163,7 @@ export class Attempts {
       relic: relicOf(action, context.resolved),
       timeoutMs,
       budget,
+      ...this.#traceOf(key, attempt),
       ...(answer === undefined ? {} : { answer }),
     };
     const actionContext: ActionContext = {
@@ -189,6 +191,11 @@ export class Attempts {
     };
     if (tool === null || tool.effects === 'unsafe') log.afterSync(run);
     else log.afterWrite(run);
+  }
+
+  #traceOf(key: ActionKey, attempt: number): Pick<ActionCall, 'trace'> {
+    const { context, actions } = this.#scope;
+    return headerOf(context.trace?.attempt(actions.declaration(key).id, attempt));
   }
 
   #contextOf(key: ActionKey, attempt: number, signal: AbortSignal, call: ResolvedCall | null): ActionContext {
@@ -225,7 +232,9 @@ export class Attempts {
       }),
       callModel: (request) => {
         this.#noticeModel();
-        return callModel(context, request, signal, (usage) => inputQueue.put({ type: 'usage', usage }));
+        return callModel(context, { ...request, ...this.#traceOf(key, attempt) }, signal, (usage) =>
+          inputQueue.put({ type: 'usage', usage, of: { action: key } }),
+        );
       },
     };
   }

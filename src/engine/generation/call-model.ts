@@ -9,6 +9,8 @@ type PlainRequest = Parameters<ActionContext['callModel']>[0] & {
   readonly maxTokens?: number;
   /** Called if the answer ended because it reached a limit. */
   readonly onCut?: () => void;
+  /** The `traceparent` of the call; default: it is not traced. */
+  readonly trace?: string;
 };
 
 /** @returns the whole text; @throws EngineError `model_*` */
@@ -28,6 +30,7 @@ export async function callModel(
     maxTokens: request.maxTokens ?? null,
     extra: {},
     agent: null,
+    ...(request.trace === undefined ? {} : { trace: request.trace }),
     signal,
   });
   for await (const delta of stream) {

@@ -23,6 +23,7 @@ import { planOf } from '../../scheduler/plan.ts';
 import { generationTokens, lookup } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { SchedulerCommand } from '../../scheduler/types.ts';
+import { headerOf } from '../../telemetry/run-trace.ts';
 import { isMemoryFeed } from '../feeds/feeds.ts';
 import type { FetchFeed } from '../feeds/feeds.ts';
 import { ReferredFeeds } from '../feeds/referred-feeds.ts';
@@ -207,6 +208,7 @@ export class GenerationRunner {
           ...(files === null ? {} : { files }),
           last: this.#last,
           tokensLeft: generationTokens(this.#state()),
+          ...headerOf(this.#context.trace?.generation(this.#log.iteration)),
           signal,
         });
       },

@@ -32,9 +32,11 @@ export function modelRequest(given: {
   readonly last: boolean;
   /** Remaining tokens of the run without those of its last generation; null without a token budget. */
   readonly tokensLeft: number | null;
+  /** The `traceparent` of the call; default: it is not traced. */
+  readonly trace?: string;
   readonly signal: AbortSignal;
 }): ModelRequest {
-  const { resolved, history, earlier = NOTHING_EARLIER, turn, feeds, files, last, tokensLeft, signal } = given;
+  const { resolved, history, earlier = NOTHING_EARLIER, turn, feeds, files, last, tokensLeft, trace, signal } = given;
   const { agent } = resolved;
   const parameters: JsonObject = { ...agent.engine.parameters };
   const { temperature, max_tokens: maxTokens, ...extra } = parameters;
@@ -73,6 +75,7 @@ export function modelRequest(given: {
     extra,
     agent: agentSummary(resolved),
     ...(native ? { tools: functions, answerOnly: last } : {}),
+    ...(trace === undefined ? {} : { trace }),
     signal,
   };
 }

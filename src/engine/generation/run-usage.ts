@@ -9,7 +9,7 @@ import type { ChatMessage, ModelDelta, Usage } from '../../domain/ports/model.ts
 import { estimateMessages, textBytes, tokensOf } from '../../domain/tokens.ts';
 import { costOf } from '../../llm/routing/prices.ts';
 import type { RunContext } from '../run/run-context.ts';
-import type { RunLog } from '../run/run-log.ts';
+import type { ActionLabel, RunLog } from '../run/run-log.ts';
 
 interface Totals {
   prompt_tokens: number;
@@ -68,8 +68,12 @@ export class RunUsage {
     return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
   }
 
-  /** Journals and sums up the usage of a model call; `cost` is set if the model's price is known (S12). */
-  record(usage: Usage): { readonly tokens: number; readonly cost?: number } {
+  /**
+   * Journals and sums up the usage of a model call; `cost` is set if the model's price is known (S12).
+   *
+   * @param by what called the model: an action, or a feed; null: the generation
+   */
+  record(usage: Usage, by: ActionLabel | 'feed' | null = null): { readonly tokens: number; readonly cost?: number } {
     this.#totals.prompt_tokens += usage.promptTokens;
     this.#totals.completion_tokens += usage.completionTokens;
     this.#totals.cached_tokens += usage.cachedTokens;
@@ -78,14 +82,19 @@ export class RunUsage {
     const cost = costOf(usage, this.#context.resolved.agent.engine.prices);
     if (cost !== null) this.#totals.cost = dollars((this.#totals.cost ?? 0) + cost);
     else this.#warnUnpriced(usage);
-    this.#log.append('usage', {
-      prompt_tokens: usage.promptTokens,
-      completion_tokens: usage.completionTokens,
-      cached_tokens: usage.cachedTokens,
-      ...(usage.estimated ? { estimated: true } : {}),
-      ...(usage.model === undefined ? {} : { model: usage.model }),
-      ...(cost === null ? {} : { cost: dollars(cost) }),
-    });
+    this.#log.append(
+      'usage',
+      {
+        prompt_tokens: usage.promptTokens,
+        completion_tokens: usage.completionTokens,
+        cached_tokens: usage.cachedTokens,
+        ...(usage.estimated ? { estimated: true } : {}),
+        ...(usage.model === undefined ? {} : { model: usage.model }),
+        ...(cost === null ? {} : { cost: dollars(cost) }),
+        ...(by === 'feed' ? { feed: true as const } : {}),
+      },
+      by === null || by === 'feed' ? {} : { action: by },
+    );
     return { tokens: usage.promptTokens + usage.completionTokens, ...(cost === null ? {} : { cost }) };
   }
 

@@ -26,6 +26,7 @@ import type { Journal } from '../../journal/journal.ts';
 import type { RunPolicy, SchedulerCommand } from '../../scheduler/types.ts';
 import type { ChatTurn, EarlierTurns } from '../../protocol/prompt/chat-turn.ts';
 import type { SessionRecord } from '../../domain/session.ts';
+import type { RunTrace } from '../../telemetry/run-trace.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
 import type { SessionWorkspace } from '../session/session-workspace.ts';
@@ -141,6 +142,8 @@ export interface RunContext {
   readonly feeds: Feeds;
   /** The record of the session at its creation. */
   readonly record: SessionRecord;
+  /** The identities of its spans (O1); null or absent: it is not traced. */
+  readonly trace?: RunTrace | null;
   /** Called when a run that waited for people and clients continues (J8, C3). */
   readonly resumed: () => void;
   /** Called when nothing of a run is running that waits for people and clients: its host is not needed until then. */

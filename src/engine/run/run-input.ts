@@ -17,6 +17,9 @@ import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { LookupResult } from '../actions/outcome-cache.ts';
 
+/** What called a model besides the generation. */
+export type UsageOf = { readonly action: ActionKey } | { readonly feed: true };
+
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
 export type ConditionResult = Scheduled<'condition_evaluated'>['result'];
 
@@ -76,7 +79,8 @@ export type RunInput =
   /** Model output. `pieces`: the pieces that the events were read from. */
   | { readonly type: 'protocol'; readonly pieces: readonly StreamPiece[]; readonly events: readonly ProtocolEvent[] }
   | { readonly type: 'reasoning'; readonly text: string }
-  | { readonly type: 'usage'; readonly usage: Usage }
+  /** `of`: the action or feed whose model call it was; absent: the generation. */
+  | { readonly type: 'usage'; readonly usage: Usage; readonly of?: UsageOf }
   | (GenerationEnded & {
       /** Text without an event before its end, and the events at the end of the text. */
       readonly pieces: readonly StreamPiece[];

@@ -27,12 +27,13 @@ import { ActionRunner } from '../actions/action-runner.ts';
 import { LiveTokens } from '../generation/live-tokens.ts';
 import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
-import type { RunInput } from './run-input.ts';
+import type { RunInput, UsageOf } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
 import type { Replay } from '../replay/replay.ts';
 import { RunClock } from './run-clock.ts';
 import { recordPrompt } from '../generation/prompt-record.ts';
 import { RunLog } from './run-log.ts';
+import type { ActionLabel } from './run-log.ts';
 import { OutcomeReader } from './outcome-reader.ts';
 import { Results } from './results.ts';
 import type { RunContext, RunEnd } from './run-context.ts';
@@ -96,7 +97,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const tokens = new LiveTokens(log, context.outgoingText ?? null);
   const fetchFeed = feedFetcher(context, {
     moment: () => ({ iteration: log.iteration, usage: generations.usage.totals }),
-    used: (usage) => inputQueue.put({ type: 'usage', usage }),
+    used: (usage) => inputQueue.put({ type: 'usage', usage, of: { feed: true } }),
   });
   const shared = { context, log, results, inputQueue, state: () => state, fetchFeed };
   const actions = new ActionRunner({ ...shared, outcomes, replay });
@@ -144,6 +145,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     }
   };
 
+  /** What called a model, for the event of its usage. */
+  const callerOf = (of: UsageOf | undefined): ActionLabel | 'feed' | null => {
+    if (of === undefined) return null;
+    return 'feed' in of ? 'feed' : declarationOf(state, of.action);
+  };
+
   const isOver = (): boolean => progress.end !== null && progress.end.status !== 'waiting';
 
   /** @param random the random number for this input, if it needs one (S7) */
@@ -167,7 +174,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'prompt':
         return recordPrompt(context, log.iteration, input.request);
       case 'usage':
-        return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage) });
+        return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage, callerOf(input.of)) });
       case 'generation_ended': {
         tokens.end();
         generations.blocks.end();

@@ -9,7 +9,10 @@ import type { ChildBudget } from '../../domain/ports/children.ts';
 import { policyListsOf } from '../../domain/policy.ts';
 import type { PolicyList } from '../../domain/policy.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import { readTraceparent } from '../../domain/trace.ts';
 import type { RunPolicy } from '../../scheduler/types.ts';
+import { runTrace } from '../../telemetry/run-trace.ts';
+import type { RunTrace } from '../../telemetry/run-trace.ts';
 import { readConversation } from '../generation/conversation.ts';
 import { earlierTurns } from '../memory/earlier-turns.ts';
 import { policyLists } from '../policy/policy-lists.ts';
@@ -182,6 +185,12 @@ export function runPolicy(agent: AgentDefinition, source: RunSource['type'], inp
     responseDefault: protocol.responseDefault,
     onFailedFinal: protocol.onFailedFinal,
   };
+}
+
+/** The trace of a run: that of its caller, if it has sent one (O1). */
+export function traceOfRun({ sampling = null }: Pick<SessionPorts, 'sampling'>, run: RunRecord): RunTrace | null {
+  const { trace } = run.input;
+  return runTrace(run.runId, readTraceparent(typeof trace === 'string' ? trace : null), sampling);
 }
 
 /** The text of a recovered run: complete if it was posted at once, otherwise the client's stream is lost. */

@@ -57,6 +57,8 @@ export interface MessageRequest {
   readonly instructions?: string;
   /** Stored with the message. */
   readonly metadata?: JsonObject | undefined;
+  /** The caller's span, as `traceparent` (O1). */
+  readonly trace?: string;
   /** During a run: the message waits behind it, is refused, or is shown to the model in its next generation (C5). */
   readonly ifBusy: 'queue' | 'reject' | 'steer';
   readonly tokens: boolean;
@@ -170,6 +172,7 @@ export class SessionAdmission {
       const stored = {
         ...(instructions === undefined ? {} : { instructions }),
         ...(metadata === undefined ? {} : { metadata }),
+        ...tracedBy(request),
         ...(sent === undefined || idempotencyKey === null ? {} : { sent_sha256: sent }),
       };
       const input = { ...run, ...stored, tokens, manifests };
@@ -323,7 +326,7 @@ export class SessionAdmission {
    */
   async rerun(
     input: JsonObject,
-    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey' | 'trace'>,
     placeNow: () => RunPlace,
   ): Promise<Accepted> {
     await this.#recover();
@@ -334,27 +337,27 @@ export class SessionAdmission {
     const placed = { ...request, place: placeNow() };
     const earlier = this.#check({ ...placed, content: String(input['content']), tokens: false }, 0);
     if (earlier !== null) return await this.#durable(earlier);
-    return certain(await this.#submit({ ...input, manifests }, placed));
+    return certain(await this.#submit({ ...input, manifests, ...tracedBy(request) }, placed));
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
-  async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
+  async execute(chunks: AsyncIterable<string>, text: string | null, by: Traced = {}): Promise<RunRecord> {
     await this.#recover();
     const manifests = await this.#pin();
     const input: JsonObject = text === null ? { type: 'stream' } : { type: 'text', text };
-    return await this.#submit({ ...input, manifests }, { chunks });
+    return await this.#submit({ ...input, manifests, ...tracedBy(by) }, { chunks });
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
   async child(request: ChildRequest): Promise<RunRecord> {
-    const { type, message, inputs, budget, trigger, policies = [], redact = [] } = request;
+    const { type, message, inputs, budget, trigger, trace, policies = [], redact = [] } = request;
     await this.#recover();
     const manifests = await this.#pin();
     const known = this.#journal.runs.get(1);
     if (known !== null) return known;
     const input: JsonObject =
       type === 'agent' ? { type: 'message', content: message, tokens: false } : { type: 'workflow', inputs };
-    const started = trigger === undefined ? {} : { trigger };
+    const started = { ...(trigger === undefined ? {} : { trigger }), ...tracedBy({ trace }) };
     const bound = {
       ...(policies.length === 0 ? {} : { policies: policies as unknown as Json }),
       ...(redact.length === 0 ? {} : { redact: redact.slice(0, limits.redactPatternsPerRun) }),
@@ -363,10 +366,10 @@ export class SessionAdmission {
   }
 
   /** Runs the session's workflow (M6). */
-  async workflow(inputs: JsonObject): Promise<RunRecord> {
+  async workflow(inputs: JsonObject, by: Traced = {}): Promise<RunRecord> {
     await this.#recover();
     const manifests = await this.#pin();
-    return await this.#submit({ type: 'workflow', inputs, manifests });
+    return await this.#submit({ type: 'workflow', inputs, manifests, ...tracedBy(by) });
   }
 
   async #submit(
@@ -396,6 +399,13 @@ export class SessionAdmission {
     await this.#journal.sync();
     return record;
   }
+}
+
+/** The caller's span, as `traceparent`; a run's input has it as `trace` (O1). */
+export type Traced = { readonly trace?: string | undefined };
+
+function tracedBy({ trace }: Traced): { readonly trace?: string } {
+  return trace === undefined ? {} : { trace };
 }
 
 /** A message that a run has received has no place of its own. */

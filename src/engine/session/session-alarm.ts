@@ -35,6 +35,15 @@ const CHANGES_LISTING: ReadonlySet<EventType> = new Set<EventType>([
   ...RUN_TERMINAL_EVENTS,
 ]);
 
+/** Events after which something may be exported (O1). */
+const ENDS: ReadonlySet<EventType> = new Set<EventType>([
+  'action_completed',
+  'action_failed',
+  'action_cancelled',
+  'action_skipped',
+  ...RUN_TERMINAL_EVENTS,
+]);
+
 type AlarmSession = Pick<
   Session,
   | 'exists'
@@ -75,6 +84,16 @@ interface Directory {
   readonly update: () => Promise<void> | null;
 }
 
+/** Exports traces and metrics to a collector (O1). */
+interface Telemetry {
+  /** When `update` has something to do, epoch milliseconds; null: nothing. */
+  readonly dueAt: number | null;
+  /** Never rejects. */
+  readonly update: () => Promise<void>;
+  readonly began: (seq: number, at: number) => void;
+  readonly ended: () => void;
+}
+
 export interface AlarmPorts {
   /** The current session; null if newer code has written its storage (J9). */
   readonly session: () => AlarmSession | null;
@@ -88,6 +107,8 @@ export interface AlarmPorts {
   readonly approvals: () => ApprovalsList;
   /** Default: there is none. */
   readonly directory?: () => Directory;
+  /** Default: nothing is exported. */
+  readonly telemetry?: () => Telemetry | null;
   /** Stops and deletes the session's own relics (R5, R6). */
   readonly forgetRelics: () => Promise<void>;
   /** Default: there are none. */
@@ -123,10 +144,12 @@ export class SessionAlarm {
     const next = isServed ? session.nextWake() : session.expiresAt;
     const deletedAt = this.#ports.deletedObjects?.().dueAt ?? null;
     const listedAt = this.#ports.directory?.().dueAt ?? null;
+    const exportedAt = this.#telemetry?.dueAt ?? null;
     // After them: what was due when they were read is due.
     const now = clock.now();
-    if (next === null && deletedAt === null && listedAt === null) return;
-    const first = Math.min(next ?? Infinity, deletedAt ?? Infinity);
+    const times = [next, deletedAt, exportedAt].flatMap((at) => at ?? []);
+    if (times.length === 0 && listedAt === null) return;
+    const first = Math.min(Infinity, ...times);
     // What a list lacks is being written; the alarm is for a host that ends meanwhile.
     const isBehind = isServed && approvals().isBehind;
     const lists = [isBehind ? now : null, listedAt].flatMap((at) => (at === null ? [] : at));
@@ -153,8 +176,22 @@ export class SessionAlarm {
 
   /** Listens to the session's events. */
   published(batch: EventBatch | null): void {
+    if (batch !== null) this.#observe(batch);
     if (batch?.some(({ type }) => CHANGES_APPROVALS.has(type)) === true) this.#listApprovals();
     if (batch?.some(({ type }) => CHANGES_LISTING.has(type)) === true) this.#listSession();
+  }
+
+  #observe(batch: EventBatch): void {
+    const telemetry = this.#telemetry;
+    if (telemetry === null) return;
+    for (const { type, seq, timestamp } of batch) {
+      if (type === 'agent_started' && seq !== null) telemetry.began(seq, timestamp);
+      else if (ENDS.has(type)) telemetry.ended();
+    }
+  }
+
+  get #telemetry(): Telemetry | null {
+    return this.#ports.telemetry?.() ?? null;
   }
 
   /** Writes what the lists of all sessions lack. Called when the session may have changed without an event. */
@@ -204,8 +241,12 @@ export class SessionAlarm {
         await session.dispose('the session has expired');
         return await destroy(session);
       }
+      const exported = this.#telemetry?.update();
       if (this.#isServed(session)) await session.wake();
       this.updateLists();
+      await this.arm();
+      if (exported === undefined) return;
+      await exported;
       await this.arm();
     } catch (fault) {
       log('internal_error', { fault });

@@ -210,7 +210,7 @@ export class SessionBranches {
   async rerun(
     { run }: RunRecord,
     action: string,
-    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey'>,
+    request: Pick<MessageRequest, 'ifBusy' | 'idempotencyKey' | 'trace'>,
   ): Promise<Accepted> {
     const { journal } = this.#scope;
     const { runs } = journal;

@@ -6,6 +6,7 @@ import type { ObjectStore } from '../../domain/ports/storage.ts';
 import type { ShapeStore } from '../../domain/ports/shared-values.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { Sampling } from '../../telemetry/run-trace.ts';
 import type { RecoveryQueue } from '../replay/recovery-queue.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { Redactor } from './redact.ts';
@@ -57,6 +58,8 @@ export interface SessionPorts extends Pick<
   readonly redact: Redactor;
   /** Patterns of text that leaves no session of the deployment (C9). Default: none. */
   readonly redactPatterns?: readonly string[];
+  /** Which runs are traced (O1). Default: none, and callers' spans are passed on. */
+  readonly sampling?: Sampling | null;
   /** The operator's log; it adds the session to each entry. */
   readonly log: Logger;
   /** Called when a run has ended. */

@@ -28,7 +28,7 @@ import type { RunSource } from '../run/run-context.ts';
 import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
-import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf } from './run-setup.ts';
+import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf, traceOfRun } from './run-setup.ts';
 import { redactedChildren } from './patterns-of-children.ts';
 import { redactionOfEnd, redactionOfRun } from './outgoing-text.ts';
 import type { SessionMemory } from './session-memory.ts';
@@ -263,6 +263,7 @@ export class SessionRuns {
         outcomeCache,
         feeds,
         record,
+        trace: traceOfRun(this.#scope, stored),
         resumed: () => this.resume(run),
         rested: () => this.#rest(run),
       },

@@ -45,7 +45,7 @@ import { redactingExecutors } from './redact.ts';
 import { resolveAgentVariables } from './resolve-agent-variables.ts';
 import { agentOfRun, currentAgent, definedPatterns, recordOf } from './run-setup.ts';
 import { SessionAdmission } from './session-admission.ts';
-import type { MessageRequest, PendingContent, UnfetchedMessage } from './session-admission.ts';
+import type { MessageRequest, PendingContent, Traced, UnfetchedMessage } from './session-admission.ts';
 import type { Accepted } from './session-steering.ts';
 import { SessionApprovals } from './session-approvals.ts';
 import { SessionBranches } from './session-branches.ts';
@@ -64,6 +64,7 @@ import { SessionRecovery } from './session-recovery.ts';
 import { SessionRedaction } from './session-redaction.ts';
 import { SessionRuns } from './session-runs.ts';
 import { SessionSummaries } from './session-summaries.ts';
+import { SessionTelemetry } from './session-telemetry.ts';
 import { checkVariables } from './session-variables.ts';
 import { SessionWorkspace } from './session-workspace.ts';
 
@@ -261,8 +262,8 @@ export class Session {
   }
 
   /** Runs protocol text without a model; `text` is null if the text is still arriving. */
-  async execute(chunks: AsyncIterable<string>, text: string | null): Promise<RunRecord> {
-    return await this.#admission.execute(chunks, text);
+  async execute(chunks: AsyncIterable<string>, text: string | null, by: Traced = {}): Promise<RunRecord> {
+    return await this.#admission.execute(chunks, text, by);
   }
 
   /** Starts the only run of a child, or finds it if the parent asks again (M7). */
@@ -271,8 +272,8 @@ export class Session {
   }
 
   /** Runs the session's workflow (M6). */
-  async workflow(inputs: JsonObject): Promise<RunRecord> {
-    return await this.#admission.workflow(inputs);
+  async workflow(inputs: JsonObject, by: Traced = {}): Promise<RunRecord> {
+    return await this.#admission.workflow(inputs, by);
   }
 
   /**
@@ -542,6 +543,18 @@ export class Session {
   /** Redacts what leaves the session without being an event (C9). */
   outgoing(): OutgoingText {
     return this.#redaction.outgoing;
+  }
+
+  /** What is exported to a collector (O1); null: there is no session. */
+  get telemetry(): SessionTelemetry | null {
+    if (!this.exists) return null;
+    const { slices } = this.read();
+    return new SessionTelemetry({
+      journal: this.#journal,
+      record: this.record,
+      slices,
+      outgoing: () => this.outgoing(),
+    });
   }
 
   /** The session's current state, to be read in slices. */

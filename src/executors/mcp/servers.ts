@@ -17,6 +17,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ToolUpdate } from '../../domain/ports/code-tools.ts';
 import type { McpCall, McpServers } from '../../domain/ports/mcp.ts';
+import { TRACEPARENT } from '../../domain/trace.ts';
 import { failureOf } from '../failure.ts';
 import type { Connections } from './connections.ts';
 import type { McpConnection } from './connection.ts';
@@ -179,12 +180,12 @@ export class McpSession implements McpServers {
     if (answers !== null) connection.numberFrom(answers.round);
     try {
       if (tool === null) {
-        const request = { uri: String(parameters['uri']) };
+        const request = { uri: String(parameters['uri']), ...tracedBy(call) };
         return outcomeOfResource(await lost.or(client.readResource(request, { ...options, cacheMode: 'bypass' })));
       }
       // Without the schema of the result: the library's error for a wrong one is that for refused parameters.
       const definition = { name: tool, inputSchema };
-      const request = { name: tool, arguments: parameters, ...answersOf(answers) };
+      const request = { name: tool, arguments: parameters, ...answersOf(answers), ...tracedBy(call) };
       const result: unknown = await lost.or(
         client.callTool(request as Parameters<typeof client.callTool>[0], {
           ...options,
@@ -231,6 +232,11 @@ export class McpSession implements McpServers {
 }
 
 /** The parameters with which a server of 2026-07-28 gets its answers. */
+/** By the convention of the protocol, the trace context is a part of the request: many calls share a connection. */
+function tracedBy({ trace }: Pick<McpCall, 'trace'>): JsonObject {
+  return trace === undefined ? {} : { _meta: { [TRACEPARENT]: trace } };
+}
+
 function answersOf(open: OpenQuestions | null): JsonObject {
   if (open === null) return {};
   const { requestState, answers } = open;

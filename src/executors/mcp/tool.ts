@@ -9,7 +9,7 @@ type McpImplementation = Extract<ToolImplementation, { type: 'mcp' }>;
 
 export async function callMcp(
   { server, url, auth, bundled, tool: name, missingSecret }: McpImplementation,
-  { action, tool, parameters, runtimeKey, timeoutMs, answer }: ActionCall,
+  { action, tool, parameters, runtimeKey, timeoutMs, trace, answer }: ActionCall,
   { mcp, signal, progress }: Pick<ActionContext, 'mcp' | 'signal' | 'progress'>,
 ): Promise<ActionOutcome> {
   if (missingSecret !== undefined) {
@@ -30,6 +30,7 @@ export async function callMcp(
         outputSchema: tool?.returns ?? null,
         key: runtimeKey,
         timeoutMs,
+        ...(trace === undefined ? {} : { trace }),
         ...(answer === undefined ? {} : { answer }),
       },
       { signal, progress: (update) => progress({ stream: 'tool', ...update }) },

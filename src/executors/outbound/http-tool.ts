@@ -8,7 +8,8 @@ import { limits } from '../../domain/limits.ts';
 import type { ToolImplementation } from '../../domain/manifests/tool.ts';
 import { RequestTemplate, textOf } from '../../domain/request-template.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
-import type { ActionContext } from '../executor.ts';
+import { TRACEPARENT } from '../../domain/trace.ts';
+import type { ActionCall, ActionContext } from '../executor.ts';
 import { failure } from '../../domain/failure.ts';
 import { failureOf } from '../failure.ts';
 import { wasCut } from './outbound.ts';
@@ -19,7 +20,7 @@ type HttpImplementation = Extract<ToolImplementation, { type: 'http' }>;
 export async function callEndpoint(
   implementation: HttpImplementation,
   schema: JsonObject,
-  parameters: JsonObject,
+  { parameters, trace }: Pick<ActionCall, 'parameters' | 'trace'>,
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
   const { method } = implementation;
@@ -35,6 +36,7 @@ export async function callEndpoint(
   if (!target.ok) return failure('invalid_parameters', target.reason, { beforeDispatch: true });
   const headers: Record<string, string> = {
     accept: 'application/json, text/*;q=0.8',
+    ...(trace === undefined ? {} : { [TRACEPARENT]: trace }),
     ...(inQuery ? {} : { 'content-type': 'application/json' }),
   };
   for (const [name, written] of Object.entries(implementation.headers)) {

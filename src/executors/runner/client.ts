@@ -14,6 +14,7 @@ import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RunnerClient, RunnerJob } from '../../domain/ports/runner.ts';
 import { pause } from '../../domain/sleep.ts';
+import { TRACEPARENT } from '../../domain/trace.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
 import { tokenOf } from './signature.ts';
@@ -62,13 +63,18 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     target: string,
     body: string | Uint8Array,
     signal: AbortSignal,
+    trace?: string,
   ): Promise<Response> {
     const url = new URL(target, `${base}/`);
     const token = await tokenOf({ method, url, body }, options.key, options.newNonce(), clock.now());
     const type = typeof body === 'string' ? 'application/json' : 'application/octet-stream';
     return await options.fetch(url.href, {
       method,
-      headers: { authorization: `Bearer ${token}`, ...(body === '' ? {} : { 'content-type': type }) },
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(trace === undefined ? {} : { [TRACEPARENT]: trace }),
+        ...(body === '' ? {} : { 'content-type': type }),
+      },
       signal,
       ...(body === '' ? {} : { body: body as string | Uint8Array<ArrayBuffer> }),
     });
@@ -86,13 +92,14 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     method: string,
     target: string,
     body = '',
+    trace?: string,
   ): Promise<{ status: number; headers: Headers; text: string }> {
     const stop = new AbortController();
     const cancel = clock.schedule(limits.runnerRequestMs, () =>
       stop.abort(new NoAnswer(`no answer within ${limits.runnerRequestMs / 1_000} s`)),
     );
     try {
-      const response = await request(method, target, body, stop.signal);
+      const response = await request(method, target, body, stop.signal, trace);
       const text = await response.text();
       contact(response.status < 500, response.status < 500 || response.status === 503);
       return { status: response.status, headers: response.headers, text };
@@ -117,7 +124,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
       try {
-        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body);
+        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body, job.trace);
       } catch (fault) {
         mayBeThere ||= !neverConnected(fault);
         if (attempt < limits.runnerAttempts && !signal.aborted) {
@@ -253,7 +260,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       try {
         const body = JSON.stringify(wireRelicCall(call));
         const target = `/relics/${encodeURIComponent(name)}/call${tenantQuery()}`;
-        response = await request('POST', target, body, AbortSignal.any([signal, stop.signal]));
+        response = await request('POST', target, body, AbortSignal.any([signal, stop.signal]), call.trace);
       } catch (fault) {
         cancel();
         signal.throwIfAborted();

@@ -51,6 +51,7 @@ export async function runJob(
         session,
         limits: { timeoutMs: call.timeoutMs, memoryMb, ...(cpus === null ? {} : { cpus }) },
         movable: isRepeatable(call),
+        ...(call.trace === undefined ? {} : { trace: call.trace }),
         ...(workspace === undefined ? {} : { workspace }),
       },
       { signal, output: (stream, text) => progress({ stream, text }), waiting: waitingFor(progress) },

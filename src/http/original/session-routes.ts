@@ -10,7 +10,9 @@ import { admitted, checkMessage } from '../post-message.ts';
 import { once } from '../routes/session-actions.ts';
 import { runResponse } from '../run-response.ts';
 import { validate } from '../schemas.ts';
+import { traceOf } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
+import type { Traced } from '../../engine/session/session-admission.ts';
 import { executionDocument } from './execution-document.ts';
 
 const workBody = z.discriminatedUnion('type', [
@@ -29,19 +31,20 @@ originalSessionRoutes.post(WORK_PATH, async (c) => {
   const work = validate(workBody, await readJson(c.req.raw, limits.bodyBytes * 2));
   await admitted(c.env);
   const after = session.lastSeq;
-  const run = await start(session, work);
+  const run = await start(session, work, traceOf(c));
   return await runResponse(c, run, after, false, executionDocument(session.record.session_id));
 });
 
-async function start(session: Session, work: Work): Promise<RunRecord> {
+async function start(session: Session, work: Work, by: Traced): Promise<RunRecord> {
   switch (work.type) {
     case 'program':
-      return await session.execute(once(work.text), work.text);
+      return await session.execute(once(work.text), work.text, by);
     case 'message': {
       checkMessage(work.content);
-      return await session.message({ content: work.content, tokens: false, ifBusy: 'queue', idempotencyKey: null });
+      const message = { content: work.content, tokens: false, ifBusy: 'queue', idempotencyKey: null } as const;
+      return await session.message({ ...message, ...(by.trace === undefined ? {} : { trace: by.trace }) });
     }
     case 'workflow':
-      return await session.workflow(work.inputs);
+      return await session.workflow(work.inputs, by);
   }
 }

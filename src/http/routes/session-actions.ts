@@ -16,7 +16,7 @@ import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { runResponse } from '../run-response.ts';
 import { approvalBody, callBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
-import { grantOf, requireScope } from '../session-env.ts';
+import { grantOf, requireScope, traceOf } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 
 export const sessionActions = new Hono<SessionEnv>();
@@ -137,7 +137,7 @@ sessionActions.post('/-/execute', async (c) => {
   await admitted(c.env);
   const after = session.lastSeq;
   const body = validate(executeBody, await readJson(c.req.raw, limits.bodyBytes * 2));
-  const run = await session.execute(once(body.protocol_text), body.protocol_text);
+  const run = await session.execute(once(body.protocol_text), body.protocol_text, traceOf(c));
   return await runResponse(c, run, after, body.stream);
 });
 
@@ -147,7 +147,7 @@ sessionActions.post('/-/workflow', async (c) => {
   await admitted(c.env);
   const after = session.lastSeq;
   const { inputs, stream } = validate(workflowBody, await readJson(c.req.raw));
-  const run = await session.workflow(inputs);
+  const run = await session.workflow(inputs, traceOf(c));
   return await runResponse(c, run, after, stream);
 });
 
@@ -156,7 +156,7 @@ sessionActions.post('/-/execute-stream', async (c) => {
   const { session } = c.env;
   await admitted(c.env);
   const after = session.lastSeq;
-  const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null);
+  const run = await session.execute(readChunks(c.req.raw, limits.generationBytes * 2), null, traceOf(c));
   return await runResponse(c, run, after, readQuery(executeQuery, c.req.url).stream !== 'false');
 });
 

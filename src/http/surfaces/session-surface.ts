@@ -21,7 +21,7 @@ import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
 import { once } from '../routes/session-actions.ts';
 import { beforeExpiry, closedBy, expiryOf, namesOf, viewFor } from '../run-response.ts';
-import { hasScope, requireScope } from '../session-env.ts';
+import { hasScope, requireScope, traceOf } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
 import { PLACE_EVENTS, placeBefore } from './answer-place.ts';
@@ -115,8 +115,8 @@ async function workOf(c: Context<SessionEnv>, { work }: Extract<SurfaceCommand, 
   if (known !== undefined) return known;
   await admitted(c.env);
   return work.type === 'workflow'
-    ? await session.workflow(work.inputs)
-    : await session.execute(once(work.text), work.text);
+    ? await session.workflow(work.inputs, traceOf(c))
+    : await session.execute(once(work.text), work.text, traceOf(c));
 }
 
 type RunCommand = Extract<SurfaceCommand, { type: 'run' }>;
@@ -201,7 +201,7 @@ async function again(c: Context<SessionEnv>, of: string | null, { first, last }:
     if (run !== null && isSame && branches.isOnBranch(run)) return run;
   }
   const idempotencyKey = known === null ? key : `${key}:${last.runId}`;
-  return await session.message({ ...message, tokens: false, ifBusy: 'queue', idempotencyKey });
+  return await session.message({ ...message, tokens: false, ifBusy: 'queue', idempotencyKey, ...traceOf(c) });
 }
 
 /** A changed message. The same change again is the same request, as long as the client may lack its answer. */

@@ -12,6 +12,7 @@ import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock, Random } from '../../domain/ports/clock.ts';
 import type { ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
+import { TRACEPARENT } from '../../domain/trace.ts';
 import { originOf } from './address.ts';
 import { readParts } from './attachment-parts.ts';
 import { answerStream } from './answer-stream.ts';
@@ -83,7 +84,7 @@ class OpenAiConnection implements Connection {
     // The manifest may pass fields without types; the endpoint validates them.
     return await this.#client(call.end).chat.completions.create(
       body as unknown as ChatCompletionCreateParamsStreaming,
-      { signal: call.signal },
+      { signal: call.signal, ...(request.trace === undefined ? {} : { headers: { [TRACEPARENT]: request.trace } }) },
     );
   }
 

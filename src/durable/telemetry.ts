@@ -1,0 +1,41 @@
+/** The export of a session's traces and metrics to the collector of the deployment (O1, O2). */
+import type { Logger } from '../domain/log.ts';
+import type { SessionTelemetry } from '../engine/session/session-telemetry.ts';
+import { readSettings } from '../settings/settings.ts';
+import { TelemetryOutbox } from '../telemetry/outbox.ts';
+import { exportOf } from '../telemetry/project.ts';
+import { sendTelemetry } from '../telemetry/send.ts';
+import type { Env } from './env.ts';
+import { platformClock } from './platform.ts';
+
+/** @returns null without an endpoint: then nothing is read, stored or sent */
+export function telemetryOf(
+  env: Env,
+  storage: DurableObjectStorage['kv'],
+  session: () => SessionTelemetry | null,
+  log: Logger,
+): TelemetryOutbox | null {
+  const { telemetry: settings } = readSettings(env);
+  if (settings === null) return null;
+  const { sampling, resource, hasContent } = settings;
+  return new TelemetryOutbox({
+    storage,
+    clock: platformClock,
+    journal: session,
+    read: async ({ after, until, since }) => {
+      const found = session();
+      const runs = found === null ? [] : found.runs({ after, until }, sampling, hasContent);
+      return await exportOf(runs, resource, { after, since });
+    },
+    send: async (signal, body, timeoutMs) => {
+      const collector = settings[signal];
+      if (collector === null) return { type: 'sent' };
+      return await sendTelemetry(collector, body, {
+        fetch: (url, init) => fetch(url, init),
+        clock: platformClock,
+        timeoutMs,
+      });
+    },
+    log,
+  });
+}
