@@ -61,6 +61,9 @@ export const otlpVariables = {
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.optional(),
   OTEL_EXPORTER_OTLP_HEADERS: headers,
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: headers,
+  /** JSON is sent in any case; collectors take both over HTTP. gRPC is another port. */
+  OTEL_EXPORTER_OTLP_PROTOCOL: z.enum(['http/json', 'http/protobuf']).optional(),
+  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
   OTEL_RESOURCE_ATTRIBUTES: pairs(() => true).optional(),
   OTEL_SDK_DISABLED: z
@@ -71,11 +74,11 @@ export const otlpVariables = {
 
 type Given = { readonly [Name in keyof typeof otlpVariables]?: z.output<(typeof otlpVariables)[Name]> | undefined };
 
-/** @returns null if no endpoint is set, or the SDK is disabled: then the runner exports nothing */
+/** @returns null if no endpoint is set, or the export is off: then the runner exports nothing */
 export function spanExportOf(given: Given): SpanExportSettings | null {
   const base = given.OTEL_EXPORTER_OTLP_ENDPOINT;
   const target = given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base === undefined ? null : tracesBelow(base));
-  if (target === null || given.OTEL_SDK_DISABLED === true) return null;
+  if (target === null || given.OTEL_SDK_DISABLED === true || given.OTEL_TRACES_EXPORTER === 'none') return null;
   const name = given.OTEL_SERVICE_NAME;
   return {
     url: target,

@@ -14,6 +14,7 @@ describe('the export of spans', () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
     [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'true' }],
     [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'TRUE' }],
+    [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' }],
   ])('[O1] is off with %j', (variables) => {
     expect(read(variables)).toBeNull();
   });
@@ -26,6 +27,10 @@ describe('the export of spans', () => {
     [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://c.example/in' }, 'https://c.example/in'],
     [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'false' }, 'http://collector.example:4318/v1/traces'],
     [{ ...ENDPOINT, OTEL_SDK_DISABLED: '1' }, 'http://collector.example:4318/v1/traces'],
+    [
+      { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' },
+      'http://collector.example:4318/v1/traces',
+    ],
   ])('[O1] with %j goes to %s', (variables, url) => {
     expect(read(variables)).toMatchObject({ url });
   });
@@ -60,6 +65,8 @@ test.each([
   ['OTEL_EXPORTER_OTLP_HEADERS', 'a=%0asecret'],
   ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'a b=secret'],
   ['OTEL_RESOURCE_ATTRIBUTES', 'a=%secret'],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+  ['OTEL_TRACES_EXPORTER', 'zipkin'],
 ])('[H8] %s=%j is refused with its name and without its value', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(name);
   expect(() => read({ [name]: value })).not.toThrow('secret');
