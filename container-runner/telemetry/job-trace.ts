@@ -97,7 +97,7 @@ export function spansOf(job: JobRecord): JobSpan[] {
       'gen_ai.conversation.id': job.session,
       ...(job.sandbox === null ? {} : { 'cortex.sandbox.level': job.sandbox }),
       ...(job.exitCode === null ? {} : { 'process.exit.code': job.exitCode }),
-      ...(isError ? { 'error.type': end === 'exited' ? 'exit_code' : end } : {}),
+      ...(isError ? { 'error.type': end === 'exited' ? 'nonzero_exit' : end } : {}),
     },
     isError,
   };

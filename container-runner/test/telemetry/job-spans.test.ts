@@ -61,7 +61,7 @@ test('[O1] a job is a span below the one that sent it, with a span for each phas
     'cortex.sandbox.level': 'wasm',
     'gen_ai.conversation.id': 'ses_test',
     'process.exit.code': 3,
-    'error.type': 'exit_code',
+    'error.type': 'nonzero_exit',
   });
   const [whole, , , run] = collector.spans;
   expect(sandbox.started[0]?.launch.env['TRACEPARENT']).toBe(`00-${TRACE}-${run?.spanId}-01`);

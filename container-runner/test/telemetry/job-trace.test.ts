@@ -1,4 +1,6 @@
 /** The trace of a job is a function of its record (O1). */
+import { readFileSync } from 'node:fs';
+
 import { describe, expect, test } from 'vitest';
 
 import type { JobRecord } from '../../ledger/ledger.ts';
@@ -74,7 +76,7 @@ describe('spans of a job', () => {
 
   test.each([
     ['exited', 0, undefined],
-    ['exited', 3, 'exit_code'],
+    ['exited', 3, 'nonzero_exit'],
     ['timeout', null, 'timeout'],
     ['killed', null, 'killed'],
     ['oom', 137, 'oom'],
@@ -111,6 +113,17 @@ describe('spans of a job', () => {
       ['queued', 'job python', 1_000, 1_010],
     ]);
   });
+});
+
+test('[O1] the documentation has every span and every attribute, and no others', () => {
+  const page = readFileSync(new URL('../../../docs/runner.md', import.meta.url), 'utf8');
+  const section = page.slice(page.indexOf('\n## Spans of jobs\n'), page.indexOf('\n## Metrics\n'));
+  const rows = [...section.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) =>
+    cell.replaceAll('`', '').split(', '),
+  );
+  const [job, ...phases] = spansOf(record({ exitCode: 3 }));
+  const names = ['job KIND', ...phases.map(({ name }) => name)];
+  expect(rows.toSorted()).toEqual([...names, ...Object.keys(job?.attributes ?? {})].toSorted());
 });
 
 describe('TRACEPARENT of the program', () => {
