@@ -2,10 +2,12 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { routePath } from 'hono/route';
+import { parseAccept } from 'hono/utils/accept';
 import type { Logger } from 'pino';
 
 import type { Authority } from './auth.ts';
 import { addEgressRoutes, type Egress } from './egress/routes.ts';
+import { formatOf } from './exposition.ts';
 import { eventStream } from './jobs/event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
 import type { Jobs } from './jobs/jobs.ts';
@@ -15,12 +17,13 @@ import { limits } from './limits.ts';
 import type { OperatorLimits } from './operator-limits.ts';
 import type { Metrics } from './metrics.ts';
 import type { Prewarmer } from './prewarm.ts';
-import { RunnerError } from './problem.ts';
+import { type ProblemCode, RunnerError } from './problem.ts';
 import { tenantOf } from './fair-share.ts';
 import type { Relics } from './relics/relics.ts';
 import { addRelicRoutes } from './relics/routes.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { StateFolder } from './state.ts';
+import { parseTraceparent } from './telemetry/trace-context.ts';
 import { SERVICE, VERSION } from './version.ts';
 import type { FileCache } from './workspace/file-cache.ts';
 import { signedPart, WorkspaceRoutes } from './workspace/routes.ts';
@@ -91,7 +94,10 @@ export function createApp(parts: AppParts): Hono {
       set_aside: state.setAsideNames(),
     });
   });
-  app.get('/metrics', async (c) => c.text(await metrics.text(), 200, { 'content-type': metrics.contentType }));
+  app.get('/metrics', async (c) => {
+    const { contentType, text } = await metrics.read(formatOf(parseAccept(c.req.header('accept') ?? '')));
+    return c.body(text, 200, { 'content-type': contentType, vary: 'accept' });
+  });
 
   const workspaces = new WorkspaceRoutes(parts.files, authority);
   workspaces.addUpload(app);
@@ -112,8 +118,15 @@ export function createApp(parts: AppParts): Hono {
 
   app.put('/jobs/:id', async (c) => {
     const id = idOf(c.req.param('id'));
-    const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenantOf(c.req.query('tenant')));
-    return c.json(summaryOf(record), created ? 202 : 200);
+    const trace = parseTraceparent(c.req.header('traceparent'));
+    const tenant = tenantOf(c.req.query('tenant'));
+    try {
+      const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
+      return c.json(summaryOf(record), created ? 202 : 200);
+    } catch (fault) {
+      metrics.jobRejected(codeOf(fault));
+      throw fault;
+    }
   });
   app.get('/jobs/:id', (c) => {
     const record = recordOf(c.req.param('id'));
@@ -172,6 +185,11 @@ export function createApp(parts: AppParts): Hono {
     return record;
   }
   return app;
+}
+
+function codeOf(fault: unknown): ProblemCode {
+  if (fault instanceof RunnerError) return fault.code;
+  return fault instanceof LedgerError ? 'storage' : 'internal';
 }
 
 function summaryOf(record: JobRecord): Record<string, unknown> {

@@ -6,6 +6,7 @@ import { imagePattern, imageReference } from './images/image-name.ts';
 import { limits } from './limits.ts';
 import { type OperatorLimits, operatorLimitsOf, operatorLimitVariables } from './operator-limits.ts';
 import { SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandbox.ts';
+import { otlpVariables, spanExportOf, type SpanExportSettings } from './telemetry/otlp-settings.ts';
 
 export interface RunnerConfig {
   readonly host: string;
@@ -34,6 +35,8 @@ export interface RunnerConfig {
   readonly images: readonly string[];
   /** Package index for the packages of tools; null = pip's default. */
   readonly pipIndex: string | null;
+  /** Exports the spans of jobs (O1); null = does not. */
+  readonly spans?: SpanExportSettings | null;
   /** Images of the operator that replace the built base images. */
   readonly baseImages: { readonly shell?: string; readonly python3?: string; readonly node?: string };
 }
@@ -75,6 +78,7 @@ const environment = z.object({
   RUNNER_IMAGE_NODE: imageReference.optional(),
   RUNNER_DRAIN_SECONDS: z.coerce.number().min(0).max(limits.maxDrainSeconds).default(limits.drainSeconds),
   ...operatorLimitVariables,
+  ...otlpVariables,
   RUNNER_EGRESS: flag.default(true),
   RUNNER_LOG: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });
@@ -107,6 +111,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     warm: data.RUNNER_WARM,
     images: data.RUNNER_IMAGES,
     pipIndex: data.RUNNER_PIP_INDEX ?? null,
+    spans: spanExportOf(data),
     baseImages: {
       ...(data.RUNNER_IMAGE_SHELL === undefined ? {} : { shell: data.RUNNER_IMAGE_SHELL }),
       ...(data.RUNNER_IMAGE_PYTHON === undefined ? {} : { python3: data.RUNNER_IMAGE_PYTHON }),

@@ -216,6 +216,18 @@ export const limits = {
   /** Characters after which a query ends: the end of a job with many changed files is long. */
   eventBatchChars: 16_777_216,
 
+  // --- spans of jobs (O1) ---
+  /** Spans that wait or are being sent; further ones are dropped. About 2 MiB. */
+  spanQueue: 2_048,
+  /** Spans of one request. */
+  spanBatch: 512,
+  /** Time until a batch is sent that is not full. */
+  spanDelayMs: 2_000,
+  /** One request to the collector, with its retries. */
+  spanExportMs: 5_000,
+  /** The last requests when the runner stops. */
+  spanFlushMs: 2_000,
+
   // --- start and stop ---
   /** Time for running jobs to end after SIGTERM, in seconds. */
   drainSeconds: 25,

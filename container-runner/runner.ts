@@ -13,6 +13,7 @@ import type { Egress } from './egress/routes.ts';
 import { createSender } from './egress/send.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { parseKeys } from './keys.ts';
+import type { JobRecord } from './ledger/ledger.ts';
 import { openLedger } from './ledger/open-ledger.ts';
 import { limits } from './limits.ts';
 import { DEFAULT_OPERATOR_LIMITS } from './operator-limits.ts';
@@ -29,6 +30,8 @@ import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandb
 import { WasmSandbox } from './sandbox/wasm.ts';
 import { StateFolder } from './state.ts';
 import { type ImageListener, Startup } from './startup.ts';
+import { recordedTrace, spansOf } from './telemetry/job-trace.ts';
+import type { SpanExport } from './telemetry/span-export.ts';
 import { SERVICE, VERSION } from './version.ts';
 import { FileCache } from './workspace/file-cache.ts';
 
@@ -105,6 +108,11 @@ async function openRunner(
       : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const prewarmer = new Prewarmer(registry);
+  const spans = await openSpans(options, log);
+  const ended = (job: JobRecord): void => {
+    metrics.jobEnded(job, spans === null ? null : recordedTrace(job));
+    spans?.record(spansOf(job));
+  };
   const jobs: Jobs = new Jobs({
     ledger,
     sandboxes: registry,
@@ -114,19 +122,25 @@ async function openRunner(
     operatorLimits,
     killGraceMs: options.killGraceMs ?? limits.killGraceMs,
     log,
-    onEnd: (job) => metrics.jobEnded(job),
+    now,
+    exportsSpans: spans !== null,
+    onEnd: ended,
   });
   const authority = createAuthority(parseKeys(options.secret), ledger, now, options.publicHost);
   const relics = await openRelics(options, state, log, options.relicHost);
   const metrics: Metrics = createMetrics({
     jobs,
+    sandboxes: registry,
     relics,
     prewarmer,
     ledger,
     files,
+    spans,
     maxRunning: operatorLimits.running,
     draining: () => jobs.draining,
   });
+  // the previous process has not reported their end
+  for (const job of ledger.lostAtStart()) ended(job);
   const sender = createSender();
   const egress: Egress | null =
     options.egress === false ? null : (options.egressParts ?? { resolve: createResolve(), sender });
@@ -175,6 +189,7 @@ async function openRunner(
     await relics.close();
     await prewarmer.close();
     await registry.close();
+    await spans?.close();
     ledger.close();
   }
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
@@ -201,6 +216,20 @@ async function openRunner(
     },
   };
   return { runner, app };
+}
+
+/** Loads the SDK only if there is an endpoint. */
+async function openSpans({ spans }: RunnerOptions, log: Logger): Promise<SpanExport | null> {
+  if (spans === undefined || spans === null) return null;
+  const { SpanExport } = await import('./telemetry/span-export.ts');
+  return new SpanExport(spans, {
+    service: SERVICE,
+    version: VERSION,
+    onState: (reason) => {
+      if (reason === null) log.info('spans are exported again');
+      else log.warn({ reason }, 'spans are not exported');
+    },
+  });
 }
 
 function sandboxesOf(

@@ -14,7 +14,11 @@ import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 const read = (name: string): string => readFileSync(join(PACKAGE_ROOT, 'container-runner', name), 'utf8');
 /** Every variable that the runner reads. */
-const KNOWN = new Set(`${read('config.ts')}${read('operator-limits.ts')}`.match(/\b(?:RUNNER|CORTEX)_[A-Z_]+\b/g));
+const KNOWN = new Set(
+  ['config.ts', 'operator-limits.ts', 'telemetry/otlp-settings.ts'].flatMap(
+    (file) => read(file).match(/\b(?:RUNNER|CORTEX|OTEL)_[A-Z_]+\b/g) ?? [],
+  ),
+);
 
 interface Compose {
   readonly services: Readonly<

@@ -100,6 +100,8 @@ async function serve(): Promise<never> {
   python.setStderr({ write: (bytes) => (writeAll(2, bytes), bytes.length), isatty: false });
   python.FS.writeFile(PROGRAM, job.source);
   python.FS.writeFile(INPUTS, job.inputsJson);
+  const setVariables = python.runPython('os.environ.update') as (variables: unknown) => void;
+  setVariables(python.toPy(job.env));
   giveFiles(python, job);
   // an interpreter that has exited does not give access to it any more
   const files = virtualFiles(python.FS);

@@ -14,10 +14,11 @@ const RESERVED_NAMES = new Set(
    TERM TERMINFO TERMCAP LANG LANGUAGE LOCPATH NLSPATH TZ TZDIR GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN
    RES_OPTIONS RESOLV_HOST_CONF MALLOC_CHECK_ MALLOC_TRACE GLIBC_TUNABLES AWKPATH AWKLIBPATH
    AWK_HASH TAR_OPTIONS GZIP GREP_OPTIONS UNZIP ZIPOPT CURL_HOME WGETRC INPUTRC SSL_CERT_FILE SSL_CERT_DIR
-   OPENSSL_CONF KRB5_CONFIG JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH JSON_PATH`.split(/\s+/),
+   OPENSSL_CONF KRB5_CONFIG JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH JSON_PATH TRACEPARENT
+   TRACESTATE`.split(/\s+/),
 );
 const RESERVED_PATTERN =
-  /^(CORTEX_|LD_|DYLD_|BASH_|LC_|PYTHON|PYENV|NODE_|NPM_|PERL|RUBY|GEM_|LUA_|PHP|GIT_|SSH_|DOCKER_|XDG_|MALLOC_|GO[A-Z]+$|V8_|UV_)|_(proxy|PROXY)$|^__/;
+  /^(CORTEX_|LD_|DYLD_|BASH_|LC_|PYTHON|PYENV|NODE_|NPM_|PERL|RUBY|GEM_|LUA_|PHP|GIT_|SSH_|DOCKER_|XDG_|MALLOC_|OTEL_|GO[A-Z]+$|V8_|UV_)|_(proxy|PROXY)$|^__/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Where programs see the files of their session (C7). */
@@ -102,13 +103,22 @@ export function programOf(job: JobRequest): Program {
 
 /** The program with the files of its workspace. */
 export function withWorkspace(program: Program, workspace: LaunchWorkspace): Program {
+  return withMore(program, { workspace });
+}
+
+/** The program with its trace in a variable, as OpenTelemetry passes a context through an environment (O1). */
+export function withTrace(program: Program, traceparent: string): Program {
+  return withMore(program, { env: { ...program.launch.env, TRACEPARENT: traceparent } });
+}
+
+function withMore(program: Program, more: Partial<Pick<Launch, 'workspace' | 'env'>>): Program {
   switch (program.type) {
     case 'source':
-      return { ...program, launch: { ...program.launch, workspace } };
+      return { ...program, launch: { ...program.launch, ...more } };
     case 'image':
-      return { ...program, launch: { ...program.launch, workspace } };
+      return { ...program, launch: { ...program.launch, ...more } };
     case 'build':
-      return { ...program, launch: { ...program.launch, workspace } };
+      return { ...program, launch: { ...program.launch, ...more } };
   }
 }
 

@@ -15,7 +15,7 @@ import type { Logger } from 'pino';
 
 import { isAllowed } from '../images/image-name.ts';
 import { BuildFailure } from '../images/tool-images.ts';
-import { type Program, programOf, withWorkspace } from './job-data.ts';
+import { type Program, programOf, withTrace, withWorkspace } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
 import type { JobRecord, Ledger } from '../ledger/ledger.ts';
 import { LedgerError } from '../ledger/ledger-error.ts';
@@ -25,8 +25,10 @@ import { RunnerError } from '../problem.ts';
 import type { Prewarmer } from '../prewarm.ts';
 import { hasCapacity } from '../fair-share.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
-import type { Sandbox, SandboxProcess } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxLevel, SandboxProcess } from '../sandbox/sandbox.ts';
 import { supervise } from '../supervise.ts';
+import { recordedTrace, type TracedJob, traceparentOfProgram } from '../telemetry/job-trace.ts';
+import { formatTraceparent, type SpanContext } from '../telemetry/trace-context.ts';
 import type { FileCache } from '../workspace/file-cache.ts';
 import { JobWorkspace } from '../workspace/job-workspace.ts';
 import { UNCHANGED } from '../workspace/receiver.ts';
@@ -44,11 +46,15 @@ interface Entry {
   readonly stop: AbortController;
   /** It did not start at once. */
   hasWaited: boolean;
+  /** When its program started; null: not yet. */
+  preparedAt: number | null;
 }
 
 export interface JobCounts {
   readonly running: number;
   readonly queued: number;
+  /** Running jobs by the level of their sandbox. */
+  readonly inUse: ReadonlyMap<SandboxLevel, number>;
 }
 
 export class Jobs {
@@ -61,6 +67,8 @@ export class Jobs {
   readonly #prewarmer: Prewarmer;
   readonly #operatorLimits: OperatorLimits;
   readonly #killGraceMs: number;
+  readonly #exportsSpans: boolean;
+  readonly #now: () => number;
   readonly #queue: Entry[] = [];
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
@@ -80,6 +88,10 @@ export class Jobs {
     readonly log: Logger;
     /** Time between TERM and KILL. */
     readonly killGraceMs: number;
+    /** The runner exports the spans of jobs (O1). */
+    readonly exportsSpans?: boolean;
+    /** Epoch milliseconds. */
+    readonly now: () => number;
     /** Called for every job that has ended. */
     readonly onEnd?: (job: JobRecord) => void;
   }) {
@@ -91,16 +103,24 @@ export class Jobs {
     this.#prewarmer = options.prewarmer;
     this.#operatorLimits = options.operatorLimits;
     this.#killGraceMs = options.killGraceMs;
+    this.#exportsSpans = options.exportsSpans ?? false;
+    this.#now = options.now;
     this.#onEnd = options.onEnd ?? (() => undefined);
   }
 
   get counts(): JobCounts {
-    return { running: this.#running.size, queued: this.#queue.length };
+    const inUse = new Map<SandboxLevel, number>();
+    for (const { entry } of this.#running.values()) {
+      const { level } = entry.sandbox;
+      inUse.set(level, (inUse.get(level) ?? 0) + 1);
+    }
+    return { running: this.#running.size, queued: this.#queue.length, inUse };
   }
 
   /**
    * Accepts a job, or finds an accepted one with the id.
    *
+   * @param trace span that sent the job; only that of the request that creates it counts
    * @returns the job's record, and whether this request created it
    * @throws RunnerError `id_conflict`, `invalid_request`, `unsupported`, `busy`, `missing_files`, `stopping`
    */
@@ -108,12 +128,18 @@ export class Jobs {
     id: string,
     request: JobRequest,
     tenant: string | null = null,
+    trace: SpanContext | null = null,
   ): Promise<{ readonly record: JobRecord; readonly created: boolean }> {
     // Without its files: a job that is submitted again after a crash of its host may have other ones by then.
     const { workspace: given, ...hashed } = request;
     const requestHash = createHash('sha256').update(JSON.stringify(hashed)).digest('base64url');
     const accepted = this.#accepted(id, requestHash);
     if (accepted !== null) return { record: accepted, created: false };
+    const traced: TracedJob = {
+      id,
+      createdAt: this.#now(),
+      traceparent: trace === null ? null : formatTraceparent(trace),
+    };
     requireWithinLimits(request.limits, this.#operatorLimits);
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
@@ -128,21 +154,23 @@ export class Jobs {
         return { record: added, created: false };
       }
       this.#admit(tenant);
-      this.#ledger.add({ id, session: request.session, kind: request.kind, requestHash });
+      this.#ledger.add({ ...traced, session: request.session, kind: request.kind, requestHash });
     } catch (fault) {
       workspace?.release();
       throw fault;
     }
+    const traceparent = traceparentOfProgram(traced, this.#exportsSpans);
     const entry: Entry = {
       id,
       tenant,
       session: request.session,
       sandbox,
-      program,
+      program: traceparent === null ? program : withTrace(program, traceparent),
       workspace,
       outputBytes: request.limits.output_bytes,
       stop: new AbortController(),
       hasWaited: false,
+      preparedAt: null,
     };
     this.#queue.push(entry);
     this.#startNext();
@@ -267,6 +295,7 @@ export class Jobs {
         return;
       }
       const process = await this.#begin(entry);
+      entry.preparedAt = this.#now();
       outcome = await supervise(process, {
         timeoutMs: program.launch.timeoutMs,
         killGraceMs: this.#killGraceMs,
@@ -371,11 +400,11 @@ export class Jobs {
   }
 
   /** False if the ledger cannot be written; the next start marks the unfinished job as lost. */
-  #write({ id, session }: Entry, outcome: Outcome): boolean {
+  #write({ id, session, preparedAt }: Entry, outcome: Outcome): boolean {
     // names of files are contents
     const { workspace, ...logged } = outcome;
     try {
-      this.#ledger.finish(id, session, outcome);
+      this.#ledger.finish(id, session, outcome, preparedAt);
       const record = this.#ledger.job(id);
       if (record === null) return true;
       this.#onEnd(record);
@@ -383,7 +412,9 @@ export class Jobs {
       const ms = startedAt === null || endedAt === null ? null : endedAt - startedAt;
       const files =
         workspace === undefined ? {} : { changes: workspace.changes.length, skipped: workspace.skipped_count };
-      this.#log.info({ job: id, session, kind, sandbox: level, ...logged, ...files, ms }, 'job ended');
+      const trace = this.#exportsSpans || record.traceparent !== null ? recordedTrace(record) : null;
+      const traced = trace === null ? {} : { trace_id: trace.traceId };
+      this.#log.info({ job: id, session, kind, sandbox: level, ...logged, ...files, ms, ...traced }, 'job ended');
       return true;
     } catch (fault) {
       this.#log.error({ job: id, ...logged, reason: messageOf(fault) }, 'the ledger cannot be written');

@@ -44,6 +44,10 @@ export interface JobRecord {
   readonly end: JobEnd | null;
   readonly exitCode: number | null;
   readonly truncated: boolean;
+  /** Header `traceparent` of the request, in its normal form; null: none. */
+  readonly traceparent: string | null;
+  /** When the program started in its sandbox; null: it did not, or the runner was killed before the job ended. */
+  readonly preparedAt: number | null;
 }
 
 export const LEDGER_FILE = 'jobs.sqlite';
@@ -51,7 +55,7 @@ export const LEDGER_FILE = 'jobs.sqlite';
 const PRUNE_STEP = 10;
 /** Columns of a `JobRecord`. */
 const COLUMNS =
-  'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated';
+  'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated, traceparent, prepared_at';
 
 type Row = Record<string, unknown>;
 
@@ -66,6 +70,7 @@ export class Ledger {
 
   /** Tokens that were used while the ledger could not be written, with their expiry. */
   readonly #spentInMemory = new Map<string, number>();
+  readonly #lostAtStart: string[] = [];
 
   /**
    * @param file path of the database, or `:memory:`
@@ -105,14 +110,18 @@ export class Ledger {
     readonly session: string;
     readonly kind: string;
     readonly requestHash: string;
+    readonly traceparent?: string | null;
+    /** Epoch milliseconds; default: now. */
+    readonly createdAt?: number;
   }): boolean {
     const { changes } = this.#run(
-      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at) VALUES (?, ?, ?, 'queued', ?, ?)`,
+      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at, traceparent) VALUES (?, ?, ?, 'queued', ?, ?, ?)`,
       job.id,
       job.session,
       job.kind,
       job.requestHash,
-      this.#now(),
+      job.createdAt ?? this.#now(),
+      job.traceparent ?? null,
     );
     return changes === 1;
   }
@@ -142,19 +151,24 @@ export class Ledger {
     this.#append(session, id, stream, { text });
   }
 
-  /** Ends a job; false if it has already ended. */
-  finish(id: string, session: string, outcome: Outcome): boolean {
+  /**
+   * Ends a job; false if it has already ended.
+   *
+   * @param preparedAt epoch milliseconds; null: the program did not start
+   */
+  finish(id: string, session: string, outcome: Outcome, preparedAt: number | null = null): boolean {
     const at = this.#now();
     const workspace = outcome.workspace === undefined ? null : JSON.stringify(outcome.workspace);
     try {
       this.#db.exec('BEGIN IMMEDIATE');
       const { changes } = this.#run(
-        `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ?, workspace = ? WHERE id = ? AND state <> 'ended'`,
+        `UPDATE jobs SET state = 'ended', ended_at = ?, end = ?, exit_code = ?, truncated = ?, workspace = ?, prepared_at = ? WHERE id = ? AND state <> 'ended'`,
         at,
         outcome.end,
         outcome.exitCode,
         outcome.truncated ? 1 : 0,
         workspace,
+        preparedAt,
         id,
       );
       if (changes === 1) {
@@ -181,6 +195,11 @@ export class Ledger {
   job(id: string): JobRecord | null {
     const row = this.#get(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`, id);
     return row === undefined ? null : recordOf(row);
+  }
+
+  /** Jobs that opening the ledger ended as `lost`. */
+  lostAtStart(): JobRecord[] {
+    return this.#lostAtStart.flatMap((id) => this.job(id) ?? []);
   }
 
   /** What a job left in its workspace; null unless it had one and exited. */
@@ -304,7 +323,9 @@ export class Ledger {
 
   #markAbandonedLost(): void {
     for (const row of this.#all(`SELECT id, session FROM jobs WHERE state <> 'ended'`)) {
-      this.finish(String(row['id']), String(row['session']), { end: 'lost', exitCode: null, truncated: false });
+      const id = String(row['id']);
+      this.finish(id, String(row['session']), { end: 'lost', exitCode: null, truncated: false });
+      this.#lostAtStart.push(id);
     }
   }
 
@@ -377,5 +398,7 @@ function recordOf(row: Row): JobRecord {
     end: row['end'] === null ? null : (String(row['end']) as JobEnd),
     exitCode: number(row['exit_code']),
     truncated: row['truncated'] === 1,
+    traceparent: row['traceparent'] === null ? null : String(row['traceparent']),
+    preparedAt: number(row['prepared_at']),
   };
 }

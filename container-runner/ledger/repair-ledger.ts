@@ -9,7 +9,11 @@ const COLUMNS = {
   tokens: 'id, expires_at',
 } as const;
 /** Further columns of jobs, by the first version that has them. */
-const ADDED_COLUMNS: readonly (readonly [version: number, column: string])[] = [[2, 'workspace']];
+const ADDED_COLUMNS: readonly (readonly [version: number, column: string])[] = [
+  [2, 'workspace'],
+  [3, 'traceparent'],
+  [3, 'prepared_at'],
+];
 
 /** Has SQLite's error code for a damaged file, so callers handle it like SQLite's own errors. */
 class DamagedFile extends Error {

@@ -4,12 +4,13 @@ import type { DatabaseSync } from 'node:sqlite';
 import { LedgerError } from './ledger-error.ts';
 import { checkTables, repairRows } from './repair-ledger.ts';
 
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 const SCHEMA = `
   CREATE TABLE jobs (
     id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
     request_hash TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
-    end TEXT, exit_code INTEGER, truncated INTEGER NOT NULL DEFAULT 0, workspace TEXT
+    end TEXT, exit_code INTEGER, truncated INTEGER NOT NULL DEFAULT 0, workspace TEXT, traceparent TEXT,
+    prepared_at INTEGER
   ) STRICT;
   CREATE INDEX jobs_by_session ON jobs (session, ended_at);
   CREATE TABLE events (
@@ -23,6 +24,7 @@ const SCHEMA = `
 /** By the version that they start from. */
 const MIGRATIONS: Readonly<Record<number, string>> = {
   1: 'ALTER TABLE jobs ADD COLUMN workspace TEXT;',
+  2: 'ALTER TABLE jobs ADD COLUMN traceparent TEXT; ALTER TABLE jobs ADD COLUMN prepared_at INTEGER;',
 };
 
 /**

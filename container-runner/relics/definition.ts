@@ -60,7 +60,10 @@ const relicCall = z.strictObject({
   /** JSON text of the request's body. */
   body: z.string().nullable().default(null),
 });
-export type RelicCall = z.infer<typeof relicCall>;
+export type RelicCall = z.infer<typeof relicCall> & {
+  /** Header `traceparent` of the request to the service (O1). */
+  readonly traceparent?: string;
+};
 
 const target = { space: relicScope, relic: relicDefinition };
 

@@ -65,6 +65,8 @@ def call(order):
         headers = {"accept": "application/json", "connection": "close"}
         if body is not None:
             headers["content-type"] = "application/json"
+        if "traceparent" in order:
+            headers["traceparent"] = order["traceparent"]
         connection.request(order["method"], order["path"], None if body is None else body.encode(), headers)
         response = connection.getresponse()
         content = read(response, connection, deadline)

@@ -5,6 +5,7 @@ import { parseBody } from '../jobs/job.ts';
 import { requireWithinLimits } from '../operator-limits.ts';
 import { RunnerError } from '../problem.ts';
 import { tenantOf } from '../fair-share.ts';
+import { formatTraceparent, parseTraceparent } from '../telemetry/trace-context.ts';
 import { callRequest, relicName, relicScope, startRequest } from './definition.ts';
 import { RelicUnavailable } from './relic.ts';
 import type { RelicListing, Relics } from './relics.ts';
@@ -19,9 +20,11 @@ export function addRelicRoutes(app: Hono, relics: Relics): void {
     const { space: scope, relic: spec, call, timeout_ms: timeoutMs } = parseBody(await c.req.text(), callRequest);
     requireWithinLimits({ timeout_ms: timeoutMs }, relics.operatorLimits);
     const relic = await relics.find({ scope, name }, spec, tenantOf(c.req.query('tenant')));
+    const trace = parseTraceparent(c.req.header('traceparent'));
+    const traced = trace === null ? call : { ...call, traceparent: formatTraceparent(trace) };
     const startedAt = performance.now();
     return late(async () => {
-      const answer = await relic.call(call, timeoutMs);
+      const answer = await relic.call(traced, timeoutMs);
       return { ...answerJson(answer, name, timeoutMs), ms: Math.round(performance.now() - startedAt) };
     });
   });

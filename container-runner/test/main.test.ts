@@ -7,6 +7,7 @@ import path from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { startCollector } from './support/collector.ts';
 import { isAlive, treeOf } from './support/processes.ts';
 import { launchRunner, type RunnerProcess } from './support/runner-process.ts';
 import { SECRET, signed } from './support/test-runner.ts';
@@ -177,6 +178,62 @@ test(
   },
 );
 
+/** A program that prints the packages of the SDK that the runner loads. */
+const REPORT_PACKAGES = `data:text/javascript,${encodeURIComponent(
+  `import { registerHooks } from 'node:module';
+   registerHooks({ load(url, context, next) {
+     const [, name] = /node_modules.@opentelemetry.([\\w-]+)/.exec(url) ?? [];
+     if (name !== undefined) process.stderr.write('loaded ' + name + '\\n');
+     return next(url, context);
+   } });`,
+)}`;
+
+describe('spans of jobs', () => {
+  const PLAIN = { RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', NODE_OPTIONS: `--import ${REPORT_PACKAGES}` };
+  const runJob = async (url: string): Promise<void> => {
+    const body = JSON.stringify({ kind: 'shell', session: 's', code: 'echo "$TRACEPARENT"' });
+    await fetch(await signed(url, 'PUT', '/jobs/a', body));
+    await vi.waitFor(
+      async () => {
+        const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
+        expect(record).toMatchObject({ state: 'ended' });
+      },
+      { timeout: 60_000 },
+    );
+  };
+
+  test('[O1] are exported before the runner ends', { timeout: SLOW }, async () => {
+    const collector = await startCollector();
+    const service = launch({
+      ...PLAIN,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20t',
+      OTEL_SERVICE_NAME: 'runner-of-the-test',
+    });
+    await runJob((await service.ready()).url);
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toBe(0);
+    expect(service.err()).toContain('loaded sdk-trace\n');
+    expect(collector.faults).toEqual([]);
+    expect(collector.spans.map(({ name }) => name)).toEqual(['job shell', 'queued', 'prepare', 'run']);
+    expect(collector.requests[0]).toMatchObject({
+      path: '/v1/traces',
+      headers: { authorization: 'Bearer t' },
+      resource: { 'service.name': 'runner-of-the-test' },
+    });
+    await collector.close();
+  });
+
+  test('[O1] without an endpoint, the SDK is not loaded', { timeout: SLOW }, async () => {
+    const service = launch({ ...PLAIN, OTEL_SERVICE_NAME: 'x' });
+    await runJob((await service.ready()).url);
+    service.child.kill('SIGTERM');
+    expect(await service.ended).toBe(0);
+    // prom-client loads the interface, which is no SDK
+    expect([...service.err().matchAll(/^loaded (.*)$/gm)].filter(([, name]) => name !== 'api')).toEqual([]);
+  });
+});
+
 test('[H8] a port in use is reported with advice', async () => {
   const holder = net.createServer();
   await new Promise<void>((resolve) => {
@@ -199,6 +256,7 @@ test.each([
   ['RUNNER_MAX_MEMORY_MB', '128'],
   ['RUNNER_MAX_SECONDS', 'ten'],
   ['RUNNER_ALLOW_PROCESS', 'perhaps'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
 ])('[H8] %s=%j is refused at start with its name', async (name, value) => {
   const service = launch({ [name]: value });
   expect(await service.ended).toBe(1);

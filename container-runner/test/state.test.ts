@@ -145,10 +145,10 @@ describe('the ledger is', () => {
 
   test('[J9] from a newer version: the start is refused with the file name and advice, and nothing changes', async () => {
     ledgerWithJob();
-    sql('PRAGMA user_version = 3');
+    sql('PRAGMA user_version = 4');
     await expect(start()).rejects.toThrow(/jobs\.sqlite was written by a newer version .*Start that version, or move/);
     expect((await fs.readdir(directory)).filter((name) => name.includes('set-aside'))).toEqual([]);
-    sql('PRAGMA user_version = 2');
+    sql('PRAGMA user_version = 3');
     expect((await (await start()).ask('GET', '/jobs/old')).status).toBe(200);
   });
 });

@@ -226,13 +226,47 @@ test('[J9] a ledger of the first version is migrated, with its jobs, events and 
   ledger.finish('a', 's', exited);
   ledger.spend('t', now + 60_000);
   const before = [ledger.job('a'), ledger.events('s', 0)];
-  change((db) => db.exec('ALTER TABLE jobs DROP COLUMN workspace; PRAGMA user_version = 1'));
+  const added = ['workspace', 'traceparent', 'prepared_at'];
+  const older = added.map((column) => `ALTER TABLE jobs DROP COLUMN ${column};`).join(' ');
+  change((db) => db.exec(`${older} PRAGMA user_version = 1`));
   expect([ledger.job('a'), ledger.events('s', 0)]).toEqual(before);
   expect(ledger.workspace('a')).toBeNull();
   expect(ledger.spend('t', now + 60_000)).toBe(false);
   // and only once
   reopen();
   expect(ledger.job('a')).toEqual(before[0]);
+});
+
+test('[J9] [O1] a ledger of the second version is migrated; its jobs have no trace', () => {
+  add('a');
+  ledger.finish('a', 's', exited, 1_000_001);
+  change((db) => {
+    db.exec(
+      'ALTER TABLE jobs DROP COLUMN traceparent; ALTER TABLE jobs DROP COLUMN prepared_at; PRAGMA user_version = 2',
+    );
+  });
+  expect(ledger.job('a')).toMatchObject({ end: 'exited', traceparent: null, preparedAt: null });
+});
+
+test('[O1] the trace of a job and the start of its program survive a restart', () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  ledger.add({ id: 'a', session: 's', kind: 'python', requestHash: 'h', traceparent, createdAt: 999_000 });
+  ledger.finish('a', 's', exited, 1_000_250);
+  reopen();
+  expect(ledger.job('a')).toMatchObject({ traceparent, createdAt: 999_000, preparedAt: 1_000_250 });
+});
+
+test('[O1] the jobs that a restart ended are listed once, with their traces', () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  ledger.add({ id: 'running', session: 's', kind: 'python', requestHash: 'h', traceparent });
+  ledger.start('running', 's', 'wasm');
+  add('ended');
+  ledger.finish('ended', 's', exited);
+  now += 5_000;
+  reopen();
+  expect(ledger.lostAtStart()).toMatchObject([{ id: 'running', end: 'lost', traceparent, endedAt: 1_005_000 }]);
+  reopen();
+  expect(ledger.lostAtStart()).toEqual([]);
 });
 
 test('[J9] the database of another program is not migrated', () => {
@@ -251,6 +285,6 @@ test('[J9] a ledger of a newer version is not changed', () => {
   const db = new DatabaseSync(file);
   db.exec('PRAGMA user_version = 99');
   db.close();
-  expect(() => new Ledger(file, () => now)).toThrow(/newer version \(schema 99, known: 2\)/);
+  expect(() => new Ledger(file, () => now)).toThrow(/newer version \(schema 99, known: 3\)/);
   ledger = new Ledger(':memory:', () => now);
 });

@@ -116,6 +116,20 @@ export function describeSandbox(level: SandboxLevel): void {
         expect(stdout).toBe(`${inputs.text}|[1,2]|`);
       });
 
+      test('[O1] the trace of the request is the variable TRACEPARENT of every kind of program, and no input is', async () => {
+        const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+        const inputs = { TRACEPARENT: 'forged' };
+        const read = "import os; print(os.environ.get('TRACEPARENT'))";
+        for (const body of [
+          python(read, { inputs }),
+          shell('echo "$TRACEPARENT"', { inputs }),
+          { kind: 'tool', runtime: 'python3', code: read, inputs },
+        ]) {
+          expect(await runner.run(body, undefined, { traceparent })).toMatchObject({ stdout: `${traceparent}\n` });
+        }
+        expect(await run(python(read, { inputs }))).toMatchObject({ stdout: 'None\n' });
+      });
+
       test('[P14] the file CORTEX_INPUTS contains all inputs, with any name', async () => {
         const inputs = { PATH: '/tmp', 'a b': [1], x: 'y' };
         const { stdout } = await run(shell('cat "$CORTEX_INPUTS"', { inputs }));

@@ -36,8 +36,8 @@ export interface TestRunner {
   readonly url: string;
   readonly stateDir: string;
   /** A signed request; a body is sent as JSON, bytes as they are. */
-  ask(method: string, target: string, body?: unknown): Promise<Response>;
-  put(id: string, body: JobBody): Promise<Response>;
+  ask(method: string, target: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  put(id: string, body: JobBody, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Events of a session until `enough` returns true. */
   watch(
     session: string,
@@ -45,7 +45,11 @@ export interface TestRunner {
     enough: (event: SessionEvent, all: readonly SessionEvent[]) => boolean,
   ): Promise<SessionEvent[]>;
   /** Runs one job to its end. */
-  run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result>;
+  run(
+    body: JobBody,
+    onOutput?: (stream: string, text: string) => void,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Result>;
   /** Stops the runner and keeps its state for the next one. */
   stop(): Promise<void>;
   close(): Promise<void>;
@@ -77,18 +81,18 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
   });
   const { url } = runner;
 
-  async function ask(method: string, target: string, body?: unknown): Promise<Response> {
-    return await fetch(
-      await signed(
-        url,
-        method,
-        target,
-        body === undefined ? '' : body instanceof Uint8Array ? body : JSON.stringify(body),
-        firstKey(options.secret ?? SECRET),
-      ),
+  const ask: TestRunner['ask'] = async (method, target, body, headers = {}) => {
+    const request = await signed(
+      url,
+      method,
+      target,
+      body === undefined ? '' : body instanceof Uint8Array ? body : JSON.stringify(body),
+      firstKey(options.secret ?? SECRET),
     );
-  }
-  const put = (id: string, body: JobBody): Promise<Response> => ask('PUT', `/jobs/${encodeURIComponent(id)}`, body);
+    for (const [name, value] of Object.entries(headers)) request.headers.set(name, value);
+    return await fetch(request);
+  };
+  const put: TestRunner['put'] = (id, body, headers) => ask('PUT', `/jobs/${encodeURIComponent(id)}`, body, headers);
 
   async function watch(
     session: string,
@@ -121,10 +125,10 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
     return seen;
   }
 
-  async function run(body: JobBody, onOutput?: (stream: string, text: string) => void): Promise<Result> {
+  const run: TestRunner['run'] = async (body, onOutput, headers) => {
     const id = randomUUID();
     const session = `ses_${id}`;
-    const accepted = await put(id, { session, ...body });
+    const accepted = await put(id, { session, ...body }, headers);
     if (!accepted.ok) throw new Error(`PUT: ${accepted.status} ${await accepted.text()}`);
     const events = await watch(session, 0, ({ type, data }) => {
       if (type === 'stdout' || type === 'stderr') {
@@ -145,7 +149,7 @@ export async function startRunner(options: Partial<RunnerOptions> = {}): Promise
       stdout: printed('stdout'),
       stderr: printed('stderr'),
     };
-  }
+  };
 
   return {
     url,

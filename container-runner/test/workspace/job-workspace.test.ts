@@ -218,7 +218,17 @@ test('[C7] files of queued and running jobs are kept, those of ended ones expire
   const prewarmer = new Prewarmer(sandboxes);
   const operatorLimits = { ...DEFAULT_OPERATOR_LIMITS, running: 1 };
   const log = pino({ level: 'silent' });
-  const jobs = new Jobs({ ledger, sandboxes, files, images: [], prewarmer, operatorLimits, log, killGraceMs: 1 });
+  const jobs = new Jobs({
+    ledger,
+    sandboxes,
+    files,
+    images: [],
+    prewarmer,
+    operatorLimits,
+    log,
+    killGraceMs: 1,
+    now: () => now,
+  });
   const submit = async (id: string, session: string): Promise<void> => {
     await kit.put(files, session, 'x');
     await jobs.submit(id, parseJob(JSON.stringify(job([jobFile('a', 'x')], { session }))));
