@@ -126,6 +126,10 @@ export const JOURNALED = {
   iteration_completed: event('run', 'All actions of a generation have settled', {
     iteration: count,
     final: z.boolean().describe('Whether it ends the run'),
+    failure: z
+      .object({ code: text('A stable code'), ms: milliseconds.describe('Milliseconds from its start to the failure') })
+      .exactOptional()
+      .describe('The text of the generation ended early, because of the model or of a restart'),
   }),
   usage: event('either', 'Usage of one model call; of an action, if it has its id', {
     prompt_tokens: count,

@@ -341,8 +341,9 @@ export const limits = {
   telemetryDelayMs: 1_000,
   /** Events that one export reads; the rest is exported next. */
   telemetryEvents: 20_000,
-  /** Spans of one request to the collector. */
+  /** Spans of one request to the collector, and their characters of JSON. */
   telemetrySpans: 400,
+  telemetryBodyChars: 1_048_576,
   /** From a request to the collector to its failure. */
   telemetryTimeoutMs: 10_000,
   /** The same while a session is being deleted, which waits for it. */

@@ -22,10 +22,9 @@ export function telemetryOf(
     storage,
     clock: platformClock,
     journal: session,
-    read: async ({ after, until, since }) => {
-      const found = session();
-      const runs = found === null ? [] : found.runs({ after, until }, sampling, hasContent);
-      return await exportOf(runs, resource, { after, since });
+    read: ({ after, until, since }) => {
+      const runs = session()?.runs({ after, until }, sampling, hasContent) ?? [];
+      return exportOf(runs, resource, { after, since });
     },
     send: async (signal, body, timeoutMs) => {
       const collector = settings[signal];

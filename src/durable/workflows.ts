@@ -2,7 +2,7 @@
 import { bundled } from './project.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { AutomaticTrigger } from '../domain/ports/children.ts';
+import type { StartedBy } from '../domain/ports/children.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/routes/workflows.ts';
 import { workflowOf, workflowsOf } from './catalogs.ts';
@@ -32,10 +32,10 @@ export function workflowHost(env: Env): WorkflowHost {
     },
     create: (record) => env.SESSIONS.getByName(record.session_id).create(record, {}),
     paced: (owner, steps, work) => pacerOf(owner).once(steps, work),
-    start: async (record, inputs, trigger) => {
+    start: async (record, inputs, how) => {
       const steps = limits.childStartSteps;
       await pacerOf(record.owner).once(steps, (meter) => meter.charge(steps));
-      return await startWorkflow(env, record, inputs, trigger);
+      return await startWorkflow(env, record, inputs, how);
     },
     schedules: async (owner, count) => {
       const common = owner === firstOwner(apiKeysOf(env)) ? ['bundled'] : [];
@@ -51,7 +51,7 @@ export async function startWorkflow(
   env: Env,
   record: SessionRecord,
   inputs: JsonObject,
-  trigger?: AutomaticTrigger,
+  how: StartedBy = {},
 ): Promise<string> {
   const request = {
     key: record.session_id,
@@ -60,7 +60,7 @@ export async function startWorkflow(
     message: '',
     inputs,
     budget: null,
-    ...(trigger === undefined ? {} : { trigger }),
+    ...how,
   } as const;
   return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
 }

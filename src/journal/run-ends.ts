@@ -1,9 +1,10 @@
 /** Queries for what happened after an event, for the export of traces and metrics (O1). */
+import { EXPORTED_ENDS } from '../domain/event.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
-/** Events with which something ends that belongs to a run. */
-const ENDS = `'agent_completed', 'agent_failed', 'agent_cancelled', 'agent_waiting',
-  'action_completed', 'action_failed', 'action_cancelled', 'action_skipped'`;
+const quoted = (types: readonly string[]): string => types.map((type) => `'${type}'`).join(', ');
+const RUN_ENDS = quoted(EXPORTED_ENDS.run);
+const ACTION_ENDS = quoted(EXPORTED_ENDS.action);
 
 export class RunEnds {
   readonly #db: JournalDatabase;
@@ -13,13 +14,15 @@ export class RunEnds {
   }
 
   /**
-   * When the first run ended or began to wait that has an end after this event, epoch milliseconds; null: no such run. Also an
-   * action that outlives its run is an end.
+   * When the first run ended or began to wait after this event, epoch milliseconds; else when the first action ended after it
+   * that outlives its run; null: neither.
    */
   firstAfter(seq: number): number | null {
-    const sql = `SELECT MIN(events.at) AS at FROM events JOIN runs ON runs.run = events.run
-      WHERE events.seq > ? AND events.type IN (${ENDS}) AND runs.status NOT IN ('queued', 'running')`;
-    const at = this.#db.find(sql, seq)[0]?.['at'] ?? null;
+    const sql = `SELECT MIN(CASE WHEN events.type IN (${RUN_ENDS}) THEN events.at END) AS run, MIN(events.at) AS action
+      FROM events JOIN runs ON runs.run = events.run
+      WHERE events.seq > ? AND events.type IN (${RUN_ENDS}, ${ACTION_ENDS}) AND runs.status NOT IN ('queued', 'running')`;
+    const [row] = this.#db.find(sql, seq);
+    const at = row?.['run'] ?? row?.['action'] ?? null;
     return at === null ? null : Number(at);
   }
 
@@ -29,10 +32,9 @@ export class RunEnds {
     return this.#db.find(sql, after, until).map((row) => Number(row['run']));
   }
 
-  /** The last event before the runs that are open, and before the newest run; 0 without runs. */
-  get beforeOpen(): number {
-    const sql = `SELECT MIN(first_seq) AS seq FROM runs WHERE open = 1 OR run = (SELECT MAX(run) FROM runs)`;
-    const first = Number(this.#db.find(sql)[0]?.['seq'] ?? 1);
-    return Math.max(0, first - 1);
+  /** The last event before the runs that are open; null: none is open. */
+  get beforeOpen(): number | null {
+    const seq = this.#db.find(`SELECT MIN(first_seq) AS seq FROM runs WHERE open = 1`)[0]?.['seq'] ?? null;
+    return seq === null ? null : Math.max(0, Number(seq) - 1);
   }
 }

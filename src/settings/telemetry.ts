@@ -9,7 +9,8 @@ export interface TelemetrySettings {
   /** Null: traces are not exported. */
   readonly traces: Collector | null;
   readonly metrics: Collector | null;
-  readonly sampling: Sampling;
+  /** Null: traces are not exported. */
+  readonly sampling: Sampling | null;
   /** What all spans and metrics have in common. */
   readonly resource: Attributes;
   /** Whether spans have the texts of messages, parameters, results and errors. */
@@ -69,10 +70,13 @@ function read(env: WorkerSettings): ReadTelemetry {
     const own = env[names.endpoint]?.trim() ?? '';
     const base = env.OTEL_EXPORTER_OTLP_ENDPOINT?.trim() ?? '';
     if (own === '' && base === '') return null;
-    const text = own === '' ? `${base.replace(/\/+$/, '')}/v1/${signal}` : own;
     const name = own === '' ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : names.endpoint;
-    if (/^https?:\/\//i.test(text) && URL.canParse(text)) return { url: new URL(text).href, headers };
-    const issue = `${name} must be an HTTP(S) URL (example: ${name}=http://127.0.0.1:4318)`;
+    const url = urlOf(own === '' ? base : own);
+    if (url !== null) {
+      if (own === '') url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/${signal}`;
+      return { url: url.href, headers };
+    }
+    const issue = `${name} must be an HTTP(S) URL without a user (example: ${name}=http://127.0.0.1:4318)`;
     if (!issues.includes(issue)) issues.push(issue);
     return null;
   };
@@ -92,7 +96,8 @@ function read(env: WorkerSettings): ReadTelemetry {
   };
   const hasContent = flag('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT');
   const isOff = flag('OTEL_SDK_DISABLED') || (traces === null && metrics === null);
-  return { settings: isOff ? null : { traces, metrics, sampling, resource, hasContent }, issues };
+  const exported = traces === null ? null : sampling;
+  return { settings: isOff ? null : { traces, metrics, sampling: exported, resource, hasContent }, issues };
 }
 
 function samplingOf(env: WorkerSettings, issues: string[]): Sampling {
@@ -108,6 +113,12 @@ function samplingOf(env: WorkerSettings, issues: string[]): Sampling {
   if (ratio >= 0 && ratio <= 1) return { ...sampler, ratio };
   issues.push(`OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, found ${quoted(argument)}`);
   return { ...sampler, ratio: 1 };
+}
+
+/** A user belongs into a header: requests to URLs with one fail. */
+function urlOf(text: string): URL | null {
+  const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
+  return url === null || url.username !== '' || url.password !== '' ? null : url;
 }
 
 /** `key=value,key=value`, percent-encoded. The values may be secret, so that an issue does not contain them. */
@@ -127,7 +138,9 @@ function pairs(
       issues.push(`${name} must be a list of key=value pairs, separated by commas, with percent-encoded values`);
       continue;
     }
-    read.push([key, value]);
+    // Header names have no case. The content type is that of the body.
+    const known = name === 'OTEL_EXPORTER_OTLP_HEADERS' ? key.toLowerCase() : key;
+    if (known !== 'content-type') read.push([known, value]);
   }
   return Object.fromEntries(read);
 }

@@ -2,7 +2,6 @@
 import type { Attributes, DataPoint, Metric } from './otlp.ts';
 import type { Observation, ObservedUsage } from './observe.ts';
 
-/** Names of the GenAI conventions of OpenTelemetry, where they have one. */
 interface MetricEntry {
   /** Unit in UCUM: `s`, `{token}`. */
   readonly unit: string;
@@ -24,6 +23,7 @@ const TOKENS = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_
 const CALL_ATTRIBUTES = ['gen_ai.operation.name', 'gen_ai.request.model', 'gen_ai.agent.name'];
 const ACTION_ATTRIBUTES = ['cortex.action.type', 'gen_ai.agent.name'];
 
+/** By name; the names are those of the GenAI conventions of OpenTelemetry, where they have one. */
 export const METRICS = {
   'gen_ai.client.token.usage': {
     unit: '{token}',
@@ -33,13 +33,13 @@ export const METRICS = {
   },
   'gen_ai.client.operation.duration': {
     unit: 's',
-    description: 'Time of a generation, from the request to the end of its text',
+    description: 'Time of a generation, from what is fetched for its prompt to the end of its text',
     bounds: CALL_SECONDS,
     attributes: [...CALL_ATTRIBUTES, 'error.type'],
   },
   'gen_ai.client.operation.time_to_first_chunk': {
     unit: 's',
-    description: 'Time from the request to the first block of the text of a generation',
+    description: 'Time from the start of a generation to the first block of its text',
     bounds: CALL_SECONDS,
     attributes: CALL_ATTRIBUTES,
   },
@@ -151,7 +151,7 @@ export function valuesOf(observed: Observation, { agent, kind }: MeasuredRun): r
       const about = { ...whose, 'cortex.action.type': observed.action.type };
       const failed = { ...about, ...(observed.error === null ? {} : { 'error.type': observed.error }) };
       if (observed.attempt === 0) return [{ metric: 'cortex.action.cache_hits', value: 1, attributes: about }];
-      const queued = { ...about, 'cortex.action.depends': observed.dependsOn.length > 0 };
+      const queued = { ...about, 'cortex.action.depends': !observed.isIndependent };
       return [
         { metric: 'cortex.action.duration', value: seconds, attributes: failed },
         ...(observed.queuedMs === null

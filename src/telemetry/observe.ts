@@ -38,7 +38,7 @@ export interface ObservedGeneration extends Observed {
   readonly iteration: number;
   /** When the first block or action of its text was read; null: it had none. */
   readonly firstMs: number | null;
-  /** Null if it was interrupted. */
+  /** Null if it is unknown. */
   readonly usage: ObservedUsage | null;
   /** A code; null: it ended by itself. */
   readonly error: string | null;
@@ -51,9 +51,11 @@ export interface ObservedAction {
   readonly type: ActionType;
 }
 
-/** An action and the attempt that gave its outcome. */
-export interface DependencyAttempt {
+/** An attempt of an action, by what identifies it: an id may be used again in a later iteration. */
+export interface AttemptOf {
+  readonly iteration: number;
   readonly actionId: string;
+  /** 1-based; 0 for a reused outcome. */
   readonly attempt: number;
 }
 
@@ -66,7 +68,11 @@ export interface ObservedAttempt extends Observed {
   /** A code; null: it has succeeded. */
   readonly error: string | null;
   readonly willRetry: boolean;
-  readonly dependsOn: readonly DependencyAttempt[];
+  readonly dependsOn: readonly AttemptOf[];
+  /** The failed attempt before it; null: there is none. */
+  readonly retryOf: AttemptOf | null;
+  /** Whether it began without waiting for other actions. */
+  readonly isIndependent: boolean;
   /** Of the first attempt: milliseconds since nothing but a free slot was missing; null for other attempts. */
   readonly queuedMs: number | null;
   /** Of the model calls of an action of type `llm`; null: it made none. */
@@ -76,6 +82,7 @@ export interface ObservedAttempt extends Observed {
 /** An action at its end. */
 export interface ObservedEnd extends Observed {
   readonly kind: 'action';
+  readonly iteration: number;
   readonly action: ObservedAction;
   readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
   readonly error: string | null;
@@ -93,7 +100,7 @@ export interface ObservedApproval extends Observed {
   readonly isQuestion: boolean;
 }
 
-/** A model call of an action; it is a part of the action's attempt. */
+/** A model call of an action, of a feed or for a summary. That of an action is a part of its attempt. */
 export interface ObservedCall extends Observed {
   readonly kind: 'call';
   readonly usage: ObservedUsage;
@@ -120,6 +127,8 @@ export type Observation =
 export const OBSERVED_EVENTS = [
   'agent_started',
   'iteration_started',
+  'iteration_completed',
+  'agent_waiting',
   'thought_started',
   'text_started',
   'response_started',
@@ -138,39 +147,56 @@ export const OBSERVED_EVENTS = [
   'agent_completed',
   'agent_failed',
   'agent_cancelled',
+  'memory_changed',
 ] as const satisfies readonly EventType[];
 
-/** `error` of a model call that a crash or a cancel interrupted. */
+/** `error` of a generation that a crash or a cancel interrupted. */
 const INTERRUPTED = 'interrupted';
 
 interface OpenAction {
+  readonly key: string;
   readonly action: ObservedAction;
   readonly iteration: number;
+  /** Added by the runtime for the groups and outputs of a workflow: not a step of its author, and not observed. */
+  readonly isHelper: boolean;
+  /** Keys of the actions that it waits for. */
   readonly dependsOn: readonly string[];
   /** When nothing but its dependencies and a slot was missing. */
   readyMs: number;
   attempt: { readonly number: number; readonly startMs: number } | null;
   /** Of the latest attempt; 0: none has begun. */
   last: number;
+  failed: AttemptOf | null;
   usage: ObservedUsage | null;
 }
 
 interface Ended {
-  readonly attempt: number;
   readonly endMs: number;
+  /** Its last attempt; of a helper, those of the actions that it waited for. */
+  readonly attempts: readonly AttemptOf[];
 }
+
+interface Generation {
+  readonly iteration: number;
+  readonly startMs: number;
+  firstMs: number | null;
+  /** When the endpoint reported the usage, which is at the end of its answer. */
+  endMs: number | null;
+  usage: ObservedUsage | null;
+}
+
+type ActionEvent = SessionEvent & { readonly action_id: string };
 
 export class RunObserver {
   readonly #actions = new Map<string, OpenAction>();
   readonly #ended = new Map<string, Ended>();
-  readonly #approvals = new Map<
-    string,
-    { readonly event: EventOf<'approval_requested'>; readonly action: ObservedAction }
-  >();
+  /** The latest action with an id: references and dependencies mean this one. */
+  readonly #latest = new Map<string, string>();
+  readonly #approvals = new Map<string, { readonly event: EventOf<'approval_requested'>; readonly key: string }>();
   #startMs: number | null = null;
   #version: string | null = null;
   #hasModel = false;
-  #generation: { readonly iteration: number; readonly startMs: number; firstMs: number | null } | null = null;
+  #generation: Generation | null = null;
   #iterations = 0;
   #usage: ObservedUsage | null = null;
 
@@ -184,6 +210,10 @@ export class RunObserver {
         return [];
       case 'iteration_started':
         return this.#begin(event);
+      case 'iteration_completed':
+        return this.#completed(event);
+      case 'agent_waiting':
+        return this.#generation?.endMs == null ? [] : this.#closeGeneration(event, null);
       case 'thought_started':
       case 'text_started':
       case 'response_started':
@@ -191,16 +221,18 @@ export class RunObserver {
         return [];
       case 'usage':
         return this.#used(event);
+      case 'memory_changed':
+        return this.#summarised(event);
       case 'action_queued':
         this.#queued(event);
         return [];
       case 'action_rejected':
         return this.#rejected(event);
       case 'action_started':
-        this.#started(event.action_id, event.data.attempt, event.timestamp);
+        this.#started(event, event.data.attempt);
         return [];
       case 'client_tool_called':
-        this.#started(event.action_id, Math.max(1, this.#actions.get(event.action_id)?.last ?? 1), event.timestamp);
+        this.#started(event, Math.max(1, this.#actions.get(keyOf(event))?.last ?? 1));
         return [];
       case 'action_retrying':
         return this.#attempted(event, event.data.error.code, true);
@@ -222,10 +254,11 @@ export class RunObserver {
     }
   }
 
-  #begin({ iteration, timestamp, seq }: EventOf<'iteration_started'>): readonly Observation[] {
-    const interrupted = this.#closeGeneration(timestamp, seq, null, INTERRUPTED);
+  #begin(event: EventOf<'iteration_started'>): readonly Observation[] {
+    const { iteration, timestamp: startMs } = event;
+    const interrupted = this.#closeGeneration(event, INTERRUPTED);
     this.#iterations = Math.max(this.#iterations, iteration);
-    if (this.#hasModel) this.#generation = { iteration, startMs: timestamp, firstMs: null };
+    if (this.#hasModel) this.#generation = { iteration, startMs, firstMs: null, endMs: null, usage: null };
     return interrupted;
   }
 
@@ -233,7 +266,8 @@ export class RunObserver {
     if (this.#generation !== null) this.#generation.firstMs ??= timestamp;
   }
 
-  #used({ action_id: id, data, timestamp, seq }: EventOf<'usage'>): readonly Observation[] {
+  #used(event: EventOf<'usage'>): readonly Observation[] {
+    const { action_id: id, data, timestamp: endMs, seq } = event;
     const usage: ObservedUsage = {
       inputTokens: data.prompt_tokens,
       outputTokens: data.completion_tokens,
@@ -243,139 +277,168 @@ export class RunObserver {
       isEstimated: data.estimated === true,
     };
     this.#usage = addUsage(this.#usage, usage);
-    if (id === undefined) return this.#closeGeneration(timestamp, seq, usage, null);
-    const open = this.#actions.get(id);
+    const generation = id === undefined && data.feed !== true ? this.#generation : null;
+    if (generation !== null) {
+      generation.endMs = endMs;
+      generation.usage = addUsage(generation.usage, usage);
+      return [];
+    }
+    const open = id === undefined ? undefined : this.#actions.get(keyOf({ ...event, action_id: id }));
     if (open !== undefined) open.usage = addUsage(open.usage, usage);
-    return [{ kind: 'call', startMs: open?.attempt?.startMs ?? timestamp, endMs: timestamp, seq, usage }];
+    return [{ kind: 'call', startMs: open?.attempt?.startMs ?? endMs, endMs, seq, usage }];
+  }
+
+  #summarised({ data: { usage }, timestamp: at, seq }: EventOf<'memory_changed'>): readonly Observation[] {
+    if (usage === undefined) return [];
+    const spent: ObservedUsage = {
+      inputTokens: usage.prompt_tokens,
+      outputTokens: usage.completion_tokens,
+      cachedTokens: usage.cached_tokens,
+      cost: usage.cost ?? null,
+      model: null,
+      isEstimated: usage.estimated,
+    };
+    return [{ kind: 'call', startMs: at, endMs: at, seq, usage: spent }];
+  }
+
+  /** The text of a generation ends before its actions: why it ended early is known when they have ended. */
+  #completed(event: EventOf<'iteration_completed'>): readonly Observation[] {
+    const { failure } = event.data;
+    const generation = this.#generation;
+    if (generation !== null && failure !== undefined) generation.endMs = generation.startMs + failure.ms;
+    return this.#closeGeneration(event, failure?.code ?? null);
   }
 
   #closeGeneration(
-    endMs: number,
-    seq: number,
-    usage: ObservedUsage | null,
+    { timestamp, seq }: { readonly timestamp: number; readonly seq: number },
     error: string | null,
   ): readonly ObservedGeneration[] {
     const open = this.#generation;
     if (open === null) return [];
     this.#generation = null;
-    const { iteration, startMs, firstMs } = open;
-    return [{ kind: 'generation', iteration, startMs, firstMs, endMs, seq, usage, error }];
+    const { iteration, startMs, firstMs, endMs, usage } = open;
+    return [{ kind: 'generation', iteration, startMs, firstMs, endMs: endMs ?? timestamp, seq, usage, error }];
   }
 
   #queued(event: EventOf<'action_queued'>): void {
-    const { action_id: id, iteration, timestamp, data } = event;
+    const { action_id: id, iteration, timestamp: readyMs, data } = event;
     this.#first(event);
-    // Added by the runtime for the groups and outputs of a workflow: not a step of its author.
-    if (isWorkflowHelper(event.action_name ?? null)) return;
-    this.#actions.set(id, {
-      action: this.#actionOf(event, data.type),
+    const key = keyOf(event);
+    this.#actions.set(key, {
+      key,
+      action: { id, name: event.action_name ?? data.type, type: data.type },
       iteration,
-      dependsOn: data.depends_on,
-      readyMs: timestamp,
+      isHelper: isWorkflowHelper(event.action_name ?? null),
+      dependsOn: data.depends_on.flatMap((on) => this.#latest.get(on) ?? []),
+      readyMs,
       attempt: null,
       last: 0,
+      failed: null,
       usage: null,
     });
+    this.#latest.set(id, key);
   }
 
   #rejected(event: EventOf<'action_rejected'>): readonly Observation[] {
-    const { timestamp, seq, data } = event;
+    const { action_id: id, action_name: name, iteration, timestamp, seq, data } = event;
     this.#first(event);
-    const at = { startMs: timestamp, endMs: timestamp, seq };
-    const action = this.#actionOf(event, data.type ?? 'tool');
-    return [
-      { kind: 'action', ...at, action, status: 'rejected', error: data.code, isReused: false, hasStarted: false },
-    ];
+    const type = data.type ?? 'tool';
+    const action = { id, name: name ?? type, type };
+    const end = { iteration, action, error: data.code, isReused: false, hasStarted: false };
+    return [{ kind: 'action', status: 'rejected', startMs: timestamp, endMs: timestamp, seq, ...end }];
   }
 
-  #started(id: string, attempt: number, at: number): void {
-    const open = this.#actions.get(id);
+  #started(event: ActionEvent, attempt: number): void {
+    const open = this.#actions.get(keyOf(event));
     // An attempt that a crash interrupted begins again as the same one.
     if (open === undefined || open.attempt?.number === attempt) return;
-    open.attempt = { number: attempt, startMs: at };
+    open.attempt = { number: attempt, startMs: event.timestamp };
     open.last = attempt;
   }
 
   #attempted(
-    { action_id: id, timestamp: endMs, seq }: EventOf<EventType> & { readonly action_id: string },
+    event: ActionEvent & { readonly seq: number | null },
     error: string | null,
     willRetry: boolean,
   ): readonly ObservedAttempt[] {
-    const open = this.#actions.get(id);
+    const { timestamp: endMs, seq } = event;
+    const open = this.#actions.get(keyOf(event));
     if (open?.attempt == null || seq === null) return [];
-    const { action, iteration, usage, attempt } = open;
+    const { action, iteration, usage, attempt, failed: retryOf } = open;
     const { number, startMs } = attempt;
     open.attempt = null;
     open.usage = null;
-    const dependsOn = open.dependsOn.flatMap((on) => {
-      const ended = this.#ended.get(on);
-      return ended === undefined ? [] : [{ actionId: on, attempt: ended.attempt }];
-    });
+    open.failed = willRetry ? { iteration, actionId: action.id, attempt: number } : null;
+    if (open.isHelper) return [];
+    const dependsOn = this.#attemptsBefore(open);
+    const isIndependent = open.dependsOn.length === 0;
     const queuedMs = number === 1 ? Math.max(0, startMs - this.#readyMs(open)) : null;
-    const what = { action, iteration, attempt: number, error, willRetry, dependsOn, queuedMs, usage };
-    return [{ kind: 'attempt', startMs, endMs, seq, ...what }];
+    const how = { attempt: number, error, willRetry, retryOf, dependsOn, isIndependent, queuedMs, usage };
+    return [{ kind: 'attempt', startMs, endMs, seq, action, iteration, ...how }];
+  }
+
+  #attemptsBefore({ dependsOn }: OpenAction): readonly AttemptOf[] {
+    return dependsOn.flatMap((key) => this.#ended.get(key)?.attempts ?? []);
   }
 
   /** When its dependencies had ended, and a person had approved it. */
   #readyMs({ dependsOn, readyMs }: OpenAction): number {
-    return Math.max(readyMs, ...dependsOn.map((id) => this.#ended.get(id)?.endMs ?? 0));
+    return Math.max(readyMs, ...dependsOn.map((key) => this.#ended.get(key)?.endMs ?? 0));
   }
 
   #settled(
     event: EventOf<'action_completed' | 'action_failed' | 'action_skipped' | 'action_cancelled'>,
   ): readonly Observation[] {
-    const { action_id: id, timestamp: endMs, seq } = event;
-    const open = this.#actions.get(id);
+    const { timestamp: endMs, seq } = event;
+    const key = keyOf(event);
+    const open = this.#actions.get(key);
     if (open === undefined) return [];
     const status = STATUS_OF[event.type];
-    const error =
-      event.type === 'action_failed' ? event.data.error.code : event.type === 'action_cancelled' ? 'cancelled' : null;
+    const error = endOf(event);
     const hasStarted = open.last > 0;
     // Nothing was executed: the outcome of an earlier action is the result.
     const isReused = status === 'completed' && !hasStarted;
-    const readyMs = this.#readyMs(open);
+    const startMs = Math.min(this.#readyMs(open), endMs);
     if (isReused) open.attempt = { number: 0, startMs: endMs };
     const attempts = this.#attempted(event, error, false);
-    const closed = [...this.#approvals].flatMap(([approvalId, { event: asked, action }]) =>
-      action.id === id ? [this.#closeApproval(approvalId, asked, action, 'closed', endMs, seq)] : [],
+    const closed = [...this.#approvals].flatMap(([id, asked]) =>
+      asked.key === key ? [this.#closeApproval(id, open.action, 'closed', event)] : [],
     );
-    this.#ended.set(id, { attempt: open.last, endMs });
-    this.#actions.delete(id);
-    const { action } = open;
-    const startMs = Math.min(readyMs, endMs);
-    return [
-      ...closed,
-      ...attempts,
-      { kind: 'action', startMs, endMs, seq, action, status, error, isReused, hasStarted },
-    ];
+    const { action, iteration, isHelper } = open;
+    const own = isHelper ? this.#attemptsBefore(open) : [{ iteration, actionId: action.id, attempt: open.last }];
+    this.#ended.set(key, { endMs, attempts: hasStarted || isReused || isHelper ? own : [] });
+    this.#actions.delete(key);
+    if (isHelper) return closed;
+    const end = { iteration, action, status, error, isReused, hasStarted };
+    return [...closed, ...attempts, { kind: 'action', startMs, endMs, seq, ...end }];
   }
 
   /** An attempt that asks a question ends with it: after the answer, another one begins. */
   #asked(event: EventOf<'approval_requested'>): readonly Observation[] {
     const attempts = event.data.question === undefined ? [] : this.#attempted(event, null, false);
-    this.#approvals.set(event.data.approval_id, { event, action: this.#actionOf(event, event.data.type) });
+    this.#approvals.set(event.data.approval_id, { event, key: keyOf(event) });
     return attempts;
   }
 
-  #resolved({ data, timestamp, seq }: EventOf<'approval_resolved'>): readonly Observation[] {
-    const asked = this.#approvals.get(data.approval_id);
-    if (asked === undefined) return [];
-    const open = this.#actions.get(asked.action.id);
-    if (open !== undefined) open.readyMs = timestamp;
-    const decision = data.approved ? 'approved' : 'denied';
-    return [this.#closeApproval(data.approval_id, asked.event, asked.action, decision, timestamp, seq)];
+  #resolved(event: EventOf<'approval_resolved'>): readonly Observation[] {
+    const { approval_id: id, approved } = event.data;
+    const asked = this.#approvals.get(id);
+    const open = asked === undefined ? undefined : this.#actions.get(asked.key);
+    if (open === undefined) return [];
+    open.readyMs = event.timestamp;
+    return [this.#closeApproval(id, open.action, approved ? 'approved' : 'denied', event)];
   }
 
   #closeApproval(
     approvalId: string,
-    { timestamp: startMs, data }: EventOf<'approval_requested'>,
     action: ObservedAction,
     decision: ObservedApproval['decision'],
-    endMs: number,
-    seq: number,
+    { timestamp: endMs, seq }: { readonly timestamp: number; readonly seq: number },
   ): ObservedApproval {
+    const asked = this.#approvals.get(approvalId)?.event;
     this.#approvals.delete(approvalId);
-    const isQuestion = data.question !== undefined;
+    const isQuestion = asked?.data.question !== undefined;
+    const startMs = asked?.timestamp ?? endMs;
     return { kind: 'approval', startMs, endMs, seq, approvalId, action, decision, isQuestion };
   }
 
@@ -383,20 +446,17 @@ export class RunObserver {
     const { timestamp: endMs, seq } = event;
     const status = END_OF[event.type];
     const error = event.type === 'agent_failed' ? event.data.error.code : null;
-    const cut = this.#closeGeneration(endMs, seq, null, error ?? INTERRUPTED);
+    const hasEnded = this.#generation?.endMs != null && error?.startsWith(MODEL_ERRORS) !== true;
+    const cut = this.#closeGeneration(event, hasEnded ? null : (error ?? INTERRUPTED));
     const startMs = this.#startMs ?? endMs;
     const iterations = event.data.iterations ?? this.#iterations;
     const run = { status, error, iterations, version: this.#version, usage: this.#usage };
     return [...cut, { kind: 'run', startMs, endMs, seq, ...run }];
   }
-
-  #actionOf(
-    { action_id: id, action_name: name }: Pick<SessionEvent, 'action_name'> & { readonly action_id: string },
-    type: ActionType,
-  ): ObservedAction {
-    return this.#actions.get(id)?.action ?? { id, name: name ?? type, type };
-  }
 }
+
+/** Codes of runs that a model has failed. */
+const MODEL_ERRORS = 'model_';
 
 const STATUS_OF = {
   action_completed: 'completed',
@@ -406,6 +466,16 @@ const STATUS_OF = {
 } as const;
 
 const END_OF = { agent_completed: 'completed', agent_failed: 'failed', agent_cancelled: 'cancelled' } as const;
+
+/** An id may be used again in a later iteration, while the earlier action is still running. */
+function keyOf({ iteration, action_id: id }: { readonly iteration: number; readonly action_id: string }): string {
+  return `${iteration}/${id}`;
+}
+
+function endOf(event: SessionEvent): string | null {
+  if (event.type === 'action_failed') return event.data.error.code;
+  return event.type === 'action_cancelled' ? 'cancelled' : null;
+}
 
 function addUsage(sum: ObservedUsage | null, more: ObservedUsage): ObservedUsage {
   if (sum === null) return more;

@@ -1,7 +1,8 @@
 /** OTLP in JSON: spans and metrics as `POST /v1/traces` and `POST /v1/metrics` take them (O1, O2). */
 import { VERSION } from '../domain/version.ts';
 
-export type AttributeValue = string | number | boolean | readonly string[];
+/** A number is an integer if it is one; `double` has one type in all spans. */
+export type AttributeValue = string | number | boolean | readonly string[] | { readonly double: number };
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 /** Kinds of spans, by the numbers of the protocol. */
@@ -63,9 +64,16 @@ const STATUS_ERROR = 2;
 const SAMPLED_FLAG = 1;
 const NANOS_PER_MILLISECOND = '000000';
 
-export function tracesBody(resource: Attributes, spans: readonly Span[]): string {
-  const scopeSpans = [{ scope: SCOPE, spans: spans.map(spanOf) }];
-  return JSON.stringify({ resourceSpans: [{ resource: { attributes: attributesOf(resource) }, scopeSpans }] });
+/** @param spans of `encodedSpan` */
+export function tracesBody(resource: Attributes, spans: readonly string[]): string {
+  const about = JSON.stringify({ attributes: attributesOf(resource) });
+  const scope = JSON.stringify(SCOPE);
+  return `{"resourceSpans":[{"resource":${about},"scopeSpans":[{"scope":${scope},"spans":[${spans.join(',')}]}]}]}`;
+}
+
+/** A span as JSON. */
+export function encodedSpan(span: Span): string {
+  return JSON.stringify(spanOf(span));
 }
 
 export function metricsBody(resource: Attributes, metrics: readonly Metric[]): string {
@@ -145,5 +153,6 @@ function valueOf(value: AttributeValue): object {
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'boolean') return { boolValue: value };
   if (typeof value === 'number') return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+  if ('double' in value) return { doubleValue: value.double };
   return { arrayValue: { values: value.map((stringValue) => ({ stringValue })) } };
 }

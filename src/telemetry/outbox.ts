@@ -22,8 +22,14 @@ const CURSOR = 'telemetry';
 export const SIGNALS = ['traces', 'metrics'] as const;
 export type Signal = (typeof SIGNALS)[number];
 
-/** What one export sends: the bodies of its requests. */
-export type Export = Readonly<Record<Signal, readonly string[]>>;
+/** The body of one request. */
+export interface Part {
+  readonly signal: Signal;
+  readonly body: string;
+}
+
+/** The parts of an export as they are read; at the end, the time of the last event, epoch milliseconds. */
+export type Parts = AsyncGenerator<Part, number>;
 
 export type SendResult =
   | { readonly type: 'sent' }
@@ -64,19 +70,16 @@ export interface TelemetryPorts {
     /** Time of the first end after this event, epoch milliseconds; null: nothing has ended. */
     readonly endAfter: (seq: number) => number | null;
   } | null;
-  /** What ended after one event, up to another one. */
-  readonly read: (range: { readonly after: number; readonly until: number; readonly since: number }) => Promise<{
-    readonly sent: Export;
-    /** Time of the last event, epoch milliseconds. */
-    readonly at: number;
-  }>;
+  /** What ended after one event, up to another one. `since`: the time of the first one. */
+  readonly read: (range: { readonly after: number; readonly until: number; readonly since: number }) => Parts;
   readonly send: (signal: Signal, body: string, timeoutMs: number) => Promise<SendResult>;
   readonly log: Logger;
 }
 
 export class TelemetryOutbox {
   readonly #ports: TelemetryPorts;
-  #isWriting = false;
+  /** Pending while an export is under way. */
+  #export: Promise<void> | null = null;
   #isClosed = false;
   /** When the next export is due; undefined: not known, because something has ended. */
   #due: number | null | undefined;
@@ -103,7 +106,7 @@ export class TelemetryOutbox {
   get dueAt(): number | null {
     if (this.#isClosed) return null;
     // The alarm is for a host that ends meanwhile.
-    if (this.#isWriting) return this.#ports.clock.now() + limits.telemetryTimeoutMs;
+    if (this.#export !== null) return this.#ports.clock.now() + limits.telemetryTimeoutMs;
     if (this.#due === undefined) this.#due = this.#nextDue();
     return this.#due;
   }
@@ -120,69 +123,93 @@ export class TelemetryOutbox {
   /** Exports what is due. Never rejects. */
   async update(): Promise<void> {
     const { dueAt } = this;
-    if (this.#isWriting || dueAt === null || dueAt > this.#ports.clock.now()) return;
-    await this.#exportAll(limits.telemetryTimeoutMs);
+    if (this.#export !== null || dueAt === null || dueAt > this.#ports.clock.now()) return;
+    await this.#exportAll(limits.telemetryTimeoutMs, false);
   }
 
   /** The session is being deleted: exports what it has not exported, once. Never rejects. */
   async close(): Promise<void> {
-    const { clock } = this.#ports;
-    const last = this.#isWriting || this.dueAt === null ? null : this.#exportAll(limits.telemetryCloseMs);
-    if (last !== null)
-      await within(
-        last.then(() => true),
-        limits.telemetryCloseMs,
-        clock,
-        false,
-      );
+    const last = async (): Promise<boolean> => {
+      await this.#export;
+      if (this.dueAt !== null) await this.#exportAll(limits.telemetryCloseMs, true);
+      return this.dueAt === null;
+    };
+    const isWhole = await within(last(), limits.telemetryCloseMs, this.#ports.clock, false);
     this.#isClosed = true;
+    if (!isWhole) this.#drop('the session was deleted before the collector had everything', 'deleted');
   }
 
-  async #exportAll(timeoutMs: number): Promise<void> {
-    this.#isWriting = true;
-    try {
-      while (await this.#exportNext(timeoutMs));
-    } catch (fault) {
-      if (!this.#isClosed) this.#ports.log('internal_error', { fault });
-    } finally {
-      this.#isWriting = false;
-      this.#due = undefined;
-    }
+  /** @param isLast the session is being deleted: also what is not due, and what is still to be repeated */
+  async #exportAll(timeoutMs: number, isLast: boolean): Promise<void> {
+    const exporting = async (): Promise<void> => {
+      try {
+        while (await this.#exportNext(timeoutMs, isLast));
+      } catch (fault) {
+        if (!this.#isClosed) this.#ports.log('internal_error', { fault });
+      } finally {
+        this.#export = null;
+        this.#due = undefined;
+      }
+    };
+    this.#export = exporting();
+    await this.#export;
   }
 
   /** @returns whether more is due at once */
-  async #exportNext(timeoutMs: number): Promise<boolean> {
+  async #exportNext(timeoutMs: number, isLast: boolean): Promise<boolean> {
     const journal = this.#isClosed ? null : this.#ports.journal();
     if (journal === null) return false;
     const { seq, at: since, failed } = this.#position(journal);
     const { lastSeq } = journal;
     const until = failed?.until ?? Math.min(lastSeq, seq + limits.telemetryEvents);
     if (until <= seq) return false;
-    const { sent, at } = await this.#ports.read({ after: seq, until, since });
-    const done: Signal[] = [...(failed?.done ?? [])];
-    let why: { readonly text: string; readonly afterMs: number | null } | null = null;
-    for (const signal of SIGNALS.filter((one) => !done.includes(one))) {
-      const result = await this.#send(signal, sent[signal], timeoutMs);
-      if (result.type === 'refused') this.#drop(`${signal}: ${result.why}`, 'refused');
-      if (result.type === 'failed') why = { text: `${signal}: ${result.why}`, afterMs: result.afterMs };
-      else done.push(signal);
-    }
+    const sent = await this.#send({ after: seq, until, since }, failed?.done ?? [], timeoutMs);
     if (this.#isClosed) return false;
-    if (why !== null && (failed?.failures ?? 0) + 1 < limits.telemetryAttempts) {
-      this.#repeat({ seq, at: since, until, done, failures: (failed?.failures ?? 0) + 1, afterMs: why.afterMs });
+    const { done, why } = sent;
+    const failures = (failed?.failures ?? 0) + 1;
+    if (why !== null && failures < limits.telemetryAttempts) {
+      this.#repeat({ seq, at: since, until, done, failures, afterMs: why.afterMs });
       return false;
     }
     if (why !== null) this.#drop(why.text, 'unavailable');
-    this.#ports.storage.put(CURSOR, { seq: until, at } satisfies Cursor);
-    return failed === undefined && until < lastSeq;
+    this.#ports.storage.put(CURSOR, { seq: until, at: sent.at ?? since } satisfies Cursor);
+    return until < lastSeq && (isLast || failed === undefined);
   }
 
-  async #send(signal: Signal, bodies: readonly string[], timeoutMs: number): Promise<SendResult> {
-    for (const body of bodies) {
-      const result = await this.#ports.send(signal, body, timeoutMs);
-      if (result.type !== 'sent') return result;
+  /** @param done signals that the collector has already */
+  async #send(
+    range: { readonly after: number; readonly until: number; readonly since: number },
+    done: readonly Signal[],
+    timeoutMs: number,
+  ): Promise<{
+    readonly done: readonly Signal[];
+    readonly why: { readonly text: string; readonly afterMs: number | null } | null;
+    readonly at: number | null;
+  }> {
+    const failed = new Map<Signal, { readonly text: string; readonly afterMs: number | null }>();
+    const refused = new Map<Signal, string>();
+    let at: number | null = null;
+    try {
+      const parts = this.#ports.read(range);
+      for (let next = await parts.next(); ; next = await parts.next()) {
+        if (next.done === true) {
+          at = next.value;
+          break;
+        }
+        const { signal, body } = next.value;
+        // A later part can be taken even if an earlier one was refused, but not if the collector is away.
+        if (done.includes(signal) || failed.has(signal) || this.#isClosed) continue;
+        const result = await this.#ports.send(signal, body, timeoutMs);
+        if (result.type === 'refused') refused.set(signal, result.why);
+        if (result.type === 'failed') failed.set(signal, { text: `${signal}: ${result.why}`, afterMs: result.afterMs });
+      }
+    } catch (fault) {
+      this.#ports.log('internal_error', { fault });
+      return { done, why: { text: 'the events could not be read', afterMs: null }, at: null };
     }
-    return { type: 'sent' };
+    for (const [signal, why] of refused) this.#drop(`${signal}: ${why}`, 'refused');
+    const [why = null] = failed.values();
+    return { done: SIGNALS.filter((signal) => !failed.has(signal)), why, at };
   }
 
   #repeat(given: {
@@ -200,7 +227,7 @@ export class TelemetryOutbox {
     this.#ports.storage.put(CURSOR, { seq, at, failed: { until, done, failures, dueAt } } satisfies Cursor);
   }
 
-  #drop(message: string, code: 'refused' | 'unavailable'): void {
+  #drop(message: string, code: 'refused' | 'unavailable' | 'deleted'): void {
     this.#ports.log('telemetry_dropped', { code, message });
   }
 

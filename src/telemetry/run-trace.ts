@@ -6,6 +6,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { writeTraceparent } from '../domain/trace.ts';
 import type { TraceParent } from '../domain/trace.ts';
+import type { AttemptOf } from './observe.ts';
 
 /** Which traces are exported. */
 export interface Sampling {
@@ -18,7 +19,7 @@ export interface Sampling {
 const TRACE_ID_DIGITS = 32;
 const SPAN_ID_DIGITS = 16;
 /** Digits of a trace id that decide about sampling, and the number of their values. */
-const SAMPLED_DIGITS = 12;
+const SAMPLED_DIGITS = 14;
 const SAMPLED_VALUES = 16 ** SAMPLED_DIGITS;
 
 function digestOf(parts: readonly (string | number)[]): string {
@@ -41,8 +42,8 @@ export interface RunTrace {
   root(): TraceParent;
   /** The span of the model call of an iteration. */
   generation(iteration: number): TraceParent;
-  /** The span of an attempt of an action. @param attempt 1-based; 0 for a reused outcome */
-  attempt(actionId: string, attempt: number): TraceParent;
+  /** The span of an attempt of an action. */
+  attempt(of: AttemptOf): TraceParent;
   /** The span of the time in which a request waited for a person. */
   approval(approvalId: string): TraceParent;
 }
@@ -67,7 +68,7 @@ export function runTrace(runId: string, parent: TraceParent | null, sampling: Sa
     isSampled,
     root: () => span('run'),
     generation: (iteration) => span('generation', iteration),
-    attempt: (actionId, attempt) => span('attempt', actionId, attempt),
+    attempt: ({ iteration, actionId, attempt }) => span('attempt', iteration, actionId, attempt),
     approval: (approvalId) => span('approval', approvalId),
   };
 }

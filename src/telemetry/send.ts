@@ -34,7 +34,7 @@ export async function sendTelemetry(
       redirect: 'manual',
       signal: stop.signal,
     });
-    const answer = (await response.text()).slice(0, limits.telemetryAnswerChars);
+    const answer = await beginningOf(response);
     if (response.ok) return partialSuccess(answer);
     const why = `the collector answered ${response.status}`;
     if (!REPEATABLE.has(response.status)) return { type: 'refused', why };
@@ -48,6 +48,21 @@ export async function sendTelemetry(
   } finally {
     cancel();
   }
+}
+
+/** Reads no more of an answer than is needed. */
+async function beginningOf({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
+  if (reader === undefined) return '';
+  const decoder = new TextDecoder();
+  let text = '';
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    text += decoder.decode(read.value, { stream: true });
+    if (text.length < limits.telemetryAnswerChars) continue;
+    await reader.cancel().catch(() => undefined);
+    break;
+  }
+  return text;
 }
 
 /** The collector may take a request and drop a part of it; a repeat must not be tried then. */

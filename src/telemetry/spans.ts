@@ -9,6 +9,7 @@ import type { SessionEvent } from '../domain/event.ts';
 import type { TraceParent } from '../domain/trace.ts';
 import type {
   Observation,
+  ObservedAction,
   ObservedApproval,
   ObservedAttempt,
   ObservedEnd,
@@ -94,7 +95,7 @@ export class SpanBuilder {
         'gen_ai.request.model': model ?? undefined,
         'gen_ai.request.stream': true,
         'cortex.iteration': iteration,
-        'gen_ai.response.time_to_first_chunk': firstMs === null ? undefined : (firstMs - startMs) / 1_000,
+        'gen_ai.response.time_to_first_chunk': firstMs === null ? undefined : { double: (firstMs - startMs) / 1_000 },
         ...usageOf(usage),
       },
     });
@@ -104,8 +105,9 @@ export class SpanBuilder {
     const { action, attempt, iteration, queuedMs, usage } = observed;
     const { trace } = this.#run;
     const operation = OPERATIONS[action.type] ?? 'execute_tool';
-    return this.#span(observed, trace.attempt(action.id, attempt), {
-      name: `${operation} ${action.name}`,
+    const of = { iteration, actionId: action.id, attempt };
+    return this.#span(observed, trace.attempt(of), {
+      name: `${operation} ${nameOf(action)}`,
       kind: operation === 'execute_tool' ? 'internal' : 'client',
       attributes: {
         'gen_ai.operation.name': operation,
@@ -124,7 +126,7 @@ export class SpanBuilder {
   }
 
   /** The attempts that it depended on, and the failed one before it. */
-  #links({ action, attempt, dependsOn }: ObservedAttempt): readonly SpanLink[] {
+  #links({ dependsOn, retryOf }: ObservedAttempt): readonly SpanLink[] {
     const { trace } = this.#run;
     const link = ({ traceId, spanId }: TraceParent, type: string): SpanLink => ({
       traceId,
@@ -132,15 +134,15 @@ export class SpanBuilder {
       attributes: { 'cortex.link': type },
     });
     return [
-      ...dependsOn.map((on) => link(trace.attempt(on.actionId, on.attempt), 'dependency')),
-      ...(attempt > 1 ? [link(trace.attempt(action.id, attempt - 1), 'retry')] : []),
+      ...dependsOn.map((on) => link(trace.attempt(on), 'dependency')),
+      ...(retryOf === null ? [] : [link(trace.attempt(retryOf), 'retry')]),
     ];
   }
 
   #approval(observed: ObservedApproval): Span {
     const { approvalId, action, decision, isQuestion } = observed;
     return this.#span(observed, this.#run.trace.approval(approvalId), {
-      name: `${isQuestion ? 'question' : 'approval'} ${action.name}`,
+      name: `${isQuestion ? 'question' : 'approval'} ${nameOf(action)}`,
       kind: 'internal',
       attributes: {
         'cortex.approval.id': approvalId,
@@ -162,9 +164,10 @@ export class SpanBuilder {
       name: `cortex.action.${status}`,
       atMs: endMs,
       attributes: {
-        'cortex.action.id': action.id,
+        // What was rejected may have any text as its name and id.
+        'cortex.action.id': status === 'rejected' ? undefined : action.id,
+        'gen_ai.tool.name': status === 'rejected' ? undefined : nameOf(action),
         'cortex.action.type': action.type,
-        'gen_ai.tool.name': action.name,
         'error.type': error ?? undefined,
       },
     });
@@ -226,13 +229,21 @@ export class SpanBuilder {
   }
 }
 
+/** A name as manifests may have it. A model may write any text as the name of what it calls. */
+const NAME = /^[\w.:/-]{1,128}$/;
+
+function nameOf({ name, type }: ObservedAction): string {
+  return NAME.test(name) ? name : type;
+}
+
 /** The names that the conventions have for what an action calls. */
 function targetOf({ action }: ObservedAttempt): Attributes {
-  if (action.type === 'agent') return { 'gen_ai.agent.name': action.name };
-  if (action.type === 'workflow') return { 'gen_ai.workflow.name': action.name };
+  const name = nameOf(action);
+  if (action.type === 'agent') return { 'gen_ai.agent.name': name };
+  if (action.type === 'workflow') return { 'gen_ai.workflow.name': name };
   if (action.type === 'llm') return {};
   return {
-    'gen_ai.tool.name': action.name,
+    'gen_ai.tool.name': name,
     'gen_ai.tool.call.id': action.id,
     'gen_ai.tool.type': action.type === 'tool' ? 'function' : 'extension',
   };
@@ -240,13 +251,12 @@ function targetOf({ action }: ObservedAttempt): Attributes {
 
 function usageOf(usage: ObservedUsage | null): Attributes {
   if (usage === null) return {};
-  const { inputTokens, outputTokens, cachedTokens, cost, model, isEstimated } = usage;
+  const { inputTokens, outputTokens, cachedTokens, cost, isEstimated } = usage;
   return {
-    'gen_ai.response.model': model ?? undefined,
     'gen_ai.usage.input_tokens': inputTokens,
     'gen_ai.usage.output_tokens': outputTokens,
     'gen_ai.usage.cache_read.input_tokens': cachedTokens === 0 ? undefined : cachedTokens,
     'cortex.usage.estimated': isEstimated ? true : undefined,
-    'cortex.usage.cost': cost ?? undefined,
+    'cortex.usage.cost': cost === null ? undefined : { double: cost },
   };
 }

@@ -69,8 +69,8 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
     },
     list: () => Promise.resolve(all.map((one) => one.workflow)),
     secret: (name, _owner, common) => (name !== 'TOOL_HOOK' ? null : common ? OPERATORS : SECRET),
-    start: ({ agent: name, session_id: sessionId, owner }, inputs, by) => {
-      started.push({ name, sessionId, owner, inputs, by: by ?? null });
+    start: ({ agent: name, session_id: sessionId, owner }, inputs, { trigger } = {}) => {
+      started.push({ name, sessionId, owner, inputs, by: trigger ?? null });
       return Promise.resolve('run_1');
     },
   };

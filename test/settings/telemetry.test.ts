@@ -29,11 +29,15 @@ describe('[O1] settings', () => {
       metrics: null,
     });
     expect(read({ OTEL_METRICS_EXPORTER: 'none' }).settings?.metrics).toBeNull();
+    expect(read({ OTEL_TRACES_EXPORTER: 'none' }).settings).toMatchObject({ traces: null, sampling: null });
+    expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: `${ENDPOINT}?key=a` }).settings?.traces?.url).toBe(
+      `${ENDPOINT}/v1/traces?key=a`,
+    );
   });
 
   test('headers and attributes are lists of pairs with encoded values', () => {
     const { settings, issues } = read({
-      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc, x-scope=a',
+      OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20abc, x-scope=a, Content-Type=text/plain',
       OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,deployment.environment.name=prod',
     });
     expect(issues).toEqual([]);
@@ -55,6 +59,10 @@ describe('[O1] settings', () => {
 
   test.each([
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT must be an HTTP(S) URL'],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:pass@127.0.0.1:4318' },
+      'OTEL_EXPORTER_OTLP_ENDPOINT must be an HTTP(S) URL',
+    ],
     [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL must be http/json, found "grpc"'],
     [{ OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER must be one of always_on'],
     [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' }, 'OTEL_TRACES_SAMPLER_ARG must be a number'],

@@ -1,6 +1,7 @@
 /** What a session exports, read back from the bodies of the requests. */
 import type { Session } from '../../src/engine/session/session.ts';
 import { exportOf } from '../../src/telemetry/project.ts';
+import type { Signal } from '../../src/telemetry/outbox.ts';
 import type { Sampling } from '../../src/telemetry/run-trace.ts';
 
 export const EVERYTHING: Sampling = { ratio: 1, followsParent: true };
@@ -129,7 +130,10 @@ export async function exported(
   const telemetry = session.telemetry;
   if (telemetry === null) throw new Error('there is no session');
   const runs = telemetry.runs({ after, until: telemetry.lastSeq }, sampling, hasContent);
-  const { sent } = await exportOf(runs, { 'service.name': 'test' }, { after, since: 0 });
+  const sent: Record<Signal, string[]> = { traces: [], metrics: [] };
+  for await (const { signal, body } of exportOf(runs, { 'service.name': 'test' }, { after, since: 0 })) {
+    sent[signal].push(body);
+  }
   return { spans: spansIn(sent.traces), points: pointsIn(sent.metrics), bodies: [...sent.traces, ...sent.metrics] };
 }
 

@@ -25,6 +25,8 @@ const attempt = {
   error: 'timeout',
   willRetry: true,
   dependsOn: [],
+  retryOf: null,
+  isIndependent: true,
   queuedMs: 3,
   usage: null,
 } as const;
@@ -35,7 +37,16 @@ const OBSERVED: readonly Observation[] = [
   { ...at, kind: 'call', usage },
   attempt,
   { ...attempt, attempt: 0, error: null, willRetry: false, queuedMs: null },
-  { ...at, kind: 'action', action, status: 'failed', error: 'timeout', isReused: false, hasStarted: true },
+  {
+    ...at,
+    kind: 'action',
+    iteration: 1,
+    action,
+    status: 'failed',
+    error: 'timeout',
+    isReused: false,
+    hasStarted: true,
+  },
   { ...at, kind: 'approval', approvalId: 'x', action, decision: 'denied', isQuestion: false },
   { ...at, kind: 'run', status: 'failed', error: 'internal', iterations: 2, version: '1', usage },
 ];

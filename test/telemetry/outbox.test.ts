@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { LogEvent, LogFields } from '../../src/domain/log.ts';
 import { TelemetryOutbox } from '../../src/telemetry/outbox.ts';
-import type { SendResult, Signal } from '../../src/telemetry/outbox.ts';
+import type { Parts, SendResult, Signal } from '../../src/telemetry/outbox.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 const SENT: SendResult = { type: 'sent' };
@@ -17,6 +17,10 @@ class Scene {
   writes = 0;
   lastSeq = 0;
   answers: SendResult[] = [];
+  /** Names of the requests for traces. */
+  parts = [''];
+  /** How often reading fails. */
+  unreadable = 0;
   /** Called before the answer to a request. */
   during: (() => Promise<void>) | null = null;
 
@@ -36,10 +40,7 @@ class Scene {
         hasOpen: false,
         endAfter: (seq) => (Math.floor(this.lastSeq / 10) * 10 > seq ? 1_000_000 : null),
       }),
-      read: async ({ after, until }) => ({
-        sent: { traces: [`traces ${after + 1}-${until}`], metrics: [`metrics ${after + 1}-${until}`] },
-        at: 1_000_000 + until,
-      }),
+      read: (range) => this.read(range),
       send: async (signal: Signal, body) => {
         await this.during?.();
         this.requests.push(body);
@@ -48,6 +49,16 @@ class Scene {
       },
       log: (event, fields) => void this.logged.push([event, fields]),
     });
+  }
+
+  async *read({ after, until }: { readonly after: number; readonly until: number }): Parts {
+    if (this.unreadable > 0) {
+      this.unreadable -= 1;
+      throw new Error('the events cannot be read');
+    }
+    for (const part of this.parts) yield { signal: 'traces', body: `traces ${part}${after + 1}-${until}` };
+    yield { signal: 'metrics', body: `metrics ${after + 1}-${until}` };
+    return 1_000_000 + until;
   }
 
   take(): string[] {
@@ -167,6 +178,44 @@ describe('[O1] the export', () => {
     expect(outbox.dueAt).toBeNull();
   });
 
+  test('a refused request does not hold back the following ones', async () => {
+    const scene = new Scene();
+    const outbox = scene.open();
+    scene.lastSeq = 10;
+    scene.parts = ['a ', 'b ', 'c '];
+    outbox.ended();
+    scene.answers = [{ type: 'refused', why: 'too large' }];
+    await due(outbox, scene);
+    expect(scene.take()).toEqual(['traces a 1-10', 'traces b 1-10', 'traces c 1-10', 'metrics 1-10']);
+    expect(scene.logged).toHaveLength(1);
+  });
+
+  test('after a failure, the other requests of the signal wait for the repeat', async () => {
+    const scene = new Scene();
+    const outbox = scene.open();
+    scene.lastSeq = 10;
+    scene.parts = ['a ', 'b '];
+    outbox.ended();
+    scene.answers = [failed()];
+    await due(outbox, scene);
+    expect(scene.take()).toEqual(['traces a 1-10', 'metrics 1-10']);
+    await due(outbox, scene);
+    expect(scene.take()).toEqual(['traces a 1-10', 'traces b 1-10']);
+  });
+
+  test('events that cannot be read are tried again later, and then dropped', async () => {
+    const scene = new Scene();
+    const outbox = scene.open();
+    scene.lastSeq = 10;
+    scene.unreadable = limits.telemetryAttempts;
+    outbox.ended();
+    await due(outbox, scene);
+    expect(outbox.dueAt).toBe(scene.clock.now() + limits.telemetryRetryMs);
+    for (let times = 1; times < limits.telemetryAttempts; times += 1) await due(outbox, scene);
+    expect(scene.logged.map(([event]) => event)).toContain('telemetry_dropped');
+    expect(outbox.dueAt).toBeNull();
+  });
+
   test('one at a time; meanwhile the alarm is for a host that ends', async () => {
     const scene = new Scene();
     const outbox = scene.open();
@@ -197,6 +246,22 @@ describe('[O1] the export', () => {
     await scene.clock.advance(1);
     expect(scene.take()[0]).toBe('traces 1-10');
     expect([scene.writes, outbox.dueAt]).toEqual([0, null]);
+    expect(scene.logged).toMatchObject([['telemetry_dropped', { code: 'deleted' }]]);
+  });
+
+  test('a deleted session is exported whole, also after a failure', async () => {
+    const scene = new Scene();
+    const outbox = scene.open();
+    scene.lastSeq = 10;
+    outbox.ended();
+    scene.answers = [failed()];
+    await due(outbox, scene);
+    scene.take();
+    scene.lastSeq = 30;
+    outbox.ended();
+    await outbox.close();
+    expect(scene.take()).toEqual(['traces 1-10', 'traces 11-30', 'metrics 11-30']);
+    expect(scene.logged).toEqual([]);
   });
 
   test('many events are exported in several steps', async () => {

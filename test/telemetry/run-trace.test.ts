@@ -56,9 +56,10 @@ describe('[O1] the spans of a run', () => {
         trace.root(),
         trace.generation(1),
         trace.generation(2),
-        trace.attempt('a', 1),
-        trace.attempt('a', 2),
-        trace.attempt('b', 1),
+        trace.attempt({ iteration: 1, actionId: 'a', attempt: 1 }),
+        trace.attempt({ iteration: 1, actionId: 'a', attempt: 2 }),
+        trace.attempt({ iteration: 2, actionId: 'a', attempt: 1 }),
+        trace.attempt({ iteration: 1, actionId: 'b', attempt: 1 }),
         trace.approval('a'),
       ];
       return [trace.traceId, ...spans.map(({ spanId }) => spanId)];
@@ -77,7 +78,10 @@ describe('[O1] the spans of a run', () => {
   test('without an export, the caller’s span is passed on, and nothing else', () => {
     const parent = { traceId: TRACE, spanId: SPAN, isSampled: true };
     const trace = runTrace(RUN, parent, null);
-    expect([trace?.generation(1), trace?.attempt('a', 1)]).toEqual([parent, parent]);
+    expect([trace?.generation(1), trace?.attempt({ iteration: 1, actionId: 'a', attempt: 1 })]).toEqual([
+      parent,
+      parent,
+    ]);
     expect(runTrace(RUN, null, null)).toBeNull();
   });
 });

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../src/domain/errors.ts';
+import { toEvent } from '../../src/domain/event.ts';
+import type { EventData, JournaledEventType, SessionEvent } from '../../src/domain/event.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import { runIdOf } from '../../src/journal/run-id.ts';
+import { RunObserver } from '../../src/telemetry/observe.ts';
 import { runTrace } from '../../src/telemetry/run-trace.ts';
 import { exported, EVERYTHING, treeOf } from '../support/otlp.ts';
 import type { ReadPoint, ReadSpan } from '../support/otlp.ts';
@@ -9,6 +13,13 @@ import { say, sessionKit, settle } from '../support/session-kit.ts';
 const echo = (id: string, parameters: object, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
 const final = (text: string): string => `<response final="true">${text}</response>`;
+
+const traceparent = (traceId: string, spanId: string): string => `00-${traceId}-${spanId}-01`;
+
+/** An event of the journal. */
+function event<T extends JournaledEventType>(type: T, data: EventData[T], at: number): SessionEvent {
+  return toEvent('ses_1', at, { type, runId: 'run_1', iteration: 1, at, data });
+}
 
 const USAGE: ModelDelta = {
   type: 'usage',
@@ -63,7 +74,6 @@ describe('[O1] the trace of a run', () => {
     await say(kit, 'go');
     const { spans, points } = await exported(kit.session);
     const usage = {
-      'gen_ai.response.model': 'gpt-4.1-mini',
       'gen_ai.usage.input_tokens': 100,
       'gen_ai.usage.output_tokens': 20,
       'gen_ai.usage.cache_read.input_tokens': 60,
@@ -153,6 +163,88 @@ describe('[O1] the trace of a run', () => {
     expect(valueOf(points, 'cortex.approval.duration')).toMatchObject([{ count: 1 }]);
   });
 
+  test('an id that is used again in a later iteration is another action, also while the first one runs', async () => {
+    const pending = Promise.withResolvers<void>();
+    const traces: (string | undefined)[] = [];
+    const kit = await sessionKit({
+      sampling: EVERYTHING,
+      executors: {
+        tool: async ({ parameters, trace }) => {
+          traces.push(trace);
+          if (parameters['slow'] === true) await pending.promise;
+          return { ok: true, output: 1 };
+        },
+      },
+      script: [
+        '<action type="tool" mode="fire_and_forget" id="a">{"name": "echo", "parameters": {"slow": true}}</action><response final="false">wait</response>',
+        `${echo('a', { slow: false })}${final('$a')}`,
+      ],
+    });
+    await say(kit, 'go');
+    pending.resolve();
+    await settle();
+    await settle();
+    const { spans, points } = await exported(kit.session);
+    const attempts = spans.filter(({ name }) => name === 'execute_tool echo');
+    expect(attempts.map(({ attributes }) => attributes['cortex.iteration'])).toEqual([2, 1]);
+    expect(new Set(attempts.map(({ spanId }) => spanId)).size).toBe(2);
+    const sent = attempts.map(({ traceId, spanId }) => traceparent(traceId, spanId));
+    expect(traces.toSorted()).toEqual(sent.toSorted());
+    const [completed] = valueOf(points, 'cortex.action.ends', { 'cortex.action.status': 'completed' });
+    expect(completed?.sum).toBe(2);
+  });
+
+  test('the usage of a feed is not that of the generation', async () => {
+    const events = [
+      event('agent_started', { agent: 'x', version: '1', source: 'model', model: 'm' }, 1),
+      event('iteration_started', { iteration: 1 }, 2),
+      event('usage', { prompt_tokens: 7, completion_tokens: 0, cached_tokens: 0, model: 'f', feed: true }, 3),
+      event('response_started', { final: true }, 10),
+      event('usage', { prompt_tokens: 500, completion_tokens: 1, cached_tokens: 0, model: 'm' }, 20),
+      event('iteration_completed', { iteration: 1, final: true }, 30),
+    ];
+    const observer = new RunObserver();
+    const seen = events.flatMap((one) => observer.take(one));
+    expect(seen).toMatchObject([
+      { kind: 'call', usage: { inputTokens: 7 } },
+      { kind: 'generation', startMs: 2, firstMs: 10, endMs: 20, usage: { inputTokens: 500 }, error: null },
+    ]);
+  });
+
+  test('a generation that fails has its code, and ends with the failure', async () => {
+    const pending = Promise.withResolvers<void>();
+    let calls = 0;
+    const kit = await sessionKit({
+      agent: (agent) => ({ ...agent, loop: { ...agent.loop, maxIterations: 3 } }),
+      executors: {
+        tool: async () => {
+          await pending.promise;
+          return { ok: true, output: 1 };
+        },
+      },
+      stream: async function* () {
+        calls += 1;
+        if (calls > 1) {
+          yield { type: 'text', text: final('done') };
+          yield { type: 'finish', reason: 'stop' };
+          return;
+        }
+        yield { type: 'text', text: echo('a', {}) };
+        throw new EngineError('model_unavailable', 'the connection was lost');
+      },
+    });
+    const said = say(kit, 'go');
+    await settle();
+    await kit.clock.advance(20_000);
+    pending.resolve();
+    await said;
+    const { spans } = await exported(kit.session);
+    const [first, second] = spans.filter(({ name }) => name === 'chat scripted').toSorted((a, b) => a.start - b.start);
+    expect(first).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'model_unavailable' } });
+    expect((first?.end ?? 0) - (first?.start ?? 0)).toBeLessThan(10_000);
+    expect(second?.status).toBeNull();
+  });
+
   test('an action without an attempt is an event of the run', async () => {
     const kit = await sessionKit({
       script: [`${echo('a', {}, { depends_on: ['nowhere'] })}${final('no')}`, final('no')],
@@ -162,6 +254,9 @@ describe('[O1] the trace of a run', () => {
     expect(named(spans, 'invoke_agent assistant').events).toMatchObject([
       { name: 'cortex.action.rejected', attributes: { 'error.type': 'unknown_dependency' } },
     ]);
+    // Of what was rejected, the model may have written any text as the id and the name.
+    const [rejected] = named(spans, 'invoke_agent assistant').events;
+    expect(Object.keys(rejected?.attributes ?? {})).toEqual(['cortex.action.type', 'error.type']);
     expect(valueOf(points, 'cortex.action.ends', { 'cortex.action.status': 'rejected' })).toHaveLength(1);
   });
 
@@ -211,8 +306,6 @@ describe('[O1] content', () => {
 
 describe('[O1] what is called', () => {
   const sampling = EVERYTHING;
-  const traceparent = (traceId: string, spanId: string): string => `00-${traceId}-${spanId}-01`;
-
   test('the model and the tool get the spans that are exported for them', async () => {
     const seen: string[] = [];
     const kit = await sessionKit({

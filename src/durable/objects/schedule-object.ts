@@ -131,7 +131,7 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
         metadata: { scheduled_for: nextAt },
         created_at: platformClock.now(),
       } as const;
-      await startWorkflow(this.env, record, inputs, 'schedule');
+      await startWorkflow(this.env, record, inputs, { trigger: 'schedule' });
       return true;
     } catch (fault) {
       this.#log('schedule_failed', owner, { workflow, fault });

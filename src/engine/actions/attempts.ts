@@ -29,6 +29,7 @@ import { callModel } from '../generation/call-model.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunLog } from '../run/run-log.ts';
+import { iterationOf } from '../run/run-names.ts';
 import { policyOf, relicOf, scopeIn, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
 import type { Policies } from '../policy/policies.ts';
@@ -195,7 +196,8 @@ export class Attempts {
 
   #traceOf(key: ActionKey, attempt: number): Pick<ActionCall, 'trace'> {
     const { context, actions } = this.#scope;
-    return headerOf(context.trace?.attempt(actions.declaration(key).id, attempt));
+    const actionId = actions.declaration(key).id;
+    return headerOf(context.trace?.attempt({ iteration: iterationOf(key), actionId, attempt }));
   }
 
   #contextOf(key: ActionKey, attempt: number, signal: AbortSignal, call: ResolvedCall | null): ActionContext {

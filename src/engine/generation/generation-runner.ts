@@ -73,6 +73,9 @@ export class GenerationRunner {
   #isOrphaned = false;
   /** How the current generation ended early; null if it did not (P15). `abort` until it has ended. */
   #cut: Cut | null = null;
+  /** When the generation began, epoch milliseconds; why it failed, and after how long. */
+  #startedAt = 0;
+  #failure: NonNullable<EventData['iteration_completed']['failure']> | null = null;
   /** Why the last generation ended early; null if an event has reported it. */
   #unreportedCut: string | null = null;
   /** A warning has said that the prompts lack the facts about the user. */
@@ -145,6 +148,8 @@ export class GenerationRunner {
     this.blocks.reset();
     this.#isOrphaned = this.#log.wasRecorded(seq);
     this.#cut = 'abort';
+    this.#startedAt = this.#context.clock.now();
+    this.#failure = null;
     this.#last = last;
     if (!this.#isOrphaned) this.#stream(reader, 0);
     if (this.#turn.received.length > 0 && !this.#isOrphaned) this.#log.afterSync(() => this.#context.shown(iteration));
@@ -277,9 +282,11 @@ export class GenerationRunner {
   }
 
   /** The scheduler's input for the end of the generation, without its time. */
-  ended(input: Ended): Pick<Ended, 'finish' | 'error'> & { readonly answered: boolean } {
+  /** @param at epoch milliseconds */
+  ended(input: Ended, at: number): Pick<Ended, 'finish' | 'error'> & { readonly answered: boolean } {
     this.#nextAutoId = this.#reader?.nextAutoId ?? this.#nextAutoId;
     this.#cut = cutOf(input.finish);
+    this.#failure = input.error === null ? null : { code: input.error.code, ms: Math.max(0, at - this.#startedAt) };
     if (this.#cut !== null) this.#reportCut(input);
     const { bareText } = this.#context.resolved.agent.protocol;
     const answered = this.blocks.onlyBareText && bareText === 'answer';
@@ -314,7 +321,7 @@ export class GenerationRunner {
     };
     this.#log.append(
       'iteration_completed',
-      { iteration: this.#log.iteration, final },
+      { iteration: this.#log.iteration, final, ...(this.#failure === null ? {} : { failure: this.#failure }) },
       this.#isConversation ? { state } : {},
     );
   }

@@ -183,7 +183,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
           if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
           read(event, input.error?.code === INTERRUPTED);
         }
-        return decide({ type: 'generation_ended', at, ...generations.ended(input) });
+        return decide({ type: 'generation_ended', at, ...generations.ended(input, at) });
       }
       case 'progress':
         return actions.attempts.progress(input);

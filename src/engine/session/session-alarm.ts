@@ -10,7 +10,7 @@
  *  2. A session whose namespace has no key does no work, but expires (H5).
  *  3. The session of the port is replaced by its deletion, so it is read again after every wait.
  */
-import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import { EXPORTED_ENDS, RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Logger } from '../../domain/log.ts';
@@ -36,13 +36,7 @@ const CHANGES_LISTING: ReadonlySet<EventType> = new Set<EventType>([
 ]);
 
 /** Events after which something may be exported (O1). */
-const ENDS: ReadonlySet<EventType> = new Set<EventType>([
-  'action_completed',
-  'action_failed',
-  'action_cancelled',
-  'action_skipped',
-  ...RUN_TERMINAL_EVENTS,
-]);
+const ENDS: ReadonlySet<EventType> = new Set<EventType>([...EXPORTED_ENDS.run, ...EXPORTED_ENDS.action]);
 
 type AlarmSession = Pick<
   Session,

@@ -1,6 +1,7 @@
 /** What a session exports to a collector: its runs and their events, as its readers may see them (O1, O2). */
 import { textOfContent, readContent } from '../../domain/content.ts';
-import type { SessionEvent } from '../../domain/event.ts';
+import { EXPORTED_ENDS } from '../../domain/event.ts';
+import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Slices } from '../../domain/work.ts';
@@ -31,12 +32,10 @@ export class SessionTelemetry {
     return this.#parts.journal.syncedSeq;
   }
 
-  /** Where the export begins in a session that has exported nothing: before what is open, but after what a fork began with. */
+  /** Where the export begins in a session that has exported nothing: before what is open, else after everything. */
   get first(): number {
-    const { journal, record } = this.#parts;
-    const [newest] = journal.runs.list(1);
-    const isOlder = newest !== undefined && newest.startedAt < record.created_at;
-    return isOlder ? (newest.lastSeq ?? journal.ends.beforeOpen) : journal.ends.beforeOpen;
+    const { journal } = this.#parts;
+    return journal.ends.beforeOpen ?? journal.syncedSeq;
   }
 
   get hasOpen(): boolean {
@@ -51,27 +50,27 @@ export class SessionTelemetry {
   /**
    * The runs with events above `after` up to `until`.
    *
+   * @param sampling null: no traces are exported
    * @param hasContent whether spans may have texts
    */
   *runs(
     { after, until }: { readonly after: number; readonly until: number },
-    sampling: Sampling,
+    sampling: Sampling | null,
     hasContent: boolean,
   ): Generator<ExportedRun> {
     const { journal, record } = this.#parts;
     for (const number of journal.ends.runsWithin(after, until)) {
       const stored = journal.runs.get(number);
-      const trace = stored === null ? null : traceOfRun({ sampling }, stored);
-      if (stored === null || trace === null) continue;
+      if (stored === null) continue;
       yield {
         run: {
           runId: stored.runId,
-          trace,
           sessionId: record.session_id,
           agent: record.workflow ?? record.agent,
           kind: record.workflow === undefined ? 'agent' : 'workflow',
           namespace: record.owner,
         },
+        trace: traceOfRun({ sampling }, stored),
         content: hasContent ? this.#contentOf(stored) : null,
         events: this.#events(stored, until),
       };
@@ -92,11 +91,18 @@ export class SessionTelemetry {
   /** The journal's events have been redacted; the message is redacted here. */
   #contentOf(run: RunRecord): SpanContent {
     const { journal, outgoing } = this.#parts;
-    /** Parameters of the actions, by their ids. */
+    /** Parameters of the actions that have not ended, by iteration and id. */
     const parameters = new Map<string, string>();
+    /** Of the event before. */
+    let ended: string | null = null;
     return {
       see: (event) => {
-        if (event.type === 'action_queued') parameters.set(event.action_id, cut(JSON.stringify(event.data.parameters)));
+        if (ended !== null) parameters.delete(ended);
+        ended = null;
+        if (event.action_id === undefined) return;
+        const key = keyOf(event.iteration, event.action_id);
+        if (event.type === 'action_queued') parameters.set(key, cut(JSON.stringify(event.data.parameters)));
+        else if (ENDS.has(event.type)) ended = key;
       },
       error: (seq) => {
         const event = journal.event(seq);
@@ -106,7 +112,7 @@ export class SessionTelemetry {
         if (observed.kind === 'attempt') {
           const ended = journal.event(observed.seq);
           return {
-            'gen_ai.tool.call.arguments': parameters.get(observed.action.id),
+            'gen_ai.tool.call.arguments': parameters.get(keyOf(observed.iteration, observed.action.id)),
             'gen_ai.tool.call.result':
               ended?.type === 'action_completed' ? cut(JSON.stringify(ended.data.output)) : undefined,
           };
@@ -124,6 +130,12 @@ export class SessionTelemetry {
       },
     };
   }
+}
+
+const ENDS: ReadonlySet<EventType> = new Set<EventType>(EXPORTED_ENDS.action);
+
+function keyOf(iteration: number, id: string): string {
+  return `${iteration}/${id}`;
 }
 
 function messageIn(error: unknown): string {

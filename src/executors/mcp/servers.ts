@@ -231,12 +231,12 @@ export class McpSession implements McpServers {
   }
 }
 
-/** The parameters with which a server of 2026-07-28 gets its answers. */
 /** By the convention of the protocol, the trace context is a part of the request: many calls share a connection. */
 function tracedBy({ trace }: Pick<McpCall, 'trace'>): JsonObject {
   return trace === undefined ? {} : { _meta: { [TRACEPARENT]: trace } };
 }
 
+/** The parameters with which a server of 2026-07-28 gets its answers. */
 function answersOf(open: OpenQuestions | null): JsonObject {
   if (open === null) return {};
   const { requestState, answers } = open;

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import { readJson } from '../body.ts';
+import { traceHeader } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { operation } from '../openapi/describe.ts';
 import { messageResult } from '../responses/runs.ts';
@@ -25,7 +26,7 @@ export function agentRoutes(gateway: Gateway): Hono<EdgeEnv> {
         : (await gateway.createSession(principal, session, {})).session_id;
     const accept = stream ? 'text/event-stream' : 'application/json';
     const body = JSON.stringify({ content, stream });
-    const request = new Request(c.req.url, { method: 'POST', headers: { accept }, body });
+    const request = new Request(c.req.url, { method: 'POST', headers: { accept, ...traceHeader(c) }, body });
     return await gateway.forward(id, '/message', request, principal);
   };
 

@@ -8,6 +8,7 @@ import { nearestNames } from '../../domain/nearest.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { readJson } from '../body.ts';
+import { traceHeader } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import type { ManifestHost } from '../manifest-host.ts';
 import { operation } from '../openapi/describe.ts';
@@ -72,7 +73,7 @@ export function executeRoutes(gateway: Gateway, workflows: WorkflowHost, manifes
   };
 
   const work = async (c: Context<EdgeEnv>, sessionId: string, body: Work): Promise<Response> => {
-    const request = new Request(c.req.url, { method: 'POST', body: JSON.stringify(body) });
+    const request = new Request(c.req.url, { method: 'POST', headers: traceHeader(c), body: JSON.stringify(body) });
     return await gateway.forward(sessionId, WORK_PATH, request, c.get('principal'));
   };
 

@@ -10,8 +10,9 @@ import { limits } from '../../domain/limits.ts';
 import type { LogFields, Logger } from '../../domain/log.ts';
 import type { ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
 import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
-import type { AutomaticTrigger } from '../../domain/ports/children.ts';
+import type { StartedBy } from '../../domain/ports/children.ts';
 import type { SessionRecord } from '../../domain/session.ts';
+import { readTraceparent, TRACEPARENT, writeTraceparent } from '../../domain/trace.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { checkInputs } from '../../engine/workflow/workflow-inputs.ts';
 import { firstOwner, ownerOf } from '../api-keys.ts';
@@ -24,6 +25,12 @@ import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as workflowsAnswers from '../responses/workflows.ts';
 import { eventBody, validate, workflowBody } from '../schemas.ts';
+
+/** The caller's span, if it is valid (O1): these routes need an API key. */
+function tracedBy(header: string | undefined): StartedBy {
+  const parent = readTraceparent(header);
+  return parent === null ? {} : { trace: writeTraceparent(parent) };
+}
 
 /** One schedule with its next start times, soonest first: epoch milliseconds. */
 export interface ScheduleOutlook {
@@ -49,7 +56,7 @@ export interface WorkflowHost {
   /** Runs an evaluation with this work limit, in its turn among expensive work. */
   readonly paced: <T>(owner: string | null, steps: number, work: (meter: WorkMeter) => T) => Promise<T>;
   /** Starts a workflow's session, once per session id; resolves to the id of its run. */
-  readonly start: (record: SessionRecord, inputs: JsonObject, trigger?: AutomaticTrigger) => Promise<string>;
+  readonly start: (record: SessionRecord, inputs: JsonObject, how?: StartedBy) => Promise<string>;
   /** The schedules of this namespace, with the next `count` times of each. */
   readonly schedules: (owner: string | null, count: number) => Promise<readonly ScheduleOutlook[]>;
   /** Creates a workflow's session without starting it. */
@@ -143,7 +150,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
       // One after another: many at once would block the thread and delay other evaluations.
       for (const { name } of waiting) {
         const record = recordOf(host, name, owner, await host.newSessionId());
-        const run = await host.start(record, data);
+        const run = await host.start(record, data, tracedBy(c.req.header(TRACEPARENT)));
         runs.push({ workflow: name, session_id: record.session_id, run_id: run });
       }
       return c.json({ event, runs }, 202);
@@ -198,7 +205,7 @@ export function webhookRoutes(host: WorkflowHost, keys: readonly ApiKey[], log: 
         refuse(error.code, 'the body does not match the inputs of the workflow', error),
       );
       const sessionId = await host.sessionIdOf(`webhook ${owner ?? ''} ${name} ${signature}`);
-      const run = await host.start(recordOf(host, name, owner, sessionId), inputs, 'webhook');
+      const run = await host.start(recordOf(host, name, owner, sessionId), inputs, { trigger: 'webhook' });
       return c.json({ session_id: sessionId, run_id: run }, 202);
     },
   );

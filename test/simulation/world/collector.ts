@@ -34,9 +34,9 @@ export class WorldCollector {
       storage: life.notes,
       clock: life.clock,
       journal: () => session.telemetry,
-      read: async ({ after, until, since }) => {
+      read: ({ after, until, since }) => {
         const runs = session.telemetry?.runs({ after, until }, EVERYTHING, false) ?? [];
-        return await exportOf(runs, RESOURCE, { after, since });
+        return exportOf(runs, RESOURCE, { after, since });
       },
       send: (signal, body) => this.#take(life, signal, body),
       log,
