@@ -1,11 +1,13 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, of metrics in docs/observability.md, and the routes in docs/http.md: npm run docs
+ * docs/runs.md, of metrics in docs/observability.md, the routes in docs/http.md, and the parts of the prompt in
+ * docs/prompt.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { withHttpReference } from './http-reference.ts';
+import { withPromptTables } from './prompt-tables.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
 import { METRICS } from '../src/telemetry/metrics.ts';
 
@@ -64,6 +66,7 @@ if (import.meta.main) {
     ['runs', withErrorTable],
     ['observability', withMetricTable],
     ['http', withHttpReference],
+    ['prompt', withPromptTables],
   ] as const) {
     const page = new URL(`../docs/${name}.md`, import.meta.url);
     writeFileSync(page, await updated(readFileSync(page, 'utf8')));

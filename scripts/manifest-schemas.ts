@@ -110,6 +110,7 @@ class Fields {
       const names = [...new Set(choices.map((choice) => this.#type(choice, depth + 1)))];
       return names.length > 4 ? 'anything' : names.join(' or ');
     }
+    if (isJsonObject(schema['not'])) return 'nothing';
     const { type, items } = schema;
     if (type === 'array') return isJsonObject(items) && depth < 2 ? `list of ${this.#type(items, depth + 1)}` : 'list';
     if (type === 'object') return 'map';

@@ -37,6 +37,15 @@ export interface AgentPrompt {
   readonly characters: number;
   readonly tokens: number;
   readonly sections: readonly { readonly title: string; readonly tokens: number }[];
+  /** In the order of the prompt; `share` is 0 to 1. */
+  readonly parts: readonly {
+    readonly id: string;
+    readonly state: 'built_in' | 'replaced' | 'left_out';
+    readonly tokens: number;
+    readonly share: number;
+  }[];
+  /** Mistakes in examples of the manifest. */
+  readonly warnings: readonly string[];
 }
 
 export type ManifestKind = 'agent' | 'tool' | 'relic' | 'workflow' | 'skill' | 'monument';

@@ -509,6 +509,8 @@ export const limits = {
   describeToolsSteps: 10_000_000,
   /** Parameters of a tool in short form in the error of a call with wrong ones. */
   toolHintChars: 2_000,
+  /** The text of a manifest that replaces one part of the prompt, about 4,000 tokens. Each placeholder counts once. */
+  promptPartChars: 16_384,
   /** One description of a skill in a prompt, and all of them together, about 3,000 tokens (C8). */
   skillSummaryPromptChars: 600,
   skillSummariesPromptChars: 12_000,

@@ -1,11 +1,14 @@
 /** What a model of an agent is given: `GET /agents/{name}/prompt` and `/grammar` (L4). */
 import type { ProtocolOptions } from '../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../domain/manifests/resolved.ts';
+import type { PromptPartId } from '../domain/prompt-parts.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import { resolveAgentVariables } from '../engine/session/resolve-agent-variables.ts';
 import { buildGrammar } from '../protocol/grammar/grammar.ts';
 import type { AgentGrammar, GrammarFormat } from '../protocol/grammar/grammar.ts';
-import { buildSystemPrompt, promptSections } from '../protocol/prompt/prompt.ts';
+import { exampleWarnings } from './example-warnings.ts';
+import { buildSystemPrompt, promptParts, promptSections } from '../protocol/prompt/prompt.ts';
+import type { PromptPart } from '../protocol/prompt/prompt.ts';
 
 export interface PromptDocument {
   readonly agent: string;
@@ -14,6 +17,16 @@ export interface PromptDocument {
   /** An estimate, as for each section. */
   readonly tokens: number;
   readonly sections: readonly { readonly title: string; readonly tokens: number }[];
+  /** In the order of the prompt, with those that the manifest leaves out. */
+  readonly parts: readonly {
+    readonly id: PromptPartId;
+    readonly state: PromptPart['state'];
+    readonly tokens: number;
+    /** Of the tokens of all parts, 0 to 1, with three decimals. */
+    readonly share: number;
+  }[];
+  /** What a model would copy from faulty examples of the manifest. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -39,7 +52,16 @@ export function promptDocument(resolved: ResolvedAgent, owner: string | null, no
     characters: prompt.length,
     tokens: estimateTokens(prompt),
     sections: promptSections(here).map((text) => ({ title: titleOf(text), tokens: estimateTokens(text) })),
+    parts: partTokens(here),
+    warnings: exampleWarnings(here),
   };
+}
+
+function partTokens(resolved: ResolvedAgent): PromptDocument['parts'] {
+  const parts = promptParts(resolved).map(({ id, state, text }) => ({ id, state, tokens: estimateTokens(text) }));
+  // The rules always have text.
+  const total = parts.reduce((sum, { tokens }) => sum + tokens, 0);
+  return parts.map((part) => ({ ...part, share: Math.round((part.tokens / total) * 1_000) / 1_000 }));
 }
 
 /** The heading of a section; the first section has none. */

@@ -12,6 +12,7 @@
  */
 import type { ActionType } from '../domain/action-types.ts';
 import type { EventOf, EventType, SessionEvent } from '../domain/event.ts';
+import { isWorkflowHelper } from '../domain/workflow-actions.ts';
 
 /** A period. Times are those of the events, epoch milliseconds. */
 interface Observed {
@@ -264,6 +265,8 @@ export class RunObserver {
   #queued(event: EventOf<'action_queued'>): void {
     const { action_id: id, iteration, timestamp, data } = event;
     this.#first(event);
+    // Added by the runtime for the groups and outputs of a workflow: not a step of its author.
+    if (isWorkflowHelper(event.action_name ?? null)) return;
     this.#actions.set(id, {
       action: this.#actionOf(event, data.type),
       iteration,

@@ -57,8 +57,10 @@ export interface TelemetryPorts {
   readonly journal: () => {
     /** The last durable event. */
     readonly lastSeq: number;
-    /** Where the export of a session begins that has exported nothing. */
+    /** Where the export of a session begins that has exported nothing: before the runs that are open, and the newest one. */
     readonly first: number;
+    /** Whether a run is open. */
+    readonly hasOpen: boolean;
     /** Time of the first end after this event, epoch milliseconds; null: nothing has ended. */
     readonly endAfter: (seq: number) => number | null;
   } | null;
@@ -81,6 +83,9 @@ export class TelemetryOutbox {
 
   constructor(ports: TelemetryPorts) {
     this.#ports = ports;
+    // A host that ended before it has stored where the export begins: later runs must not hide what is open now.
+    const journal = this.#cursor === null ? ports.journal() : null;
+    if (journal?.hasOpen === true) ports.storage.put(CURSOR, { seq: journal.first, at: 0 } satisfies Cursor);
   }
 
   /** Something has ended: it is exported soon. */
@@ -88,17 +93,17 @@ export class TelemetryOutbox {
     this.#due = undefined;
   }
 
-  /** A run begins. @param seq its first event */
-  began(seq: number, at: number): void {
-    if (this.#isClosed || this.#cursor !== null) return;
-    this.#ports.storage.put(CURSOR, { seq: seq - 1, at } satisfies Cursor);
+  /** A run begins: from the first one on, the export has a place in the journal. */
+  began(): void {
+    const journal = this.#isClosed || this.#cursor !== null ? null : this.#ports.journal();
+    if (journal !== null) this.#ports.storage.put(CURSOR, { seq: journal.first, at: 0 } satisfies Cursor);
   }
 
   /** When `update` has something to do, epoch milliseconds; null: nothing. */
   get dueAt(): number | null {
     if (this.#isClosed) return null;
     // The alarm is for a host that ends meanwhile.
-    if (this.#isWriting) return this.#ports.clock.now() + limits.watchdogMs;
+    if (this.#isWriting) return this.#ports.clock.now() + limits.telemetryTimeoutMs;
     if (this.#due === undefined) this.#due = this.#nextDue();
     return this.#due;
   }

@@ -56,6 +56,7 @@ export async function observe(
     replacements,
     sizes: null,
     listing: null,
+    exported: null,
     variables: null,
     workspace: session.isDeleted || stuck !== null ? null : await workspaceOf(session),
     stuck: stuck ?? (session.isDeleted && (await exists(session)) ? 'the deleted session exists' : null),

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundled } from '../support/bundled.ts';
+import type { PromptDocument } from '../../src/dry-run/agent-documents.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { buildSystemPrompt } from '../../src/protocol/prompt/prompt.ts';
@@ -13,7 +14,15 @@ import { edgeApp, noManifests } from '../http/edge-app.ts';
 const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
 /** An agent that only the running system knows. */
-const tutor = { ...assistant, agent: { ...assistant.agent, name: 'tutor', summary: 'Uploaded a second ago.' } };
+const tutor = {
+  ...assistant,
+  agent: {
+    ...assistant.agent,
+    name: 'tutor',
+    summary: 'Uploaded a second ago.',
+    prompt: { actions: false, examples: ['Mine.'] },
+  } as const,
+};
 const listed = { kind: 'agent' as const, name: 'tutor', version: '1', revision: 1, summary: '', tags: [] };
 
 const app = edgeApp({
@@ -78,6 +87,24 @@ test('[L4] cortex prompt prints the prompt of an uploaded agent, and the tokens 
   expect(err).toContain(`from the running system at http://127.0.0.1:${port}`);
   expect(err).toMatch(/\d+ characters, about \d+ tokens\n +\d+ {2}Who the agent is\n +\d+ {2}How you act\n/);
   expect(code).toBe(0);
+});
+
+test('[L4] cortex prompt --parts prints each part with its tokens, its share, and what the manifest does with it', async () => {
+  const { out, code } = await run('prompt', ['tutor', '--parts'], 'system');
+  const lines = out.split('\n').slice(0, -1);
+  expect(lines[0]).toMatch(/^ +\d+ +\d+\.\d% {2}identity$/);
+  expect(lines).toContainEqual(expect.stringMatching(/^ +0 +0\.0% {2}actions +left out$/));
+  expect(lines).toContainEqual(expect.stringMatching(/^ +2 +0\.\d% {2}examples +replaced$/));
+  expect(lines.at(-1)).toMatch(/^ +\d+ +100\.0% {2}all parts, estimated$/);
+  expect(lines).toHaveLength(10);
+  expect(code).toBe(0);
+  const { out: json } = await run('prompt', ['tutor', '--json'], 'system');
+  const { parts } = JSON.parse(json) as PromptDocument;
+  expect(parts.slice(0, 3).map(({ id, state }) => [id, state])).toEqual([
+    ['identity', 'built_in'],
+    ['protocol', 'built_in'],
+    ['actions', 'left_out'],
+  ]);
 });
 
 test('[P18] cortex grammar prints the grammar of an uploaded agent', async () => {

@@ -59,6 +59,9 @@ describe('[L4] GET /agents/{name}/prompt', () => {
       expect.stringMatching(/^Code/),
       expect.stringMatching(/^Internal actions/),
     ]);
+    const { parts } = document as { parts: { id: string }[] };
+    expect(parts).toHaveLength(9);
+    expect(parts[4]).toEqual({ id: 'rules', state: 'built_in', tokens: expect.any(Number), share: expect.any(Number) });
     const sum = sections.reduce((total, { tokens }) => total + tokens, 0);
     expect(Math.abs(sum - estimateTokens(prompt))).toBeLessThanOrEqual(sections.length);
   });

@@ -233,7 +233,15 @@ export type Fault =
    * The index of all sessions does not answer. `works`: it does what it is asked, at once or after this time. Only
    * histories with such a fault have an index, also if it always answers (`forMs` is 0).
    */
-  | { readonly type: 'index'; readonly at: number; readonly forMs: number; readonly works: boolean };
+  | { readonly type: 'index'; readonly at: number; readonly forMs: number; readonly works: boolean }
+  /** The same for the collector of traces. `loses`: it takes them, and keeps none (for the test of the invariant). */
+  | {
+      readonly type: 'collector';
+      readonly at: number;
+      readonly forMs: number;
+      readonly works: boolean;
+      readonly loses?: true;
+    };
 
 /** A message of the history that the session begins with. `call`: a call of the assistant, and its result. */
 export interface SeededScript {

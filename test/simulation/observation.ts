@@ -263,12 +263,21 @@ export interface Listing {
   readonly listed: readonly Listed[];
 }
 
+/** What the collector has, and what it should have, at the end: spans as JSON. */
+export interface Exported {
+  readonly expected: readonly { readonly spanId: string; readonly text: string }[];
+  /** Everything that arrived, repeats included. */
+  readonly received: readonly { readonly spanId: string; readonly text: string }[];
+}
+
 /** What was seen of one session. */
 export interface Observation {
   readonly history: History;
   /** The sessions that had its id before, and were deleted. */
   readonly earlier: readonly Observation[];
   readonly facts: readonly Fact[];
+  /** Null: nothing is exported, or it is not known what should be. */
+  readonly exported: Exported | null;
   /** The journal at the end, or before the session was deleted. */
   readonly events: readonly SessionEvent[];
   /** Whether `events` is the whole journal of a session that is at rest; otherwise it is what readers got. */

@@ -33,6 +33,7 @@ class Scene {
       journal: () => ({
         lastSeq: this.lastSeq,
         first: 0,
+        hasOpen: false,
         endAfter: (seq) => (Math.floor(this.lastSeq / 10) * 10 > seq ? 1_000_000 : null),
       }),
       read: async ({ after, until }) => ({
@@ -90,7 +91,7 @@ describe('[O1] the export', () => {
   test('continues on another host, at least once', async () => {
     const scene = new Scene();
     const first = scene.open();
-    first.began(1, 1_000_000);
+    first.began();
     scene.lastSeq = 10;
     first.ended();
     await scene.clock.advance(limits.telemetryDelayMs);
@@ -175,7 +176,7 @@ describe('[O1] the export', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     scene.during = () => promise;
     const first = outbox.update();
-    expect(outbox.dueAt).toBe(scene.clock.now() + limits.watchdogMs);
+    expect(outbox.dueAt).toBe(scene.clock.now() + limits.telemetryTimeoutMs);
     await outbox.update();
     resolve();
     await first;

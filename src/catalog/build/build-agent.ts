@@ -12,6 +12,7 @@ import { policiesOf } from './build-policies.ts';
 import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
 import type { ImportTarget } from './build-imports.ts';
+import { toPrompt } from './build-prompt.ts';
 import { toRedact } from './build-redact.ts';
 import { toFeed } from '../schema/feed.ts';
 import type { FeedInput } from '../schema/feed.ts';
@@ -28,6 +29,7 @@ export function toAgent(
   const engine = input.cognitive_engine;
   const loop = input.loop ?? {};
   const protocol = input.protocol ?? {};
+  const dialect = protocol.dialect ?? engine?.dialect ?? DEFAULT_PROTOCOL.dialect;
   const budgets = input.budgets ?? {};
   const imported: string[] = [];
   const feeds = toFeeds(input.context_feeds ?? [], imported, context);
@@ -35,6 +37,7 @@ export function toAgent(
     kind: 'Agent',
     ...toBase(input, context.unknown),
     persona: toPersona(input, context),
+    ...toPrompt(input, dialect, context),
     engine: {
       primary: toModelChoice(engine?.primary),
       fallbacks: [engine?.fallback ?? []].flat().map((choice) => toModelChoice(choice)),
@@ -58,7 +61,7 @@ export function toAgent(
     },
     protocol: {
       form: protocol.form ?? DEFAULT_PROTOCOL.form,
-      dialect: protocol.dialect ?? engine?.dialect ?? DEFAULT_PROTOCOL.dialect,
+      dialect,
       json: protocol.json ?? DEFAULT_PROTOCOL.json,
       bareText: protocol.bare_text ?? DEFAULT_PROTOCOL.bareText,
       responseDefault: protocol.response_default ?? DEFAULT_PROTOCOL.responseDefault,

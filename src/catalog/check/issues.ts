@@ -1,6 +1,6 @@
 /**
  * Validates a document against a schema and reports issues in the author's terms: the field, what was found, what is
- * allowed (M1). Unknown fields are moved to `metadata`, not rejected, except in policies.
+ * allowed (M1). Unknown fields are moved to `metadata`, not rejected, except in policies and prompts.
  */
 import type { z } from 'zod';
 import { isJsonObject } from '../../domain/json.ts';
@@ -26,8 +26,8 @@ export interface Checked<T> {
   readonly unknown: JsonObject;
 }
 
-/** Fields that say what is allowed: without an unknown member, they would say something else. */
-const STRICT: ReadonlySet<string> = new Set(['policies']);
+/** Fields that say what is allowed, or what the model reads: without an unknown member, they would say something else. */
+const STRICT: ReadonlySet<string> = new Set(['policies', 'prompt']);
 
 /** Validates `written` without changing it. Unknown fields at any depth become warnings. */
 export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> {
@@ -85,6 +85,7 @@ function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
   const shown = found === undefined ? 'nothing' : `${typeName(found)} ${quoted(found)}`;
   switch (issue.code) {
     case 'invalid_type': {
+      if (issue.expected === 'never') return issue.message;
       const expected = WORDS[issue.expected] ?? issue.expected;
       return found === undefined ? `is missing; it must be ${expected}` : `must be ${expected}, found ${shown}`;
     }

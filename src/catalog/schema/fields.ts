@@ -95,6 +95,11 @@ export const resources = z.strictObject({
 
 export const relativePath = z.string().min(1).max(255);
 
+/** Text, or the path of a file with it. */
+export const fileText = z.union([text, z.strictObject({ file: relativePath })], {
+  error: 'must be text, or a map {file: path}',
+});
+
 /** Sources of an image: paths of files, or their text. */
 export const imageBuild = z.strictObject({
   base: z

@@ -9,11 +9,13 @@ import type { ActionType } from '../../domain/action-types.ts';
 import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifests/model.ts';
 import { feedSchema } from './feed.ts';
 import { policies } from './schema-policy.ts';
+import { prompt } from './schema-prompt.ts';
 import {
   base,
   count,
   duration,
   expose,
+  fileText,
   imageBuild,
   imports,
   json,
@@ -154,10 +156,6 @@ export const toolSchema = z.strictObject({
     .optional()
     .describe('`mcp`: clients of `/mcp` may call it, see docs/mcp.md; an agent must import it. Default: they may not.'),
   examples: z.array(json).optional().describe('Example parameters; the model sees the first one.'),
-});
-
-const fileText = z.union([text, z.strictObject({ file: relativePath })], {
-  error: 'must be text, or a map {file: path}',
 });
 
 const modelChoice = z.strictObject({
@@ -303,6 +301,9 @@ export const agentSchema = z.strictObject({
   persona: z
     .union([text, persona], { error: 'must be text, or a map of agent, user and examples' })
     .describe('Who the agent is; plain text means persona.agent.'),
+  prompt: prompt
+    .optional()
+    .describe('Parts of the system prompt that are replaced or left out, see docs/prompt.md. Default: none.'),
   cognitive_engine: engine.optional().describe('The model, see docs/models.md.'),
   import: imports
     .extend({

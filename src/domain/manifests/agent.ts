@@ -3,6 +3,7 @@ import type { ActionType, Capability } from '../action-types.ts';
 import type { FactsPolicy } from '../facts.ts';
 import type { JsonObject } from '../json.ts';
 import type { PolicyRule } from '../policy.ts';
+import type { PromptChanges } from '../prompt-parts.ts';
 import type { ManifestBase } from './base.ts';
 import type { FeedDefinition } from './feed.ts';
 import type { McpServerDefinition } from './mcp-server.ts';
@@ -12,6 +13,8 @@ import type { RunnerNeeds } from './program.ts';
 export interface AgentDefinition extends ManifestBase {
   readonly kind: 'Agent';
   readonly persona: { readonly agent: string; readonly user: string; readonly examples: readonly string[] };
+  /** Parts of the system prompt that it replaces or leaves out (L4); absent: none. */
+  readonly prompt?: PromptChanges;
   readonly engine: {
     readonly primary: ModelChoice;
     /** Tried in this order if the previous models cannot answer. */

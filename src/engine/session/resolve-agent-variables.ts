@@ -4,6 +4,7 @@ import { isOn, resolveVariables } from '../../catalog/build/variables.ts';
 import { contextVariables } from '../../domain/context-variables.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import type { PromptChanges } from '../../domain/prompt-parts.ts';
 import { escapeBraces } from '../../domain/request-template.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { SessionRecord } from '../../domain/session.ts';
@@ -37,6 +38,7 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
     user: resolve(agent.persona.user),
     examples: agent.persona.examples.map(resolve),
   };
+  const prompt = agent.prompt === undefined ? {} : { prompt: inPromptChanges(agent.prompt, resolve) };
   const { summary } = agent.memory;
   const memory =
     summary?.template == null
@@ -66,7 +68,17 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
       ];
     }),
   );
-  return { ...resolved, tools, agent: { ...agent, persona, feeds, memory } };
+  return { ...resolved, tools, agent: { ...agent, persona, ...prompt, feeds, memory } };
+}
+
+/** Resolves the author's text between the placeholders of replaced parts; a value cannot become a placeholder (L4). */
+function inPromptChanges(changes: PromptChanges, resolve: (text: string) => string): PromptChanges {
+  return Object.fromEntries(
+    Object.entries(changes).map(([id, pieces]) => [
+      id,
+      pieces === false ? false : pieces.map((piece) => (typeof piece === 'string' ? resolve(piece) : piece)),
+    ]),
+  );
 }
 
 /** A variable that is not set leaves a feed on; a value that means neither yes nor no switches it off. */

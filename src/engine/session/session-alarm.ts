@@ -90,7 +90,7 @@ interface Telemetry {
   readonly dueAt: number | null;
   /** Never rejects. */
   readonly update: () => Promise<void>;
-  readonly began: (seq: number, at: number) => void;
+  readonly began: () => void;
   readonly ended: () => void;
 }
 
@@ -184,8 +184,8 @@ export class SessionAlarm {
   #observe(batch: EventBatch): void {
     const telemetry = this.#telemetry;
     if (telemetry === null) return;
-    for (const { type, seq, timestamp } of batch) {
-      if (type === 'agent_started' && seq !== null) telemetry.began(seq, timestamp);
+    for (const { type } of batch) {
+      if (type === 'agent_started') telemetry.began();
       else if (ENDS.has(type)) telemetry.ended();
     }
   }

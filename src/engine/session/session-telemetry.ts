@@ -39,6 +39,10 @@ export class SessionTelemetry {
     return isOlder ? (newest.lastSeq ?? journal.ends.beforeOpen) : journal.ends.beforeOpen;
   }
 
+  get hasOpen(): boolean {
+    return this.#parts.journal.runs.open().length > 0;
+  }
+
   /** Time of the first end after this event, epoch milliseconds; null: nothing has ended. */
   endAfter(seq: number): number | null {
     return this.#parts.journal.ends.firstAfter(seq);

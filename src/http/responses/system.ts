@@ -44,7 +44,18 @@ export const agentPrompt = z.object({
   tokens: count.describe('An estimate'),
   sections: z
     .array(z.object({ title: text('Title of the section'), tokens: number('An estimate') }))
-    .describe('The parts of the prompt'),
+    .describe('The sections of the prompt'),
+  parts: z
+    .array(
+      z.object({
+        id: text('Id of the part, see docs/prompt.md'),
+        state: z.enum(['built_in', 'replaced', 'left_out']).describe('What the manifest does with it'),
+        tokens: number('An estimate; 0 if it is left out'),
+        share: z.number().describe('Share of the tokens of all parts, 0 to 1'),
+      }),
+    )
+    .describe('The parts of the prompt, in its order'),
+  warnings: z.array(z.string()).describe('Mistakes in examples of the manifest'),
 });
 
 export const agentGrammar = z.object({

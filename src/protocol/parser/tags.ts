@@ -23,6 +23,7 @@ const TYPES: Readonly<Record<string, TagType>> = {
   action_result: 'runtime',
   results: 'runtime',
   system: 'runtime',
+  attached_file: 'runtime',
 };
 const NAMES = Object.keys(TYPES);
 const LONGEST_NAME = Math.max(...NAMES.map((name) => name.length));

@@ -4,6 +4,7 @@
  */
 import { isJsonObject, parseJson } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { PromptChanges } from '../../domain/prompt-parts.ts';
 import { buildTranscript } from './feedback.ts';
 import { calledResults } from './result-budget.ts';
 import type { ActionReport, ChatTurn, Generation } from './chat-turn.ts';
@@ -26,9 +27,14 @@ export function trainingExample(run: {
 }): { readonly messages: readonly TrainingMessage[] } | null {
   const { agent } = run.resolved;
   const { form } = agent.protocol;
+  const isNative = agent.protocol.dialect === 'tool_calls';
   const taught = {
     ...run.resolved,
-    agent: { ...agent, protocol: { ...agent.protocol, dialect: 'protocol' as const } },
+    agent: {
+      ...agent,
+      ...(isNative && agent.prompt !== undefined ? { prompt: forProtocolText(agent.prompt) } : {}),
+      protocol: { ...agent.protocol, dialect: 'protocol' as const },
+    },
   };
   const { messages, context } = buildTranscript({
     system: buildSystemPrompt(taught),
@@ -42,6 +48,11 @@ export function trainingExample(run: {
       return [role === 'assistant' && index < context ? { role, content, weight: 0 } : { role, content }];
     }),
   };
+}
+
+/** Replacements about calls of functions would be wrong in a prompt that teaches protocol text (P17). */
+function forProtocolText({ protocol: _blocks, response: _response, ...others }: PromptChanges): PromptChanges {
+  return others;
 }
 
 /** The turn as if the model had written its calls as text. Rejected calls are left out. */

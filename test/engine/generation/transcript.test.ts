@@ -18,6 +18,25 @@ const examples = async (kit: SessionKit): Promise<(readonly TrainingMessage[])[]
   });
 
 describe('a session as training examples', () => {
+  test('[L4] [P17] replaced parts are kept, but for what they say about calls of functions', async () => {
+    const kit = await sessionKit({
+      agent: (agent): AgentDefinition => ({
+        ...agent,
+        protocol: { ...agent.protocol, dialect: 'tool_calls' },
+        prompt: { protocol: ['Call functions.'], response: false, identity: ['I am ', { value: 'name' }] },
+      }),
+      script: [[text('done'), finish('stop')]],
+    });
+    await say(kit, 'go');
+    expect(kit.requests[0]?.messages[0]?.content).toMatch(
+      /^I am assistant\n\nCall functions\.\n\nYou are called again/,
+    );
+    const [messages] = await examples(kit);
+    expect(messages?.[0]?.content).toMatch(/^I am assistant\n\n# How you act\nYour text is executed/);
+    expect(messages?.[0]?.content).toContain('Your response:\n- Each $id in it');
+    expect(messages?.[0]?.content).not.toContain('Call functions.');
+  });
+
   test('a run is one line with the model’s input and output, unchanged', async () => {
     const first = '<action id="a">{"name":"echo","parameters":{"n":1}}</action>';
     const second = '<response final="true">It is $a.n</response>';

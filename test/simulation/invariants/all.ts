@@ -7,6 +7,7 @@ import { bounded } from './bounded.ts';
 import { closedParts } from './closed-parts.ts';
 import { drawnRun } from './drawn-run.ts';
 import { everythingEnds } from './everything-ends.ts';
+import { exportedSpans } from './exported-spans.ts';
 import { filesStored } from './files-stored.ts';
 import { foldedText } from './folded-text.ts';
 import { historyFirst } from './history-first.ts';
@@ -61,6 +62,7 @@ export const INVARIANTS: readonly Invariant[] = [
   closedParts,
   drawnRun,
   listedSessions,
+  exportedSpans,
   ownBranch,
   takenOnce,
   wholeFork,

@@ -100,6 +100,12 @@ function faultTexts(fault: Fault): Planned[] {
         { at: fault.at, text: `the index of all sessions ${fault.works ? 'loses its answers' : 'is away'}` },
         { at: fault.at + fault.forMs, text: 'the index of all sessions answers again' },
       ];
+    case 'collector':
+      if (fault.forMs === 0) return [{ at: 0, text: 'the collector answers' }];
+      return [
+        { at: fault.at, text: `the collector ${fault.works ? 'loses its answers' : 'is away'}` },
+        { at: fault.at + fault.forMs, text: 'the collector answers again' },
+      ];
   }
 }
 

@@ -25,12 +25,15 @@ import type { EventSource } from '../../../src/http/sse.ts';
 import { filesOfOutput } from '../../../src/journal/artifacts.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { artifactIdOf, runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
+import type { TelemetryOutbox } from '../../../src/telemetry/outbox.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
+import { EVERYTHING } from '../../support/otlp.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
 import type { AgentSettings } from '../history.ts';
 import { seededOf } from '../seeded.ts';
 import { NoAnswer } from './directory.ts';
 import type { WorldDirectory } from './directory.ts';
+import type { WorldCollector } from './collector.ts';
 import { DiskFailure, HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
 import { POLICIES } from './policies.ts';
@@ -72,6 +75,8 @@ interface Surroundings {
   readonly targets: Targets;
   /** The index of all sessions; null: there is none. */
   readonly directory: WorldDirectory | null;
+  /** Of traces; null: nothing is exported. */
+  readonly collector: WorldCollector | null;
   /** Called before the storage of a session is deleted. */
   readonly beforeDeletion: (host: Host) => void;
 }
@@ -87,6 +92,7 @@ export class Host {
   readonly #leaving = new Set<object>();
   #opened: Opened;
   #outbox: DirectoryOutbox | null;
+  #telemetry: TelemetryOutbox | null;
 
   constructor(stage: Stage, number: number, around: Surroundings) {
     this.#stage = stage;
@@ -95,9 +101,13 @@ export class Host {
     this.life = life;
     this.#opened = this.#open();
     this.#outbox = this.#openOutbox();
+    this.#telemetry = this.#openTelemetry();
     this.#deletion = new SessionDeletion({
       current: () => this.session,
-      forget: () => this.#pause(FORGET_MS),
+      forget: async () => {
+        await this.#telemetry?.close();
+        await this.#pause(FORGET_MS);
+      },
       clear: async () => {
         await this.#pause(stage.syncMs);
         const notes = this.#outbox?.close() ?? [];
@@ -109,6 +119,7 @@ export class Host {
         this.#outbox?.close();
         this.#opened = this.#open();
         this.#outbox = this.#openOutbox();
+        this.#telemetry = this.#openTelemetry();
       },
     });
     this.#alarm = new SessionAlarm({
@@ -122,11 +133,17 @@ export class Host {
       keepAlive: (work) => this.#keepAlive(work),
       isServed: () => true,
       approvals: () => NO_LIST,
+      telemetry: () => this.#telemetry,
       directory: () => ({ dueAt: this.#outbox?.dueAt ?? null, update: () => this.#outbox?.update() ?? null }),
       forgetRelics: () => Promise.resolve(),
       destroy: (session) => this.delete(session),
       log: this.#logOf(stage.incarnation),
     });
+  }
+
+  /** Whether everything that has ended was exported. */
+  get hasExported(): boolean {
+    return this.#telemetry?.dueAt == null;
   }
 
   get session(): Session {
@@ -180,6 +197,13 @@ export class Host {
     });
   }
 
+  #openTelemetry(): TelemetryOutbox | null {
+    const { collector } = this.#around;
+    return collector === null
+      ? null
+      : collector.outboxOf(this.life, this.session, this.#logOf(this.#stage.incarnation));
+  }
+
   async #pause(ms: number): Promise<void> {
     this.life.enter();
     await this.life.wait(ms);
@@ -215,6 +239,7 @@ export class Host {
       hold: (work) => this.#alarm.hold(work),
       runEnded: () => undefined,
       redact: noRedaction,
+      sampling: this.#around.collector === null ? null : EVERYTHING,
       ...(expiryMs === null ? {} : { expiryMs }),
       log: this.#logOf(incarnation),
     });
@@ -222,7 +247,7 @@ export class Host {
       // What a host sends after its end is lost.
       if (life.isOver) return;
       for (const event of batch ?? []) if (event.seq !== null) this.#seen(event, incarnation);
-      if (this.#around.directory !== null) this.#alarm.published(batch);
+      if (this.#around.directory !== null || this.#around.collector !== null) this.#alarm.published(batch);
     });
     return { incarnation, session, events: eventSource(session, clock), app: null };
   }

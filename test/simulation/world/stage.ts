@@ -55,12 +55,15 @@ export class Stage {
 
   /** Whether there is an index of all sessions. */
   readonly hasIndex: boolean;
+  /** Whether traces are exported. */
+  readonly hasCollector: boolean;
   /** Whether messages have files. */
   readonly hasFiles: boolean;
 
   constructor(history: History) {
     this.history = history;
     this.hasIndex = history.faults.some(({ type }) => type === 'index');
+    this.hasCollector = history.faults.some(({ type }) => type === 'collector');
     this.hasFiles = history.messages.some(({ files }) => files.length > 0);
     this.time = new TimeQueue(history.order);
   }

@@ -8,8 +8,10 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
-import type { Listed, Listing, Observation, SeenPlace, Sizes } from '../observation.ts';
+import type { Listed, Listing, Observation, SeenPlace, Sizes, Exported } from '../observation.ts';
 import { Clients } from './clients.ts';
+import { exported } from '../../support/otlp.ts';
+import { spanTexts, WorldCollector } from './collector.ts';
 import { WorldDirectory } from './directory.ts';
 import { Examination } from './examination.ts';
 import { Host } from './host.ts';
@@ -29,6 +31,8 @@ const ALARM_RETRY_MS = 100;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
 /** After everything else, and after the faults of the index. */
+/** The collector's failures last less than the repeats of an export, and the delays are limited. */
+const EXPORTED_WITHIN_MS = 3_600_000;
 const LISTED_WITHIN_MS = 2 * 3_600_000;
 
 export async function runHistory(history: History): Promise<Observation> {
@@ -54,6 +58,7 @@ class World {
   readonly #targets: Targets;
   readonly #clients: Clients;
   readonly #directory: WorldDirectory | null;
+  readonly #collector: WorldCollector | null;
   readonly #readers: Reader[] = [];
   readonly #deleted: DeletedSession[] = [];
   #host: Host | null = null;
@@ -75,6 +80,7 @@ class World {
     this.#targets = new Targets(this.#stage);
     this.#clients = new Clients(this.#stage, () => this.#live());
     this.#directory = this.#stage.hasIndex ? new WorldDirectory(this.#stage) : null;
+    this.#collector = this.#stage.hasCollector ? new WorldCollector(this.#stage) : null;
     this.#stage.callShown = (call, token) => this.#clients.seeCall(call, token);
     this.#stage.alarmChanged = () => this.#watchAlarm();
   }
@@ -109,6 +115,7 @@ class World {
           model: this.#model,
           targets: this.#targets,
           directory: this.#directory,
+          collector: this.#collector,
           beforeDeletion: (host) => this.#beforeDeletion(host),
         });
         void this.#host.life.gone.promise.then(() => this.#watchAlarm());
@@ -147,7 +154,8 @@ class World {
           });
           break;
         case 'index':
-          // The index looks at the time (directory.ts); the world must not end before.
+        case 'collector':
+          // Both look at the time (directory.ts, collector.ts); the world must not end before.
           time.after(fault.at, () => undefined);
           break;
         case 'crash':
@@ -186,7 +194,7 @@ class World {
         this.#seeApprovals();
         this.#seeCalls();
         this.#lookParked();
-        if (this.#isOver() && this.#isListed()) return null;
+        if (this.#isOver() && this.#isListed() && this.#isExported()) return null;
       }
       // The session's expiry would delete what is left.
       if (time.now > MOST_MS || (time.next ?? 0) > MOST_MS) {
@@ -226,6 +234,25 @@ class World {
     const [first, ...others] = listed;
     if (others.length > 0 || first?.incarnation !== incarnation || first.entry.status !== 'idle') return false;
     return first.entry.updated_at === (this.#rows.lastActivity ?? first.entry.created_at);
+  }
+
+  /** Whether the collector has everything; true if it must have. The invariant decides. */
+  #isExported(): boolean {
+    if (this.#collector === null || this.#isDeleted) return true;
+    const { time, history } = this.#stage;
+    this.#overAt ??= time.now;
+    const ends = history.faults.map((fault) => (fault.type === 'collector' ? fault.at + fault.forMs : 0));
+    if (time.now > Math.max(this.#overAt, ...ends) + EXPORTED_WITHIN_MS) return true;
+    // A host that has ended is started by its alarm.
+    return this.#host !== null && !this.#host.life.isOver && this.#host.hasExported;
+  }
+
+  /** Of a session at rest. */
+  async #exported(): Promise<Exported | null> {
+    const session = this.#live()?.session;
+    if (this.#collector === null || session === undefined || !session.exists) return null;
+    const { bodies } = await exported(session);
+    return { expected: spanTexts(bodies), received: this.#collector.received };
   }
 
   /** @param listed what the index had at the end */
@@ -330,7 +357,8 @@ class World {
     const sessions: Observation[] = [];
     for (const { incarnation, events, runs } of this.#deleted) {
       const isWhole = stuck === null;
-      const seen = { stuck, events, isWhole, runs: [], sizes: null, listing: null, ...runs, replacements: [] };
+      const nothing = { runs: [], sizes: null, listing: null, exported: null, replacements: [] };
+      const seen = { stuck, events, isWhole, ...nothing, ...runs };
       sessions.push(this.#seen(incarnation, [...sessions], seen));
     }
     const { incarnation } = this.#stage;
@@ -341,7 +369,7 @@ class World {
     if (stuck !== null) {
       const facts = this.#stage.factsOf(incarnation);
       const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
-      const nothing = { runs: [], sizes: null, listing: null, ...NO_RUNS, replacements: [] };
+      const nothing = { runs: [], sizes: null, listing: null, exported: null, ...NO_RUNS, replacements: [] };
       const seen = { stuck, events, isWhole: false, ...nothing };
       return this.#seen(incarnation, sessions, seen);
     }
@@ -353,13 +381,14 @@ class World {
     const replacements = [await examined.replace('at the end')];
     // Of a host that no fault of the history ends.
     const listing = this.#listing(listed);
+    const spans = await this.#exported();
     if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();
     const events = host === null ? [] : allEvents(host);
     const seen = host === null ? NO_RUNS : runsOf(host);
     const { runs, variables, workspace } = this.#rows;
     const stored = host === null ? {} : { variables, workspace };
-    const rest = { runs, sizes, listing, ...seen, ...stored, replacements };
+    const rest = { runs, sizes, listing, exported: spans, ...seen, ...stored, replacements };
     return this.#seen(incarnation, sessions, { stuck, events, isWhole: true, ...rest });
   }
 
@@ -368,7 +397,7 @@ class World {
     earlier: readonly Observation[],
     rest: Pick<
       Observation,
-      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | keyof SeenRuns | 'replacements'
+      'stuck' | 'events' | 'isWhole' | 'runs' | 'sizes' | 'listing' | 'exported' | keyof SeenRuns | 'replacements'
     >,
   ): Observation {
     return {
