@@ -78,7 +78,8 @@ beforeAll(async () => {
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
     },
     ownRunner: true,
-    runnerEnv: LIGHT_SANDBOX,
+    // Not through the sink: it counts what the Worker sends.
+    runnerEnv: { ...LIGHT_SANDBOX, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
     progress: () => undefined,
   });
   const files = {
@@ -133,14 +134,13 @@ async function spansOf(traceId: string): Promise<readonly CollectedSpan[]> {
   return (await collector.traces()).filter((trace) => trace.traceId === traceId).flatMap(({ spans }) => spans);
 }
 
-/** Approves what waits. @returns the id of the run */
-async function approve(session: string): Promise<string> {
-  const open = async (): Promise<readonly { readonly approval_id: string; readonly run_id: string }[]> =>
+/** Approves what waits. */
+async function approve(session: string): Promise<void> {
+  const open = async (): Promise<readonly { readonly approval_id: string }[]> =>
     ((await (await send('GET', `/agent/session/${session}/approvals`)).json()) as { approvals: [] }).approvals;
   await expect.poll(open, LATER).toHaveLength(1);
-  const [{ approval_id: id = '', run_id: run = '' } = {}] = await open();
+  const [{ approval_id: id = '' } = {}] = await open();
   expect((await send('POST', `/agent/session/${session}/approvals/${id}`, { approve: true })).status).toBe(200);
-  return run;
 }
 
 async function ended(session: string): Promise<void> {
@@ -164,9 +164,9 @@ function shape(spans: readonly CollectedSpan[]): string[] {
     .toSorted();
 }
 
-/** Spans of the Worker: those of the runner have a service of their own. */
+/** Spans of the Worker, without those of the runner. */
 const ofWorker = (spans: readonly CollectedSpan[]): CollectedSpan[] =>
-  spans.filter(({ attributes }) => 'gen_ai.conversation.id' in attributes);
+  spans.filter(({ attributes }) => 'gen_ai.operation.name' in attributes || 'cortex.approval.id' in attributes);
 
 const TREE = [
   'approval echo < invoke_agent desk',
@@ -212,7 +212,14 @@ describe('[O1] one run, one tree', () => {
     ]);
     const chats = ofWorker(spans).filter(({ name }) => name === 'chat scripted');
     expect(llm.requests.map(({ headers }) => headers['traceparent']).toSorted()).toEqual(chats.map(header).toSorted());
-    expect(find('execute_tool python')?.attributes).toMatchObject({ 'cortex.action.type': 'python' });
+    // The runner exports the spans of the job as children of the attempt, and the program got the one of its run.
+    const python = find('execute_tool python');
+    const child = async (name: string, of: CollectedSpan | undefined): Promise<CollectedSpan | undefined> =>
+      (await spansOf(TRACE_ID)).find((span) => span.name === name && span.parentSpanId === of?.spanId);
+    const ran = async (): Promise<CollectedSpan | undefined> => await child('run', await child('job python', python));
+    await expect.poll(ran, LATER).toBeDefined();
+    const document = await (await send('GET', `/agent/session/${session}/export`)).text();
+    expect(document).toContain(header(await ran()));
     // A child begins after its parent, and the root contains everything that was awaited.
     const byId = new Map(spans.map((span) => [span.spanId, span]));
     for (const { parentSpanId = '', startTime } of ofWorker(spans)) {
