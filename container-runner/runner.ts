@@ -13,7 +13,7 @@ import type { Egress } from './egress/routes.ts';
 import { createSender } from './egress/send.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { parseKeys } from './keys.ts';
-import type { JobRecord } from './ledger/ledger.ts';
+import type { JobRecord, Ledger } from './ledger/ledger.ts';
 import { openLedger } from './ledger/open-ledger.ts';
 import { limits } from './limits.ts';
 import { DEFAULT_OPERATOR_LIMITS } from './operator-limits.ts';
@@ -30,7 +30,7 @@ import { type Sandbox, SANDBOX_LEVELS, type SandboxLevel } from './sandbox/sandb
 import { WasmSandbox } from './sandbox/wasm.ts';
 import { StateFolder } from './state.ts';
 import { type ImageListener, Startup } from './startup.ts';
-import { recordedTrace, spansOf } from './telemetry/job-trace.ts';
+import { recordedTrace, SPANS_OF_JOB, spansOf } from './telemetry/job-trace.ts';
 import type { SpanExport } from './telemetry/span-export.ts';
 import { SERVICE, VERSION } from './version.ts';
 import { FileCache } from './workspace/file-cache.ts';
@@ -108,7 +108,7 @@ async function openRunner(
       : { sandboxes: options.sandboxes, absent: new Map() };
   const registry = await SandboxRegistry.open(sandboxes, absent, options.sandbox);
   const prewarmer = new Prewarmer(registry);
-  const spans = await openSpans(options, log);
+  const spans = await openSpans(options, ledger, log);
   const ended = (job: JobRecord): void => {
     metrics.jobEnded(job, spans === null ? null : recordedTrace(job));
     spans?.record(spansOf(job));
@@ -139,8 +139,9 @@ async function openRunner(
     maxRunning: operatorLimits.running,
     draining: () => jobs.draining,
   });
-  // the previous process has not reported their end
-  for (const job of ledger.lostAtStart()) ended(job);
+  // what the previous process has not reported
+  for (const job of ledger.lostAtStart()) metrics.jobEnded(job, null);
+  if (spans !== null) for (const job of ledger.spansDue(limits.spanQueue / SPANS_OF_JOB)) spans.record(spansOf(job));
   const sender = createSender();
   const egress: Egress | null =
     options.egress === false ? null : (options.egressParts ?? { resolve: createResolve(), sender });
@@ -219,12 +220,20 @@ async function openRunner(
 }
 
 /** Loads the SDK only if there is an endpoint. */
-async function openSpans({ spans }: RunnerOptions, log: Logger): Promise<SpanExport | null> {
+async function openSpans({ spans }: RunnerOptions, ledger: Ledger, log: Logger): Promise<SpanExport | null> {
   if (spans === undefined || spans === null) return null;
   const { SpanExport } = await import('./telemetry/span-export.ts');
   return new SpanExport(spans, {
     service: SERVICE,
     version: VERSION,
+    onSettled: (jobs) => {
+      try {
+        ledger.spansDone(jobs);
+      } catch (fault) {
+        // they are exported again after the next start, with the same ids
+        log.error({ reason: fault instanceof Error ? fault.message : String(fault) }, 'the ledger cannot be written');
+      }
+    },
     onState: (reason) => {
       if (reason === null) log.info('spans are exported again');
       else log.warn({ reason }, 'spans are not exported');

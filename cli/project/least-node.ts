@@ -1,5 +1,5 @@
 /** The least Node for projects: `major.minor`. The package, the template and the pages name the same (a test compares them). */
-export const LEAST_NODE = '22.13';
+export const LEAST_NODE = '22.15';
 
 /** @param version such as `24.1.0` */
 export function isNodeSupported(version: string): boolean {

@@ -154,7 +154,8 @@ export class Jobs {
         return { record: added, created: false };
       }
       this.#admit(tenant);
-      this.#ledger.add({ ...traced, session: request.session, kind: request.kind, requestHash });
+      const spansDue = this.#exportsSpans && recordedTrace(traced) !== null;
+      this.#ledger.add({ ...traced, session: request.session, kind: request.kind, requestHash, spansDue });
     } catch (fault) {
       workspace?.release();
       throw fault;

@@ -113,15 +113,19 @@ export class Ledger {
     readonly traceparent?: string | null;
     /** Epoch milliseconds; default: now. */
     readonly createdAt?: number;
+    /** Its spans will be exported. */
+    readonly spansDue?: boolean;
   }): boolean {
     const { changes } = this.#run(
-      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at, traceparent) VALUES (?, ?, ?, 'queued', ?, ?, ?)`,
+      `INSERT OR IGNORE INTO jobs (id, session, kind, state, request_hash, created_at, traceparent, spans_due)
+       VALUES (?, ?, ?, 'queued', ?, ?, ?, ?)`,
       job.id,
       job.session,
       job.kind,
       job.requestHash,
       job.createdAt ?? this.#now(),
       job.traceparent ?? null,
+      job.spansDue === true ? 1 : 0,
     );
     return changes === 1;
   }
@@ -200,6 +204,17 @@ export class Ledger {
   /** Jobs that opening the ledger ended as `lost`. */
   lostAtStart(): JobRecord[] {
     return this.#lostAtStart.flatMap((id) => this.job(id) ?? []);
+  }
+
+  /** The latest ended jobs whose spans have not been exported, oldest first. */
+  spansDue(most: number): JobRecord[] {
+    const sql = `SELECT ${COLUMNS} FROM jobs WHERE spans_due = 1 AND state = 'ended' ORDER BY ended_at DESC LIMIT ?`;
+    return this.#all(sql, most).map(recordOf).toReversed();
+  }
+
+  /** Their spans were exported, or cannot be. */
+  spansDone(ids: readonly string[]): void {
+    this.#run('UPDATE jobs SET spans_due = 0 WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids));
   }
 
   /** What a job left in its workspace; null unless it had one and exited. */

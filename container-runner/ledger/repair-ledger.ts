@@ -13,6 +13,7 @@ const ADDED_COLUMNS: readonly (readonly [version: number, column: string])[] = [
   [2, 'workspace'],
   [3, 'traceparent'],
   [3, 'prepared_at'],
+  [3, 'spans_due'],
 ];
 
 /** Has SQLite's error code for a damaged file, so callers handle it like SQLite's own errors. */

@@ -10,7 +10,7 @@ const SCHEMA = `
     id TEXT PRIMARY KEY, session TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, sandbox TEXT,
     request_hash TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
     end TEXT, exit_code INTEGER, truncated INTEGER NOT NULL DEFAULT 0, workspace TEXT, traceparent TEXT,
-    prepared_at INTEGER
+    prepared_at INTEGER, spans_due INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX jobs_by_session ON jobs (session, ended_at);
   CREATE TABLE events (
@@ -24,7 +24,8 @@ const SCHEMA = `
 /** By the version that they start from. */
 const MIGRATIONS: Readonly<Record<number, string>> = {
   1: 'ALTER TABLE jobs ADD COLUMN workspace TEXT;',
-  2: 'ALTER TABLE jobs ADD COLUMN traceparent TEXT; ALTER TABLE jobs ADD COLUMN prepared_at INTEGER;',
+  2: `ALTER TABLE jobs ADD COLUMN traceparent TEXT; ALTER TABLE jobs ADD COLUMN prepared_at INTEGER;
+    ALTER TABLE jobs ADD COLUMN spans_due INTEGER NOT NULL DEFAULT 0;`,
 };
 
 /**

@@ -7,6 +7,11 @@ import { createHash } from 'node:crypto';
 import type { JobRecord } from '../ledger/ledger.ts';
 import { formatTraceparent, isSampled, parseTraceparent, SAMPLED, type SpanContext } from './trace-context.ts';
 
+/** At most. */
+export const SPANS_OF_JOB = 4;
+/** The attribute that names the job; only the span of the job has it. */
+export const JOB_ID = 'cortex.job.id';
+
 /** What identifies a job and its trace. */
 export type TracedJob = Pick<JobRecord, 'id' | 'createdAt' | 'traceparent'>;
 
@@ -90,7 +95,7 @@ export function spansOf(job: JobRecord): JobSpan[] {
     startedAt: createdAt,
     endedAt,
     attributes: {
-      'cortex.job.id': job.id,
+      [JOB_ID]: job.id,
       'cortex.job.kind': job.kind,
       'cortex.job.end': end,
       'cortex.job.truncated': job.truncated,

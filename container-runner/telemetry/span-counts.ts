@@ -2,7 +2,7 @@
 
 /**
  * Why a span was not delivered. `queue_full`: too many others were waiting; `failed`: the collector did not take it after
- * all retries; `rejected`: the collector took the request but not the span; `shutdown`: the runner stopped before.
+ * all retries; `rejected`: the collector took the request but not the span; `shutdown`: the runner stopped before; the next start sends it again.
  */
 export type DropReason = 'queue_full' | 'failed' | 'rejected' | 'shutdown';
 

@@ -26,7 +26,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 
 import { limits } from '../limits.ts';
-import type { JobSpan } from './job-trace.ts';
+import { JOB_ID, type JobSpan } from './job-trace.ts';
 import type { SpanExportSettings } from './otlp-settings.ts';
 import type { DropReason, SpanCounts } from './span-counts.ts';
 import type { SpanContext } from './trace-context.ts';
@@ -40,6 +40,8 @@ export interface SpanExportOptions {
   /** Name and version of this service. */
   readonly service: string;
   readonly version: string;
+  /** Called with the ids of jobs whose spans were exported, or that the collector did not take; must not throw. */
+  readonly onSettled: (jobs: readonly string[]) => void;
   /** Called when the collector begins to fail, with a reason without contents, and when it works again (null). */
   readonly onState: (reason: string | null) => void;
   /** One export with its retries, in milliseconds; default: limits.ts. */
@@ -56,6 +58,7 @@ export class SpanExport {
   readonly #ids = new GivenIds();
   readonly #agent: http.Agent;
   readonly #onState: SpanExportOptions['onState'];
+  readonly #onSettled: SpanExportOptions['onSettled'];
   readonly #version: string;
   readonly #flushMs: number;
   readonly #dropped: Record<DropReason, number> = { queue_full: 0, failed: 0, rejected: 0, shutdown: 0 };
@@ -65,8 +68,16 @@ export class SpanExport {
   #closed = false;
 
   constructor(settings: SpanExportSettings, options: SpanExportOptions) {
-    const { service, version, onState, exportMs = limits.spanExportMs, flushMs = limits.spanFlushMs } = options;
+    const {
+      service,
+      version,
+      onState,
+      onSettled,
+      exportMs = limits.spanExportMs,
+      flushMs = limits.spanFlushMs,
+    } = options;
     this.#onState = onState;
+    this.#onSettled = onSettled;
     this.#version = version;
     this.#flushMs = flushMs;
     const agent = { keepAlive: true, maxSockets: CONNECTIONS };
@@ -170,11 +181,7 @@ export class SpanExport {
       export: (spans, done) => {
         rejected = 0;
         delegate.export(spans, (result) => {
-          this.#settle(
-            spans.length,
-            Math.min(Math.max(Number.isFinite(rejected) ? rejected : 0, 0), spans.length),
-            result,
-          );
+          this.#settle(spans, rejected, result);
           rejected = 0;
           done(result);
         });
@@ -184,10 +191,13 @@ export class SpanExport {
     };
   }
 
-  #settle(count: number, rejected: number, { code, error }: ExportResult): void {
+  #settle(spans: readonly ReadableSpan[], refused: number, { code, error }: ExportResult): void {
     // they were counted as dropped
     if (this.#closed) return;
+    const count = spans.length;
+    const rejected = Number.isFinite(refused) ? Math.min(Math.max(refused, 0), count) : 0;
     this.#queued -= count;
+    this.#onSettled(spans.flatMap(({ attributes: { [JOB_ID]: id } }) => (typeof id === 'string' ? [id] : [])));
     const isDelivered = code === ExportResultCode.SUCCESS;
     if (isDelivered) {
       this.#exported += count - rejected;

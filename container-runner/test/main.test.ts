@@ -224,6 +224,33 @@ describe('spans of jobs', () => {
     await collector.close();
   });
 
+  test('[O1] of a job that a killed runner left are exported by the next one', { timeout: SLOW }, async () => {
+    const collector = await startCollector();
+    const settings = { ...PLAIN, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    const first = launch(settings);
+    const { url } = await first.ready();
+    const body = JSON.stringify({ kind: 'shell', session: 's', code: 'echo in; sleep 604' });
+    await fetch(await signed(url, 'PUT', '/jobs/a', body));
+    await vi.waitFor(
+      async () => {
+        const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
+        expect(record).toMatchObject({ stdout: 'in\n' });
+      },
+      { timeout: 60_000 },
+    );
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const second = launch(settings);
+    await second.ready();
+    second.child.kill('SIGTERM');
+    expect(await second.ended).toBe(0);
+    expect(collector.spans.map(({ name, attributes }) => [name, attributes['cortex.job.end']])).toEqual([
+      ['job shell', 'lost'],
+      ['queued', undefined],
+    ]);
+    await collector.close();
+  });
+
   test('[O1] without an endpoint, the SDK is not loaded', { timeout: SLOW }, async () => {
     const service = launch({ ...PLAIN, OTEL_SERVICE_NAME: 'x' });
     await runJob((await service.ready()).url);

@@ -226,7 +226,7 @@ test('[J9] a ledger of the first version is migrated, with its jobs, events and 
   ledger.finish('a', 's', exited);
   ledger.spend('t', now + 60_000);
   const before = [ledger.job('a'), ledger.events('s', 0)];
-  const added = ['workspace', 'traceparent', 'prepared_at'];
+  const added = ['workspace', 'traceparent', 'prepared_at', 'spans_due'];
   const older = added.map((column) => `ALTER TABLE jobs DROP COLUMN ${column};`).join(' ');
   change((db) => db.exec(`${older} PRAGMA user_version = 1`));
   expect([ledger.job('a'), ledger.events('s', 0)]).toEqual(before);
@@ -241,9 +241,8 @@ test('[J9] [O1] a ledger of the second version is migrated; its jobs have no tra
   add('a');
   ledger.finish('a', 's', exited, 1_000_001);
   change((db) => {
-    db.exec(
-      'ALTER TABLE jobs DROP COLUMN traceparent; ALTER TABLE jobs DROP COLUMN prepared_at; PRAGMA user_version = 2',
-    );
+    for (const column of ['traceparent', 'prepared_at', 'spans_due']) db.exec(`ALTER TABLE jobs DROP COLUMN ${column}`);
+    db.exec('PRAGMA user_version = 2');
   });
   expect(ledger.job('a')).toMatchObject({ end: 'exited', traceparent: null, preparedAt: null });
 });
@@ -254,6 +253,25 @@ test('[O1] the trace of a job and the start of its program survive a restart', (
   ledger.finish('a', 's', exited, 1_000_250);
   reopen();
   expect(ledger.job('a')).toMatchObject({ traceparent, createdAt: 999_000, preparedAt: 1_000_250 });
+});
+
+test('[O1] the latest ended jobs whose spans are due are listed in order until they are done, across restarts', () => {
+  for (const id of ['a', 'b', 'c', 'running']) {
+    ledger.add({ id, session: 's', kind: 'python', requestHash: 'h', spansDue: true });
+  }
+  add('other');
+  for (const id of ['other', 'c', 'a', 'b']) {
+    now += 1_000;
+    ledger.finish(id, 's', exited);
+  }
+  const due = (most: number): string[] => ledger.spansDue(most).map(({ id }) => id);
+  expect(due(10)).toEqual(['c', 'a', 'b']);
+  expect(due(2)).toEqual(['a', 'b']);
+  ledger.spansDone(['c', 'b', 'unknown']);
+  reopen();
+  expect(due(10)).toEqual(['a', 'running']);
+  ledger.spansDone(['a', 'running']);
+  expect(due(10)).toEqual([]);
 });
 
 test('[O1] the jobs that a restart ended are listed once, with their traces', () => {

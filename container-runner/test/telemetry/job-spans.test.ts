@@ -109,7 +109,8 @@ test('[O1] a job that was lost in a crash has a span with that end, with the sam
       const stateDir = path.join(directory, name);
       const ledger = new Ledger(path.join(stateDir, 'runner', 'jobs.sqlite'), () => now);
       const traceparent = `00-${TRACE}-${PARENT}-01`;
-      ledger.add({ id: 'a', session: 's', kind: 'shell', requestHash: 'h', traceparent, createdAt: now - 500 });
+      const job = { id: 'a', session: 's', kind: 'shell', requestHash: 'h', createdAt: now - 500, spansDue: true };
+      ledger.add({ ...job, traceparent });
       ledger.start('a', 's', 'bubblewrap');
       ledger.close();
       const runner = await start({ stateDir });
@@ -125,6 +126,35 @@ test('[O1] a job that was lost in a crash has a span with that end, with the sam
   } finally {
     await fs.rm(directory, { recursive: true, force: true });
   }
+});
+
+test('[O1] spans that a runner could not send before its end are sent by the next one, once', async () => {
+  collector.answer = () => undefined;
+  const first = await start();
+  await first.put('a', job({ kind: 'python', code: 'x' }));
+  sandbox.started[0]?.end();
+  await first.watch('ses_test', 0, ended);
+  await first.stop();
+  const unanswered = collector.spans.map(({ spanId }) => spanId);
+  expect(unanswered.length).toBe(4);
+
+  collector.answer = (response) => response.end('{}');
+  const { stateDir } = first;
+  await (await start({ stateDir })).stop();
+  expect(collector.spans.map(({ spanId }) => spanId)).toEqual([...unanswered, ...unanswered]);
+  await (await start({ stateDir })).close();
+  expect(collector.requests.length).toBe(2);
+});
+
+test('[O1] spans that the collector refused are not sent again', async () => {
+  collector.answer = (response) => response.writeHead(400).end();
+  const first = await start();
+  await first.put('a', job({ kind: 'python', code: 'x' }));
+  sandbox.started[0]?.end();
+  await first.watch('ses_test', 0, ended);
+  await first.stop();
+  await (await start({ stateDir: first.stateDir })).close();
+  expect(collector.requests.length).toBe(1);
 });
 
 test('[O1] a collector that never answers delays no job', async () => {

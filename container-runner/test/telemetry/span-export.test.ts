@@ -13,9 +13,11 @@ const NEVER_MS = 600_000;
 
 let collector: Collector;
 let states: (string | null)[];
+let settled: string[];
 beforeEach(async () => {
   collector = await startCollector();
   states = [];
+  settled = [];
 });
 afterEach(async () => {
   expect(collector.faults).toEqual([]);
@@ -29,6 +31,7 @@ function open(options: Partial<SpanExportOptions> = {}, url = `${collector.url}/
       service: 'container-runner',
       version: '1.2.3',
       onState: (reason) => states.push(reason),
+      onSettled: (jobs) => settled.push(...jobs),
       exportMs: NEVER_MS,
       flushMs: NEVER_MS,
       ...options,
@@ -73,8 +76,10 @@ describe('to a collector that works', () => {
 
   test('[O1] a root has no parent, and a phase is internal and has no status', async () => {
     const spans = open();
-    spans.record([span(1, { parent: null }), span(2, { name: 'run', kind: 'internal', isError: false, startedAt: 5 })]);
+    const phase = { name: 'run', kind: 'internal', isError: false, startedAt: 5, attributes: {} } as const;
+    spans.record([span(1, { parent: null }), span(2, phase)]);
     await spans.close();
+    expect(settled).toEqual(['a']);
     // a clock that begins at 0, as in a test, is no reason to take the time for one of the process
     expect(collector.spans[1]?.startTimeUnixNano).toBe('5000000');
     expect(collector.spans.map(({ parentSpanId, kind, status }) => [parentSpanId, kind, status.code])).toEqual([
@@ -128,6 +133,7 @@ describe('to a collector that does not work', () => {
     await spans.close();
     expect(spans.counts).toMatchObject({ queued: 0, exported: 0, dropped: { failed: 2, shutdown: 0 } });
     expect(states).toEqual([expect.stringContaining('ECONNREFUSED')]);
+    expect(settled).toEqual(['a', 'a']);
   });
 
   test('[O1] that never answers: an export ends after its time', async () => {
@@ -146,6 +152,7 @@ describe('to a collector that does not work', () => {
     await spans.close();
     spans.record([span(2)]);
     expect(spans.counts).toMatchObject({ queued: 0, exported: 0, dropped: { shutdown: 2 } });
+    expect(settled).toEqual([]);
   });
 
   test('[O1] that never answers: waiting spans stay below the limit of the queue, and `record` does not wait', async () => {

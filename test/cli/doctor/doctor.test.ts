@@ -51,7 +51,7 @@ const CASES: readonly Case[] = [
   [
     'node_too_old',
     (one) => void (one.nodeVersion = '22.5.0'),
-    'Node 22.5.0; at least 22.13',
+    'Node 22.5.0; at least 22.15',
     'npm install --save-dev node@24',
   ],
   [
