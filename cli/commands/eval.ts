@@ -1,13 +1,16 @@
+import { UsageError } from '../command.ts';
 import type { Command } from '../command.ts';
+import { recordCase } from '../eval/record.ts';
 import { AT_ONCE, runEvaluation } from '../eval/run-evaluation.ts';
+import { textOption } from '../option-values.ts';
 
 export const command: Command = {
   name: 'eval',
   summary: 'Sends the messages of a dataset to an agent, and checks the answers.',
   usage:
-    '<dataset.yaml> [--agent <name>] [--repeat <n>] [--concurrency <n>] [--out <file>] ' +
+    '<dataset.yaml | record <session | file.jsonl>> [--agent <name>] [--repeat <n>] [--concurrency <n>] [--out <file>] ' +
     '[--compare <report.json>] [--fail-on <word>] [--model <name>] [--base-url <address>] [--script <file>] ' +
-    '[--judge-agent <name>] [--judge-model <name>] [--judge-base-url <address>]',
+    '[--judge-agent <name>] [--judge-model <name>] [--judge-base-url <address>] [--run <id>]',
   help: `  <dataset.yaml>   cases with a message and what its run must be like
   --agent <name>   the agent; default: that of the dataset, else assistant
   --repeat <n>     how often each case runs; default 1
@@ -27,6 +30,11 @@ The judge of the scorer "judge":
   --judge-model <name>, --judge-base-url <address>  a model at an OpenAI-compatible endpoint; its
                    key: JUDGE_API_KEY in the environment
 
+cortex eval record makes a case of a recorded run, as a draft for you to edit:
+  <session | file.jsonl>  a session, or a file of cortex export or cortex sessions export
+  --run <id>       default: the last run
+  --out <file>     the dataset that the case is added to; default: it is printed
+
 Exit codes: 0 passed; 1 failed, worse, a regression, or runs without a result: stderr says which.`,
   example: 'cortex eval evals/assistant.yaml --repeat 3',
   options: {
@@ -42,11 +50,18 @@ Exit codes: 0 passed; 1 failed, worse, a regression, or runs without a result: s
     'judge-agent': { type: 'string' },
     'judge-model': { type: 'string' },
     'judge-base-url': { type: 'string' },
+    run: { type: 'string' },
   },
   isRemote: true,
-  positionals: [1, 1],
+  positionals: [1, 2],
   run: async (call) => {
-    const [file = ''] = call.positionals;
-    return await runEvaluation(call, file);
+    const [first = '', source] = call.positionals;
+    if (first === 'record') {
+      if (source !== undefined) return await recordCase(call, source);
+      throw new UsageError('eval record takes the id of a session, or a file of its export');
+    }
+    if (source !== undefined) throw new UsageError('eval takes one dataset, or "record" and a session');
+    if (textOption(call, 'run') !== undefined) throw new UsageError('--run is an option of eval record');
+    return await runEvaluation(call, first);
   },
 };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
+import { readDataset } from '../../cli/eval/dataset.ts';
 import type { EvalReport } from '../../cli/eval/report.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../cli/scripted-llm/server.ts';
@@ -149,6 +150,35 @@ test('[O3] a refused request is an error, not a failure of the agent', async () 
   const { out, err, code } = await cortex('eval', 'example.yaml', '--agent', 'nobody');
   expect(out).toContain('0 of 0 runs passed, 0 failed, 2 without a result');
   expect([err, code]).toEqual(['2 of 2 runs could not be made or judged, so the evaluation is incomplete\n', 1]);
+});
+
+test('[O3] a case that is recorded from a session passes when it is run', async () => {
+  const first = await cortex('run', 'assistant', 'My name is Ada.');
+  const [session = ''] = /ses_[0-9a-f]{32}/.exec(first.err) ?? [];
+  await cortex('run', 'hello', '--session', session);
+  await cortex('run', 'calculate it', '--session', session);
+  const { out: runs } = await cortex('sessions', 'show', session, '--json');
+  const [, greeting] = (JSON.parse(runs) as { runs: { run_id: string }[] }).runs.map(({ run_id: id }) => id).sort();
+  const last = await cortex('eval', 'record', session, '--out', 'recorded.yaml');
+  expect([last.out, last.err, last.code]).toEqual(['added "calculate it" to recorded.yaml\n', '', 0]);
+  expect((await cortex('eval', 'record', session, '--run', greeting ?? '', '--out', 'recorded.yaml')).code).toBe(0);
+
+  const { cases } = readDataset(readFileSync(join(work, 'recorded.yaml'), 'utf8'));
+  expect(cases).toMatchObject([
+    {
+      message: 'calculate it',
+      history: [{ content: 'My name is Ada.' }, { role: 'assistant' }, { content: 'hello' }, { content: 'Hello Ada!' }],
+      expect: [{ cel: expect.stringContaining('"6 * 7"') }, { contains: 'It is 42.' }],
+    },
+    { message: 'hello', history: { length: 2 }, expect: [{ contains: 'Hello Ada!' }] },
+  ]);
+  expect(reportIn(await cortex('eval', 'recorded.yaml', '--json'))).toMatchObject({ passed: 2, failed: 0, errors: 0 });
+  isBroken = true;
+  try {
+    expect(reportIn(await cortex('eval', 'recorded.yaml', '--json'))).toMatchObject({ passed: 1, failed: 1 });
+  } finally {
+    isBroken = false;
+  }
 });
 
 test('[O3] --script starts a system with a scripted model, and removes it', async () => {

@@ -42,6 +42,9 @@ test.each([
   ],
   [[dataset, '--judge-model', 'm'], 'needs both --judge-base-url and --judge-model'],
   [[file('not.yaml', 'cases: 1')], 'not.yaml: cases:'],
+  [['record'], 'eval record takes'],
+  [[dataset, dataset], 'eval takes one dataset'],
+  [[dataset, '--run', 'run_1'], '--run is an option of eval record'],
 ])('[O3] cortex eval %j is refused with exit code 2: %s', async (args, message) => {
   const { out, err, code } = await cortex(args);
   expect([out, code]).toEqual(['', 2]);
