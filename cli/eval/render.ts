@@ -7,6 +7,7 @@ import type { CaseSummary, EvalReport } from './report.ts';
 import type { Rate } from './statistics.ts';
 
 const NAME_COLUMNS = 40;
+const INTERVAL_COLUMN = 2;
 /** Failed and unmade runs whose reasons are printed; the report has all of them. */
 const MOST_DETAILS = 50;
 const REASON_CHARS = 400;
@@ -26,7 +27,9 @@ export function renderReport(report: EvalReport, comparison: Comparison | null, 
   const marks = report.cases.map(({ failed, errors }) =>
     errors > 0 ? colors.yellow('!') : failed > 0 ? colors.red('✗') : colors.green('✓'),
   );
-  const [head = '', ...body] = aligned([heads, ...rows.map((row) => row.slice(0, heads.length))]);
+  // Without repeats, no case has an interval.
+  const shown = heads.map((_, at) => at !== INTERVAL_COLUMN || rows.some((row) => row[at] !== ''));
+  const [head = '', ...body] = aligned([heads, ...rows].map((row) => row.filter((_cell, at) => shown[at] === true)));
   const table = [colors.bold(`  ${head}`), ...body.map((line, at) => `${marks[at] ?? ' '} ${line}`)];
   const details = detailsOf(report.results, colors);
   return [

@@ -76,6 +76,20 @@ describe('[O3] the printed report', () => {
     ]);
   });
 
+  test('has no intervals of cases that ran once', () => {
+    const head = {
+      file: '',
+      created_at: '',
+      agent: '',
+      system: '',
+      options: { repeat: 1, concurrency: 1, judge: null },
+    };
+    const once = reportOf(dataset, [result('good'), result(LONG), result('down')], head);
+    const [heads, first] = renderReport(once, null, { colors: createColors(false) });
+    expect(heads?.split(/ {2,}/)).toEqual(['', 'case', 'passed', 'tokens', 'time']);
+    expect(first?.split(/ {2,}/)).toEqual(['✓ good', '1/1', '1,204', '1.2 s']);
+  });
+
   test('gives the reasons with their sessions, without control characters', () => {
     expect(lines).toContain(`✗ ${LONG} #1  ses_${'1'.repeat(32)}`);
     expect(lines).toContain('    the answer is "\\u{1b}[2K"\\u{a}next');
