@@ -2,7 +2,7 @@
 import { digestOfCase } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
 import type { EarlierReport, EvalReport } from './report.ts';
-import { rateDifference, signTest } from './statistics.ts';
+import { rateDifference, signTest, spreadOf } from './statistics.ts';
 import type { CaseCount, Difference } from './statistics.ts';
 
 interface Change {
@@ -12,7 +12,9 @@ interface Change {
   readonly now: number;
 }
 
-/** Medians of both reports; null where nothing is known. */
+type Counted = Pick<EarlierReport['cases'][number], 'passed' | 'failed'>;
+
+/** Medians over the compared cases of each case's median; null where nothing is known. */
 interface Medians {
   readonly before: number | null;
   readonly now: number | null;
@@ -72,19 +74,18 @@ export function compareReports(now: EvalReport, before: EarlierReport, file: str
   const equal = shared.filter(({ isEqual }) => isEqual);
   const names = new Set(now.cases.map(({ name }) => name));
   const earlierNames = new Set(before.cases.map(({ name }) => name));
-  const pairs = equal.map((pair) => ({ name: pair.now.name, now: countOf(pair.now), before: countOf(pair.before) }));
-  const measured = pairs.filter((pair) => pair.now.total > 0 && pair.before.total > 0);
+  const measured = equal.filter((pair) => runsOf(pair.now) > 0 && runsOf(pair.before) > 0);
   const changes = measured.map((pair): Change => ({
-    name: pair.name,
-    before: pair.before.passed / pair.before.total,
-    now: pair.now.passed / pair.now.total,
+    name: pair.now.name,
+    before: pair.before.passed / runsOf(pair.before),
+    now: pair.now.passed / runsOf(pair.now),
   }));
   const better = changes.filter((one) => one.now > one.before);
   const worse = changes.filter((one) => one.now < one.before);
-  const difference = rateDifference(measured);
+  const difference = rateDifference(measured.map((pair) => ({ before: countOf(pair.before), now: countOf(pair.now) })));
   const medians = (of: 'tokens' | 'cost' | 'ms'): Medians => ({
-    before: before[of]?.median ?? null,
-    now: now[of]?.median ?? null,
+    before: medianOf(measured.map(({ before: one }) => one[of])),
+    now: medianOf(measured.map(({ now: one }) => one[of])),
   });
   return {
     file,
@@ -97,7 +98,7 @@ export function compareReports(now: EvalReport, before: EarlierReport, file: str
     added: now.cases.filter(({ name }) => !earlierNames.has(name)).map(({ name }) => name),
     removed: before.cases.filter(({ name }) => !names.has(name)).map(({ name }) => name),
     edited: shared.filter(({ isEqual }) => !isEqual).map((pair) => pair.now.name),
-    unmeasured: pairs.filter((pair) => !measured.includes(pair)).map(({ name }) => name),
+    unmeasured: equal.filter((pair) => !measured.includes(pair)).map((pair) => pair.now.name),
     pass_rate: difference,
     sign_test_p: signTest(better.length, worse.length),
     is_regression: difference !== null && difference.high < 0,
@@ -107,6 +108,14 @@ export function compareReports(now: EvalReport, before: EarlierReport, file: str
   };
 }
 
-function countOf({ passed, failed }: { readonly passed: number; readonly failed: number }): CaseCount {
-  return { passed, total: passed + failed };
+function countOf(one: Counted): CaseCount {
+  return { passed: one.passed, total: runsOf(one) };
+}
+
+function runsOf({ passed, failed }: Counted): number {
+  return passed + failed;
+}
+
+function medianOf(values: readonly (number | null)[]): number | null {
+  return spreadOf(values.filter((value) => value !== null))?.median ?? null;
 }

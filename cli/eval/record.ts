@@ -15,8 +15,6 @@ import { readRecording } from './recording.ts';
 /** Options of an evaluation. */
 const OF_EVALUATIONS =
   'agent repeat concurrency compare fail-on model base-url script judge-agent judge-model judge-base-url'.split(' ');
-/** Columns of a text in the file. */
-const LINE_COLUMNS = 110;
 
 export async function recordCase(call: CommandCall, source: string): Promise<ExitCode> {
   const foreign = OF_EVALUATIONS.find((name) => textOption(call, name) !== undefined);
@@ -69,7 +67,7 @@ function added(text: string, drafted: EvalCase, comment: string): string {
   const node = document.createNode(written(drafted));
   node.commentBefore = comment;
   cases.add(node);
-  return document.toString({ lineWidth: LINE_COLUMNS });
+  return document.toString({ lineWidth: 0, blockQuote: 'literal' });
 }
 
 /** Judges with one vote in their short form. */

@@ -8,7 +8,7 @@ import type { Rate } from './statistics.ts';
 
 const NAME_COLUMNS = 40;
 const INTERVAL_COLUMN = 2;
-/** Failed and unmade runs whose reasons are printed; the report has all of them. */
+/** Reasons for failures and errors that are printed; the report has all of them. */
 const MOST_DETAILS = 50;
 const REASON_CHARS = 400;
 
@@ -65,18 +65,27 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
+/** The reasons, once for repeats that failed for the same ones. */
 function detailsOf(results: readonly CaseResult[], colors: Colors): string[] {
-  const bad = results.filter(({ outcome }) => outcome !== 'passed');
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of results) {
+    const { name, outcome, reasons } = result;
+    if (outcome === 'passed') continue;
+    const key = JSON.stringify([name, outcome, reasons]);
+    groups.set(key, [...(groups.get(key) ?? []), result]);
+  }
   const repeated = results.some(({ repetition }) => repetition > 1);
-  const lines = bad.slice(0, MOST_DETAILS).flatMap((result) => {
-    const { name, repetition, outcome, reasons, session_id: session } = result;
+  const shown = [...groups.values()].slice(0, MOST_DETAILS).flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { name, outcome, reasons, session_id: session } = first;
     const mark = outcome === 'error' ? colors.yellow('!') : colors.red('✗');
-    const which = repeated ? `${name} #${repetition}` : name;
-    const head = `${mark} ${visible(which)}${session === null ? '' : colors.dim(`  ${session}`)}`;
+    const which = repeated ? ` ${group.map(({ repetition }) => `#${repetition}`).join(' ')}` : '';
+    const head = `${mark} ${visible(name)}${which}${session === null ? '' : colors.dim(`  ${session}`)}`;
     return [head, ...reasons.map((reason) => `    ${cut(visible(reason))}`)];
   });
-  const more = bad.length - MOST_DETAILS;
-  return more > 0 ? [...lines, `  … and ${more} more; --out <file> writes all of them`] : lines;
+  const more = groups.size - MOST_DETAILS;
+  return more > 0 ? [...shown, `  … and ${more} more; --out <file> writes all of them`] : shown;
 }
 
 function totalsOf({ passed, failed, errors, pass_rate: rate, tokens, cost, ms, judge, models }: EvalReport): string[] {
@@ -105,7 +114,7 @@ function totalsOf({ passed, failed, errors, pass_rate: rate, tokens, cost, ms, j
 
 function comparisonLines(comparison: Comparison): string[] {
   const { file, created_at: at, agent, models, compared, better, worse, pass_rate: rate, sign_test_p: p } = comparison;
-  const difference = rate === null ? '' : `: ${points(rate.value)} (${points(rate.low)} to ${points(rate.high)})`;
+  const difference = rate === null ? '' : `${points(rate.value)} (${points(rate.low)} to ${points(rate.high)})`;
   const left: [readonly string[], string][] = [
     [comparison.added, 'new'],
     [comparison.removed, 'removed'],
@@ -120,7 +129,9 @@ function comparisonLines(comparison: Comparison): string[] {
   ].filter((line) => line !== null);
   return [
     `compared with ${visible(file)} (${at.slice(0, 10)}, ${visible([agent, ...models].join(', '))})`,
-    `${compared} cases: ${better.length} better, ${worse.length} worse; pass rate${difference}, sign test p = ${p.toFixed(3)}`,
+    rate === null
+      ? 'no case has results in both'
+      : `${compared} cases: ${better.length} better, ${worse.length} worse; pass rate: ${difference}, sign test p = ${p.toFixed(3)}`,
     ...(uncompared.length === 0 ? [] : [`not compared: ${uncompared.join(', ')}`]),
     ...(medians.length === 0 ? [] : [`medians: ${medians.join(', ')}`]),
   ];

@@ -131,7 +131,7 @@ function judgeTotals(results: readonly CaseResult[]): JudgeTotals | null {
 }
 
 const count = z.number().int().min(0);
-const spread = z.object({ median: z.number() }).nullable();
+const median = z.number().nullable();
 
 /** What is compared. Later versions may add members. */
 const earlierReport = z.object({
@@ -139,9 +139,6 @@ const earlierReport = z.object({
   dataset: z.object({ digest: z.string() }),
   agent: z.string(),
   models: z.array(z.string()),
-  tokens: spread,
-  cost: spread,
-  ms: spread,
   cases: z
     .array(
       z.object({
@@ -149,6 +146,9 @@ const earlierReport = z.object({
         digest: z.string(),
         passed: count,
         failed: count,
+        tokens: median,
+        cost: median,
+        ms: median,
       }),
     )
     .max(MOST_CASES),
