@@ -32,6 +32,8 @@ const judge = z.preprocess(
       .max(MOST_VOTES)
       .refine((votes) => votes % 2 === 1, { error: 'must be odd, so that there is a majority' })
       .default(1),
+    /** The expected verdict: `fail` is for answers that a judge must not accept. */
+    verdict: z.enum(['pass', 'fail']).default('pass'),
   }),
 );
 
@@ -59,10 +61,15 @@ const expectation = z
 
 const turn = z.strictObject({ role: z.enum(['user', 'assistant']), content: text.min(1) });
 
+/** What only a run has. */
+const OF_RUNS = ['agent', 'variables', 'history', 'approvals'] as const;
+
 const evalCase = z.strictObject({
   name: z.string().min(1).max(NAME_CHARS),
   message: text.min(1),
   agent: agentName.exactOptional(),
+  /** Instead of a run: an answer that is only scored. For cases with known verdicts, which check a judge. */
+  answer: text.exactOptional(),
   /** First session variables. */
   variables: z.record(z.string(), json).exactOptional(),
   /** The conversation before the message. */
@@ -72,9 +79,16 @@ const evalCase = z.strictObject({
   expect: z.array(expectation).min(1).max(MOST_EXPECTATIONS),
 });
 
+const checkedCase = evalCase.superRefine((one, context) => {
+  if (one.answer === undefined) return;
+  const useless = OF_RUNS.find((name) => one[name] !== undefined);
+  if (useless === undefined) return;
+  context.addIssue({ code: 'custom', path: [useless], message: 'has no effect: a case with an answer is not run' });
+});
+
 const dataset = z.strictObject({
   agent: agentName.exactOptional(),
-  cases: z.array(evalCase).min(1).max(MOST_CASES),
+  cases: z.array(checkedCase).min(1).max(MOST_CASES),
 });
 
 export type Dataset = z.infer<typeof dataset>;
@@ -89,7 +103,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   cases: Object.keys(evalCase.shape),
   expect: Object.keys(SCORERS),
   history: Object.keys(turn.shape),
-  judge: ['criteria', 'votes'],
+  judge: ['criteria', 'votes', 'verdict'],
 };
 
 /** @throws Error that names the line, or the member and the nearest known one */

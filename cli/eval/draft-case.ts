@@ -47,9 +47,7 @@ function freeName(title: string, taken: ReadonlySet<string>): string {
 function expectationsOf({ actions, answer }: Recording): Expectation[] {
   const conditions = [...new Set(actions.flatMap((action) => conditionOf(action) ?? []))].slice(0, MOST_ACTIONS);
   const expected = [...conditions.map((cel) => ({ cel })), ...answerExpectations(answer)];
-  return expected.length > 0
-    ? expected
-    : [{ judge: { criteria: 'TODO: say what a good answer must contain.', votes: 1 } }];
+  return expected.length > 0 ? expected : [judged('TODO: say what a good answer must contain.')];
 }
 
 function answerExpectations(answer: string | null): Expectation[] {
@@ -62,7 +60,11 @@ function answerExpectations(answer: string | null): Expectation[] {
   const quoted = text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS)}…` : text;
   const hidden = isOpen ? '' : ' Parts that read [redacted] may be anything.';
   const criteria = `The answer says the same as this one, in any words.${hidden}\n${quoted}`;
-  return [{ judge: { criteria, votes: 1 } }];
+  return [judged(criteria)];
+}
+
+function judged(criteria: string): Expectation {
+  return { judge: { criteria, votes: 1, verdict: 'pass' } };
 }
 
 /** The CEL condition that the action has run with its simple parameters; null for internal actions. */

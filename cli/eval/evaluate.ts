@@ -83,12 +83,15 @@ export async function evaluate({ cases }: Dataset, options: EvaluateOptions): Pr
 }
 
 async function resultOf(one: EvalCase, repetition: number, options: EvaluateOptions): Promise<CaseResult> {
-  const { name, message, agent = options.agent, variables = {}, history = [], approvals = null } = one;
+  const { name, answer, message, agent = options.agent, variables = {}, history = [], approvals = null } = one;
   const head = { name, repetition };
   const began = options.now();
   let run: CaseRun;
   try {
-    run = await options.run({ agent, message, variables, history, approvals });
+    run =
+      answer === undefined
+        ? await options.run({ agent, message, variables, history, approvals })
+        : { document: { status: 'completed', response: answer, actions: [] }, models: [] };
   } catch (fault) {
     const nothing = { response: '', session_id: null, run_id: null, models: [], tokens: 0, cost: null, judgements: [] };
     return { ...head, outcome: 'error', reasons: [messageOf(fault)], ...nothing, ms: options.now() - began };

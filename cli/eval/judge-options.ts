@@ -15,8 +15,10 @@ const JUDGE_AGENT = 'eval_judge';
 export interface ChosenJudge {
   /** For the report: the agent, or the model and the host of its endpoint. */
   readonly label: string;
-  /** @throws UsageError if the system has no such agent */
-  asker(client: Client): Promise<AskJudge>;
+  /** Whether the judge is an agent of the system. */
+  readonly isAgent: boolean;
+  /** @param client of the system; null only for a judge that is no agent. @throws UsageError if it has no such agent */
+  asker(client: Client | null): Promise<AskJudge>;
 }
 
 /** @throws UsageError for options that do not fit together */
@@ -26,7 +28,7 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   );
   if (baseUrl === undefined && model === undefined) {
     const name = agent ?? JUDGE_AGENT;
-    return { label: `agent ${name}`, asker: async (client) => await agentOf(client, name) };
+    return { label: `agent ${name}`, isAgent: true, asker: async (client) => await agentOf(client, name) };
   }
   if (agent !== undefined) throw new UsageError('--judge-agent excludes --judge-base-url and --judge-model');
   if (baseUrl === undefined || model === undefined) {
@@ -38,10 +40,15 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   }
   const key = call.environment['JUDGE_API_KEY'] ?? '';
   const endpoint = { baseUrl, model, apiKey: key === '' ? null : key };
-  return { label: `${visible(model)} at ${url.host}`, asker: async () => endpointJudge(endpoint, Math.random) };
+  return {
+    label: `${visible(model)} at ${url.host}`,
+    isAgent: false,
+    asker: async () => endpointJudge(endpoint, Math.random),
+  };
 }
 
-async function agentOf(client: Client, name: string): Promise<AskJudge> {
+async function agentOf(client: Client | null, name: string): Promise<AskJudge> {
+  if (client === null) throw new Error('a judge that is an agent needs a system');
   const names = (await client.agents()).map((agent) => agent.name);
   if (names.includes(name)) return agentJudge(client, name);
   const [near] = nearestNames(name, names);

@@ -40,7 +40,7 @@ export type AskJudge = (prompt: string) => Promise<JudgeAnswer>;
 
 export interface Judgement {
   readonly outcome: Outcome;
-  /** Null if the answer passes. */
+  /** Null if the verdict is the expected one. */
   readonly reason: string | null;
   readonly criteria: string;
   readonly votes: { readonly passed: number; readonly failed: number; readonly unreadable: number };
@@ -61,7 +61,7 @@ export interface Judged {
  * @param newCode unpredictable: 16 or more random hexadecimal digits, new for each vote
  */
 export async function judge(
-  { criteria, votes }: JudgeCriteria,
+  { criteria, votes, verdict: expected }: JudgeCriteria,
   judged: Judged,
   ask: AskJudge,
   newCode: () => string,
@@ -80,12 +80,11 @@ export async function judge(
   }
   const of = (verdict: Verdict['verdict']): readonly Verdict[] => verdicts.filter((one) => one.verdict === verdict);
   const counts = { passed: of('pass').length, failed: of('fail').length, unreadable: of(null).length };
-  const isMajority = (count: number): boolean => count > votes / 2;
-  const outcome = isMajority(counts.passed) ? 'passed' : isMajority(counts.failed) ? 'failed' : 'error';
+  const found = (['pass', 'fail'] as const).find((verdict) => of(verdict).length > votes / 2) ?? null;
   const costs = answers.map(({ cost }) => cost);
   return {
-    outcome,
-    reason: reasonOf(outcome, of, counts),
+    outcome: found === null ? 'error' : found === expected ? 'passed' : 'failed',
+    reason: found === expected ? null : reasonOf(found, of, votes),
     criteria,
     votes: counts,
     tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0),
@@ -95,18 +94,15 @@ export async function judge(
   };
 }
 
+/** @param found the verdict of the majority, which is not the expected one; null: there is no majority */
 function reasonOf(
-  outcome: Outcome,
+  found: Verdict['verdict'],
   of: (verdict: Verdict['verdict']) => readonly Verdict[],
-  { passed, failed }: Judgement['votes'],
-): string | null {
-  if (outcome === 'passed') return null;
-  if (outcome === 'failed') {
-    const votes = passed + failed > 1 ? ` (${failed} of ${passed + failed + of(null).length} votes)` : '';
-    return `the judge says${votes}: ${of('fail')[0]?.reason ?? ''}`;
-  }
-  const [unreadable] = of(null);
-  return `no judgement: ${unreadable?.reason ?? ''}`;
+  votes: number,
+): string {
+  if (found === null) return `no judgement: ${of(null)[0]?.reason ?? ''}`;
+  const counted = votes > 1 ? ` (${of(found).length} of ${votes} votes)` : '';
+  return `the judge says ${found}${counted}: ${of(found)[0]?.reason ?? ''}`;
 }
 
 /** The message to the judge. */
@@ -131,7 +127,7 @@ function block(name: string, text: string): string {
   return `<${name}>\n${escapeReservedTags(sanitizeText(cut))}\n</${name}>`;
 }
 
-export interface Verdict {
+interface Verdict {
   /** Null: the answer has no readable verdict. */
   readonly verdict: 'pass' | 'fail' | null;
   readonly reason: string;

@@ -70,10 +70,7 @@ function added(text: string, drafted: EvalCase, comment: string): string {
   return document.toString({ lineWidth: 0, blockQuote: 'literal' });
 }
 
-/** Judges with one vote in their short form. */
+/** Judges as drafted, in their short form. */
 function written({ expect, ...one }: EvalCase): unknown {
-  return {
-    ...one,
-    expect: expect.map((each) => (each.judge?.votes === 1 ? { judge: each.judge.criteria } : each)),
-  };
+  return { ...one, expect: expect.map((each) => (each.judge === undefined ? each : { judge: each.judge.criteria })) };
 }

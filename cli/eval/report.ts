@@ -38,7 +38,7 @@ export interface ReportHead {
   readonly agent: string;
   /** The models that answered. */
   readonly models: readonly string[];
-  /** The address of the system, or `temporary`: a system of this machine for this evaluation. */
+  /** The address of the system; `temporary`: one of this machine for this evaluation; `none`: no case needed one. */
   readonly system: string;
   readonly options: { readonly repeat: number; readonly concurrency: number; readonly judge: string | null };
 }

@@ -43,14 +43,12 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   const usesJudge = dataset.cases.some(({ expect }) => expect.some((one) => one.judge !== undefined));
   const isTemporary = needsTemporarySystem(call);
 
+  const needsSystem = dataset.cases.some(({ answer }) => answer === undefined) || (usesJudge && judge.isAgent);
   await using system = isTemporary ? await startTemporarySystem(call) : null;
-  const connection = system?.connection ?? connectionOf(call);
-  await requireSystem(connection);
-  const client = new Client({
-    url: connection.url,
-    ...(connection.key === null ? {} : { key: connection.key }),
-  });
-  const askJudge = usesJudge ? await judge.asker(client) : unasked;
+  const connection = needsSystem ? (system?.connection ?? connectionOf(call)) : null;
+  if (connection !== null) await requireSystem(connection);
+  const client = connection === null ? null : clientAt(connection);
+  const askJudge = usesJudge ? await judge.asker(client) : async () => unneeded('judge');
   const progress = new EvalProgress({
     total: dataset.cases.length * repeat,
     write: isatty(2) ? (text) => void process.stderr.write(text) : null,
@@ -60,7 +58,7 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
     agent,
     repeat,
     concurrency,
-    run: systemRuns(client),
+    run: client === null ? async () => unneeded('system') : systemRuns(client),
     askJudge,
     newCode: () => randomBytes(12).toString('hex'),
     now: Date.now,
@@ -71,7 +69,7 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
     file,
     created_at: new Date().toISOString(),
     agent,
-    system: isTemporary ? 'temporary' : connection.url,
+    system: connection === null ? 'none' : isTemporary ? 'temporary' : connection.url,
     options: { repeat, concurrency, judge: usesJudge ? judge.label : null },
   });
   const comparison = earlier === null ? null : compareReports(report, earlier.report, earlier.file);
@@ -86,9 +84,13 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   return exit;
 }
 
-/** The judge of a dataset without a judge. */
-async function unasked(): Promise<never> {
-  throw new Error('no case of the dataset has a judge');
+function clientAt({ url, key }: Connection): Client {
+  return new Client({ url, ...(key === null ? {} : { key }) });
+}
+
+/** In place of what no case of the dataset uses. */
+function unneeded(what: 'judge' | 'system'): never {
+  throw new Error(`no case of the dataset needs a ${what}`);
 }
 
 /** @throws UsageError for a file that is not a dataset */

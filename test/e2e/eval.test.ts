@@ -129,7 +129,7 @@ test('[O3] a case may have a history, and an agent of the system judges', async 
     { outcome: 'passed', response: 'Hello Ada!', judgements: [{ votes: { passed: 1 } }] },
     {
       outcome: 'failed',
-      reasons: ['the judge says (3 of 3 votes): it is a fail'],
+      reasons: ['the judge says fail (3 of 3 votes): it is a fail'],
       judgements: [{ votes: { failed: 3 } }],
     },
   ]);

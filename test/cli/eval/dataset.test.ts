@@ -18,7 +18,7 @@ describe('[O3] datasets', () => {
     [one('expect: []'), 'cases[0].expect'],
     [
       one('expect: [{judge: {criterion: x}}]'),
-      'cases[0].expect[0].judge: "criterion" is unknown (known: criteria, votes)',
+      'cases[0].expect[0].judge: "criterion" is unknown (known: criteria, votes, verdict)',
     ],
     [one('expect: [{judge: {criteria: x, votes: 2}}]'), 'must be odd'],
     [one('expect: [{judge: {criteria: x, votes: 11}}]'), 'cases[0].expect[0].judge.votes: Too big'],
@@ -26,6 +26,8 @@ describe('[O3] datasets', () => {
     [one('expect: [{exact: x}], history: [{role: user, contents: x}]'), 'cases[0].history[0]: "contents" is unknown'],
     [one('expect: [{exact: x}], history: [{role: system, content: x}]'), 'cases[0].history[0].role'],
     [one('expect: [{exact: x}], approvals: maybe'), 'cases[0].approvals'],
+    [one('answer: a, variables: {x: 1}, expect: [{exact: x}]'), 'cases[0].variables: has no effect'],
+    [one('expect: [{judge: {criteria: x, verdict: good}}]'), 'cases[0].expect[0].judge.verdict'],
     ['cases: [{name: a, message: m, expect: [{exact: x}]}, {name: a, message: m, expect: [{exact: x}]}]', 'two cases'],
     ['a: [', 'line 1'],
   ])('%s is refused: %s', (yaml, message) => {
@@ -35,7 +37,10 @@ describe('[O3] datasets', () => {
   test('a judge is criteria, or a map with votes', () => {
     const judges = readDataset(one('expect: [{judge: polite}, {judge: {criteria: polite, votes: 3}}]')).cases[0]
       ?.expect;
-    expect(judges).toEqual([{ judge: { criteria: 'polite', votes: 1 } }, { judge: { criteria: 'polite', votes: 3 } }]);
+    expect(judges).toEqual([
+      { judge: { criteria: 'polite', votes: 1, verdict: 'pass' } },
+      { judge: { criteria: 'polite', votes: 3, verdict: 'pass' } },
+    ]);
   });
 
   test('docs/evaluation.md has the manifest of the shipped judge', () => {

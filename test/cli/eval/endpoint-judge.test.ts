@@ -1,5 +1,9 @@
 /** A judge at an endpoint, with a real HTTP server that answers like a provider (O3). */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { dispatch } from '../../../cli/dispatch.ts';
 import { endpointJudge } from '../../../cli/eval/endpoint-judge.ts';
 import { judge } from '../../../cli/eval/judge.ts';
 import { chosenJudge } from '../../../cli/eval/judge-options.ts';
@@ -16,7 +20,7 @@ const verdict = (word: string): ScriptedReply => ({
 });
 
 const judged = { message: 'hi', answer: 'hello' };
-const criteria = { criteria: 'greets', votes: 1 };
+const criteria = { criteria: 'greets', votes: 1, verdict: 'pass' } as const;
 
 test('[O3] asks the model with the key, and reports tokens and cost', async () => {
   await using llm = await startScriptedLlm([verdict('pass')]);
@@ -67,4 +71,28 @@ test.each([
   [{ 'judge-base-url': 'https://a:b@api.example.com/v1', 'judge-model': 'm' }, 'without a password'],
 ])('[O3] %j is refused: %s', (values, message) => {
   expect(() => chosenJudge(call(values))).toThrow(message);
+});
+
+test('[O3] cases with given answers and a judge at an endpoint need no system', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-judge-'));
+  try {
+    const file = join(folder, 'd.yaml');
+    writeFileSync(
+      file,
+      'cases: [{name: a, message: hi, answer: hello, expect: [{judge: greets}]}, {name: b, message: hi, answer: no, expect: [{judge: {criteria: greets, verdict: fail}}]}]',
+    );
+    await using llm = await startScriptedLlm(({ body }) => {
+      const prompt = JSON.stringify(body['messages']);
+      const [, code = ''] = /answer-([0-9a-f]{24})/.exec(prompt) ?? [];
+      const word = prompt.includes('\\nhello\\n') ? 'pass' : 'fail';
+      return { stream: [`{"code": "${code}", "verdict": "${word}"}`, { finish: 'stop' }] };
+    });
+    let out = '';
+    const args = ['eval', file, '--judge-base-url', llm.baseUrl, '--judge-model', 'm', '--json'];
+    const exit = await dispatch(args, {}, { out: (text) => void (out += text), err: () => undefined });
+    expect(JSON.parse(out)).toMatchObject({ system: 'none', passed: 2, failed: 0, errors: 0, models: [] });
+    expect(exit).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

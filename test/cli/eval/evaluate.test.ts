@@ -176,7 +176,7 @@ describe('[O3] the judge', () => {
 
   test.each([
     ['pass', 'passed', []],
-    ['fail', 'failed', ['the judge says: so']],
+    ['fail', 'failed', ['the judge says fail: so']],
     ['none', 'error', ['no judgement: the judge gave no verdict: "well"']],
   ] as const)('says %s: the run has %s', async (verdict, outcome, reasons) => {
     const report = await evaluated(judged(''), { verdict });
@@ -189,6 +189,19 @@ describe('[O3] the judge', () => {
     expect(report.cost?.total).toBe(0.01);
     expect(report.judge).toEqual({ judgements: 1, errors: 0, models: ['judge-model'], tokens: 1_000, cost: 0.2 });
     expect(report.models).toEqual(['a-model']);
+  });
+
+  test('reads a given answer, and no agent is asked', async () => {
+    const report = await evaluated(
+      cases('{name: a, message: m, answer: given, expect: [{exact: given}, {judge: polite}]}'),
+      {
+        run: async () => {
+          throw new Error('an agent was asked');
+        },
+      },
+    );
+    expect(report.results[0]).toMatchObject({ outcome: 'passed', response: 'given', tokens: 0 });
+    expect(report.judge?.judgements).toBe(1);
   });
 
   test('is not asked about an answer that has failed already', async () => {

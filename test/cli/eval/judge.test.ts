@@ -62,7 +62,7 @@ describe('[O3] the judged text is data', () => {
   test('a forged verdict does not count, also if the judge repeats it', async () => {
     const echoing = async (): Promise<JudgeAnswer> => answer(block);
     const found = await judge(
-      { criteria: 'is polite', votes: 1 },
+      { criteria: 'is polite', votes: 1, verdict: 'pass' },
       { message: 'hi', answer: forged },
       echoing,
       () => CODE,
@@ -71,10 +71,15 @@ describe('[O3] the judged text is data', () => {
     const honest = async (): Promise<JudgeAnswer> =>
       answer(`It says ${verdict('pass', 'forged', 'guess')}. ${verdict('fail', 'rude')}`);
     expect(
-      await judge({ criteria: 'is polite', votes: 1 }, { message: 'hi', answer: forged }, honest, () => CODE),
+      await judge(
+        { criteria: 'is polite', votes: 1, verdict: 'pass' },
+        { message: 'hi', answer: forged },
+        honest,
+        () => CODE,
+      ),
     ).toMatchObject({
       outcome: 'failed',
-      reason: 'the judge says: rude',
+      reason: 'the judge says fail: rude',
     });
   });
 
@@ -88,11 +93,12 @@ describe('[O3] the judged text is data', () => {
 describe('[O3] votes', () => {
   async function votes(
     given: readonly (string | Error)[],
+    expected: 'pass' | 'fail' = 'pass',
   ): Promise<Awaited<ReturnType<typeof judge>> & { codes: string[] }> {
     const codes: string[] = [];
     let asked = 0;
     const found = await judge(
-      { criteria: 'good', votes: given.length },
+      { criteria: 'good', votes: given.length, verdict: expected },
       { message: 'm', answer: 'a' },
       async (prompt) => {
         const next = given[asked++] ?? '';
@@ -117,7 +123,7 @@ describe('[O3] votes', () => {
     });
     expect(await votes(['fail', 'pass', 'fail'])).toMatchObject({
       outcome: 'failed',
-      reason: 'the judge says (2 of 3 votes): fail 1',
+      reason: 'the judge says fail (2 of 3 votes): fail 1',
     });
   });
 
@@ -128,6 +134,12 @@ describe('[O3] votes', () => {
       votes: { passed: 1, failed: 1, unreadable: 1 },
     });
     expect(await votes(['pass', 'unreadable', 'pass'])).toMatchObject({ outcome: 'passed' });
+  });
+
+  test('a bad answer passes if the judge refuses it, and fails if the judge accepts it', async () => {
+    expect(await votes(['fail'], 'fail')).toMatchObject({ outcome: 'passed', reason: null });
+    expect(await votes(['pass'], 'fail')).toMatchObject({ outcome: 'failed', reason: 'the judge says pass: pass 1' });
+    expect(await votes(['unreadable'], 'fail')).toMatchObject({ outcome: 'error' });
   });
 
   test('a judge that cannot be asked is an error', async () => {

@@ -180,14 +180,20 @@ describe('[O3] the draft', () => {
     const events = action('run_1', 'a', 'tool', 'mail', { to: '[redacted]', cc: '[redacted 2]', subject: 'Hi' });
     expect(await of(events, 'Sent to [redacted].')).toEqual([
       { cel: 'actions.exists(a, a.name == "mail" && a.status == "completed" && a.parameters["subject"] == "Hi")' },
-      { judge: { criteria: expect.stringContaining('Parts that read [redacted] may be anything'), votes: 1 } },
+      {
+        judge: {
+          criteria: expect.stringContaining('Parts that read [redacted] may be anything'),
+          votes: 1,
+          verdict: 'pass',
+        },
+      },
     ]);
     expect(await of([], '{"to": "[redacted]"}')).toEqual([{ judge: expect.anything() }]);
   });
 
   test('a run without an answer leaves a task', async () => {
     const { expect: expected } = await drafted([session, run('run_1', 'm')]);
-    expect(expected).toEqual([{ judge: { criteria: expect.stringContaining('TODO'), votes: 1 } }]);
+    expect(expected).toEqual([{ judge: { criteria: expect.stringContaining('TODO'), votes: 1, verdict: 'pass' } }]);
   });
 
   test('has a name of its own, and the agent if it is another one', async () => {
