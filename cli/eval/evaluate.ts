@@ -113,7 +113,7 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
 
 /** The judge is asked only if everything else holds. */
 async function scoreRun(
-  { message, expect }: EvalCase,
+  { history = [], message, expect }: EvalCase,
   document: JsonObject,
   { askJudge, newCode }: EvaluateOptions,
 ): Promise<Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>> {
@@ -126,7 +126,7 @@ async function scoreRun(
   if (reasons.length > 0) return { outcome: 'failed', reasons, judgements: [] };
   const judgements: Judgement[] = [];
   for (const { judge: criteria } of expect) {
-    if (criteria !== undefined) judgements.push(await judge(criteria, { message, answer }, askJudge, newCode));
+    if (criteria !== undefined) judgements.push(await judge(criteria, { history, message, answer }, askJudge, newCode));
   }
   const outcomes = new Set(judgements.map(({ outcome }) => outcome));
   const outcome = outcomes.has('failed') ? 'failed' : outcomes.has('error') ? 'error' : 'passed';

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../src/domain/errors.ts';
 /** `error`: the run or its judgement could not be made. */
 export type Outcome = 'passed' | 'failed' | 'error';
 
-/** Why a run failed because of what the agent and its model did. Every other code is a fault of the system around them. */
+/** Codes of runs that failed because of what the agent and its model did. Every other code is a fault of what is around them. */
 const OF_THE_AGENT: ReadonlySet<string> = new Set<ErrorCode>([
   'budget_exceeded',
   'max_iterations',

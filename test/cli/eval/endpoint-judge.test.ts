@@ -19,7 +19,7 @@ const verdict = (word: string): ScriptedReply => ({
   ],
 });
 
-const judged = { message: 'hi', answer: 'hello' };
+const judged = { history: [], message: 'hi', answer: 'hello' };
 const criteria = { criteria: 'greets', votes: 1, verdict: 'pass' } as const;
 
 test('[O3] asks the model with the key, and reports tokens and cost', async () => {
