@@ -90,7 +90,8 @@ function celMember(key: string): string {
 /** Null for a value that is not compared. */
 function celLiteral(value: Json): string | null {
   if (typeof value === 'string') {
-    return value.length > PARAMETER_CHARS || isRedacted(value) ? null : celText(value);
+    const isCompared = value.length <= PARAMETER_CHARS && value.isWellFormed() && !isRedacted(value);
+    return isCompared ? celText(value) : null;
   }
   if (typeof value === 'boolean') return String(value);
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : null;

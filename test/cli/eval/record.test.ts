@@ -144,7 +144,7 @@ describe('[O3] the draft', () => {
         'tool',
         'calculator',
         { expression: '$x' },
-        { expression: '6 "*" 7', exact: true, list: [1] },
+        { expression: '6 "*" 7', exact: true, list: [1], odd: '\ud800' },
       ),
       ...action('run_1', 'b', 'python', 'python', { code: 'print(1)' }),
       ...action('run_1', 'c', 'internal', 'set_variable', { key: 'a' }),
