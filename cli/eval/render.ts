@@ -105,7 +105,7 @@ function totalsOf({ passed, failed, errors, pass_rate: rate, tokens, cost, ms, j
     ...(judge === null
       ? []
       : [
-          `judge: ${judge.judgements} judgements${judge.errors === 0 ? '' : ` (${judge.errors} unreadable)`}, ` +
+          `judge: ${judge.judgements} judgements${judge.errors === 0 ? '' : ` (${judge.errors} without a verdict)`}, ` +
             `${numeral(judge.tokens)} tokens${judge.cost === null ? '' : `, ${dollars(judge.cost)}`}` +
             `${judge.models.length === 0 ? '' : `, ${visible(judge.models.join(', '))}`}`,
         ]),
