@@ -1,81 +1,67 @@
-import { writeFileSync } from 'node:fs';
-import type { JsonObject } from '../../src/domain/json.ts';
-import { messageOf } from '../../src/domain/errors.ts';
-import type { Client } from '../../src/client/client.ts';
-import { EXIT, UsageError } from '../command.ts';
-import { readInput } from '../input-file.ts';
-import type { Command, CommandCall } from '../command.ts';
-import { readDataset } from '../eval/dataset.ts';
-import type { Dataset } from '../eval/dataset.ts';
-import { evaluate, reportLines } from '../eval/evaluate.ts';
-import type { RunCase } from '../eval/evaluate.ts';
-import { numberOption, textOption } from '../option-values.ts';
-import { clientOf } from '../terminal/client.ts';
-import { visible } from '../terminal/visible.ts';
-
-const MOST_REPEATS = 100;
-const MOST_AT_ONCE = 50;
+import { UsageError } from '../command.ts';
+import type { Command } from '../command.ts';
+import { recordCase } from '../eval/record.ts';
+import { AT_ONCE, runEvaluation } from '../eval/run-evaluation.ts';
+import { textOption } from '../option-values.ts';
 
 export const command: Command = {
   name: 'eval',
   summary: 'Sends the messages of a dataset to an agent, and checks the answers.',
-  usage: '<dataset.yaml> [--agent <name>] [--repeat <n>] [--concurrency <n>] [--out <file>]',
+  usage:
+    '<dataset.yaml | record <session | file.jsonl>> [--agent <name>] [--repeat <n>] [--concurrency <n>] [--out <file>] ' +
+    '[--compare <report.json>] [--fail-on <word>] [--model <name>] [--base-url <address>] [--script <file>] ' +
+    '[--judge-agent <name>] [--judge-model <name>] [--judge-base-url <address>] [--run <id>]',
   help: `  <dataset.yaml>   cases with a message and what its run must be like
   --agent <name>   the agent; default: that of the dataset, else assistant
   --repeat <n>     how often each case runs; default 1
-  --concurrency <n>  cases at a time; default 4
+  --concurrency <n>  runs at a time; default ${AT_ONCE}
   --out <file>     also writes the report as JSON
+  --compare <report.json>  an earlier report: which cases are better or worse
+  --fail-on <word>  failure: a run failed (default); worse: a case passes less often than before;
+                   regression: the pass rate is lower than before, beyond chance
 
-Exit codes: 0 all cases passed, 1 not all.`,
+Another model, in a system of this machine for this evaluation:
+  --model <name>   the model; its endpoint and key are those of the project's settings, or:
+  --base-url <address>  any OpenAI-compatible endpoint; its key: EVAL_API_KEY in the environment
+  --script <file>  the model is a script (docs/models.md), without a key or a network
+
+The judge of the scorer "judge":
+  --judge-agent <name>  an agent of the system; default: eval_judge
+  --judge-model <name>, --judge-base-url <address>  a model at an OpenAI-compatible endpoint; its
+                   key: JUDGE_API_KEY in the environment
+
+cortex eval record makes a case of a recorded run, as a draft for you to edit:
+  <session | file.jsonl>  a session, or a file of cortex export or cortex sessions export
+  --run <id>       default: the last run
+  --out <file>     the dataset that the case is added to; default: it is printed
+
+Exit codes: 0 passed; 1 failed, worse, a regression, or runs without a result: stderr says which.`,
   example: 'cortex eval evals/assistant.yaml --repeat 3',
   options: {
     agent: { type: 'string' },
     repeat: { type: 'string' },
     concurrency: { type: 'string' },
     out: { type: 'string' },
+    compare: { type: 'string' },
+    'fail-on': { type: 'string' },
+    model: { type: 'string' },
+    'base-url': { type: 'string' },
+    script: { type: 'string' },
+    'judge-agent': { type: 'string' },
+    'judge-model': { type: 'string' },
+    'judge-base-url': { type: 'string' },
+    run: { type: 'string' },
   },
   isRemote: true,
-  positionals: [1, 1],
+  positionals: [1, 2],
   run: async (call) => {
-    const [file = ''] = call.positionals;
-    const dataset = datasetOf(file);
-    const report = await evaluate(dataset, runnerOf(clientOf(call)), {
-      agent: textOption(call, 'agent') ?? dataset.agent ?? 'assistant',
-      repeat: numberOption(call, 'repeat', { least: 1, most: MOST_REPEATS }) ?? 1,
-      concurrency: numberOption(call, 'concurrency', { least: 1, most: MOST_AT_ONCE }) ?? 4,
-      now: Date.now,
-      done: ({ name, passed }) => call.tell(`${passed ? '✓' : '✗'} ${visible(name)}`),
-    });
-    const out = textOption(call, 'out');
-    if (out !== undefined) writeFileSync(out, `${JSON.stringify(report, null, 2)}\n`);
-    print(call, report);
-    return report.failed === 0 ? EXIT.ok : EXIT.failed;
+    const [first = '', source] = call.positionals;
+    if (first === 'record') {
+      if (source !== undefined) return await recordCase(call, source);
+      throw new UsageError('eval record takes the id of a session, or a file of its export');
+    }
+    if (source !== undefined) throw new UsageError('eval takes one dataset, or "record" and a session');
+    if (textOption(call, 'run') !== undefined) throw new UsageError('--run is an option of eval record');
+    return await runEvaluation(call, first);
   },
 };
-
-function print(call: CommandCall, report: Parameters<typeof reportLines>[0]): void {
-  if (call.json) call.print(JSON.stringify(report));
-  else for (const line of reportLines(report)) call.print(visible(line));
-}
-
-/** @throws UsageError for a file that is not a dataset */
-function datasetOf(file: string): Dataset {
-  const text = readInput(file);
-  try {
-    return readDataset(text);
-  } catch (fault) {
-    throw new UsageError(`${file}: ${messageOf(fault)}`, { cause: fault });
-  }
-}
-
-/** A run that waits for a person has no answer: it is cancelled, and its case fails. */
-function runnerOf(client: Client): RunCase {
-  return async ({ agent, message, variables }) => {
-    const session = await client.createSession(agent, { variables });
-    const run = await session.send(message);
-    for await (const event of run.events()) {
-      if (event.type === 'agent_waiting') await session.cancel();
-    }
-    return (await run.document()) as unknown as JsonObject;
-  };
-}

@@ -1,18 +1,14 @@
-import { createReadStream, existsSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { emptyMessage, fold, visibleText } from '../../src/client/message.ts';
-import { EXIT, UsageError } from '../command.ts';
+import { EXIT } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
 import { numberOption, textOption } from '../option-values.ts';
-import { clientOf } from '../terminal/client.ts';
 import { eventLine } from '../terminal/event-lines.ts';
-import { exportedLines } from '../terminal/exported-lines.ts';
+import { linesOfSource } from '../terminal/exported-lines.ts';
 import { recordedRun } from '../terminal/recorded-run.ts';
 import type { RecordedRun } from '../terminal/recorded-run.ts';
-import { isSessionId } from '../terminal/session-id.ts';
 import { Timeline } from '../terminal/timeline.ts';
-import { harmless, visible } from '../terminal/visible.ts';
+import { harmless } from '../terminal/visible.ts';
 
 /** Times as fast as the run was. */
 const MOST_SPEED = 10_000;
@@ -35,17 +31,11 @@ No model is called, and no action is run again. With --json, each event is a lin
   run: async (call) => {
     const [source = ''] = call.positionals;
     const speed = numberOption(call, 'speed', { least: 0, most: MOST_SPEED, whole: false }) ?? 0;
-    const run = await recordedRun(linesOf(source, call), textOption(call, 'run'));
+    const run = await recordedRun(linesOfSource(source, call), textOption(call, 'run'));
     await print(run, speed, call);
     return EXIT.ok;
   },
 };
-
-function linesOf(source: string, call: CommandCall): AsyncIterable<string> {
-  if (existsSync(source)) return createInterface({ input: createReadStream(source), crlfDelay: Infinity });
-  if (isSessionId(source)) return exportedLines(clientOf(call).session(source));
-  throw new UsageError(`"${visible(source.slice(0, 200))}" is neither a file nor the id of a session`);
-}
 
 async function print(run: RecordedRun, speed: number, call: CommandCall): Promise<void> {
   const { run_id: id, status, started_at: start, ended_at: end, events } = run;

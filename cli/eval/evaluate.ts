@@ -1,123 +1,148 @@
-/** Runs the cases of a dataset against a system, and reports how they went. */
-import type { JsonObject } from '../../src/domain/json.ts';
+/** Runs the cases of a dataset, and scores their runs (O3). */
 import { messageOf } from '../../src/domain/errors.ts';
-import type { Dataset, EvalCase } from './dataset.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Dataset, EvalCase, Turn } from './dataset.ts';
+import { judge } from './judge.ts';
+import type { AskJudge, Judgement } from './judge.ts';
+import { endOf } from './outcome.ts';
+import type { Outcome } from './outcome.ts';
 import { score } from './scorers.ts';
 
-/** Runs one message in a new session, and returns the document of its run. */
-export type RunCase = (given: {
+/** Characters of an answer in a report. */
+const RESPONSE_CHARS = 4_000;
+
+export interface CaseRequest {
   readonly agent: string;
   readonly message: string;
   readonly variables: JsonObject;
-}) => Promise<JsonObject>;
+  readonly history: readonly Turn[];
+  /** The answer to every request for approval; null: the run is cancelled when it waits. */
+  readonly approvals: 'approve' | 'deny' | null;
+}
+
+export interface CaseRun {
+  /** Of the API: docs/runs.md. */
+  readonly document: JsonObject;
+  /** The models that answered. */
+  readonly models: readonly string[];
+}
+
+/** Runs one message in a new session to its end. @throws Error if there is no run */
+export type RunCase = (request: CaseRequest) => Promise<CaseRun>;
 
 export interface CaseResult {
   readonly name: string;
   /** Which repetition, 1-based. */
   readonly repetition: number;
-  readonly passed: boolean;
-  /** One reason for each expectation that does not hold, or why there is no run. */
+  readonly outcome: Outcome;
+  /** One reason for each expectation that does not hold, or why there is no run or no judgement. */
   readonly reasons: readonly string[];
+  /** The answer, cut at 4,000 characters. */
   readonly response: string;
   readonly session_id: string | null;
+  readonly run_id: string | null;
+  readonly models: readonly string[];
+  /** Of the run, without its judge. */
   readonly tokens: number;
-  /** US dollars; null if the price of the model is unknown. */
+  /** US dollars of the run, without its judge; null if the price of the model is unknown. */
   readonly cost: number | null;
+  /** Milliseconds of the run, without its judge. */
   readonly ms: number;
+  readonly judgements: readonly Judgement[];
 }
 
-export interface EvalReport {
-  readonly passed: number;
-  readonly failed: number;
-  readonly tokens: number;
-  readonly cost: number | null;
-  readonly results: readonly CaseResult[];
-}
-
-export interface EvalOptions {
+export interface EvaluateOptions {
   /** For cases that name none. */
   readonly agent: string;
   readonly repeat: number;
   readonly concurrency: number;
+  readonly run: RunCase;
+  readonly askJudge: AskJudge;
+  /** Unpredictable, for each vote of a judge. */
+  readonly newCode: () => string;
+  /** Milliseconds of any clock. */
   readonly now: () => number;
   readonly done: (result: CaseResult) => void;
 }
 
 /** @returns the results in the order of the dataset, whatever the order of their ends */
-export async function evaluate({ cases }: Dataset, run: RunCase, options: EvalOptions): Promise<EvalReport> {
+export async function evaluate({ cases }: Dataset, options: EvaluateOptions): Promise<CaseResult[]> {
   const work = cases.flatMap((one) => Array.from({ length: options.repeat }, (_, at) => ({ one, repetition: at + 1 })));
   const results: CaseResult[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let at = next++; at < work.length; at = next++) {
       const { one, repetition } = work[at] as (typeof work)[number];
-      const result = await resultOf(one, repetition, run, options);
+      const result = await resultOf(one, repetition, options);
       results[at] = result;
       options.done(result);
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.concurrency, work.length) }, worker));
-  const passed = results.filter((result) => result.passed).length;
-  const costs = results.flatMap(({ cost }) => (cost === null ? [] : [cost]));
+  return results;
+}
+
+async function resultOf(one: EvalCase, repetition: number, options: EvaluateOptions): Promise<CaseResult> {
+  const { name, answer, message, agent = options.agent, variables = {}, history = [], approvals = null } = one;
+  const head = { name, repetition };
+  const began = options.now();
+  let run: CaseRun;
+  try {
+    run =
+      answer === undefined
+        ? await options.run({ agent, message, variables, history, approvals })
+        : { document: { status: 'completed', response: answer, actions: [] }, models: [] };
+  } catch (fault) {
+    const nothing = { response: '', session_id: null, run_id: null, models: [], tokens: 0, cost: null, judgements: [] };
+    return { ...head, outcome: 'error', reasons: [messageOf(fault)], ...nothing, ms: options.now() - began };
+  }
+  const ms = options.now() - began;
+  const { document, models } = run;
+  const scored = await scoreRun(one, document, options);
   return {
-    passed,
-    failed: results.length - passed,
-    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
-    cost: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
-    results,
+    ...head,
+    ...scored,
+    response: answerOf(document).slice(0, RESPONSE_CHARS),
+    session_id: textOrNull(document['session_id']),
+    run_id: textOrNull(document['run_id']),
+    models,
+    ...spentBy(document),
+    ms,
   };
 }
 
-async function resultOf(
-  { name, message, agent, variables = {}, expect }: EvalCase,
-  repetition: number,
-  run: RunCase,
-  { agent: usual, now }: EvalOptions,
-): Promise<CaseResult> {
-  const began = now();
-  const head = { name, repetition };
-  try {
-    const document = await run({ agent: agent ?? usual, message, variables });
-    const { response, status, session_id: session } = document;
-    const scored = { response: typeof response === 'string' ? response : '', document };
-    const ended = status === 'completed' ? [] : [`the run is ${String(status)}${errorOf(document)}`];
-    const reasons = [...ended, ...expect.flatMap((one) => score(one, scored) ?? [])];
-    return {
-      ...head,
-      passed: reasons.length === 0,
-      reasons,
-      response: scored.response,
-      session_id: typeof session === 'string' ? session : null,
-      ...spentBy(document),
-      ms: now() - began,
-    };
-  } catch (fault) {
-    const nothing = { response: '', session_id: null, tokens: 0, cost: null };
-    return { ...head, passed: false, reasons: [messageOf(fault)], ...nothing, ms: now() - began };
+/** The judge is asked only if everything else holds. */
+async function scoreRun(
+  { history = [], message, expect }: EvalCase,
+  document: JsonObject,
+  { askJudge, newCode }: EvaluateOptions,
+): Promise<Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>> {
+  const end = endOf(document);
+  if (end.outcome === 'error') return { outcome: 'error', reasons: [end.reason ?? ''], judgements: [] };
+  const answer = answerOf(document);
+  const plain = expect.filter((one) => one.judge === undefined);
+  const issues = plain.flatMap((one) => score(one, { response: answer, document }) ?? []);
+  const reasons = end.reason === null ? issues : [end.reason, ...issues];
+  if (reasons.length > 0) return { outcome: 'failed', reasons, judgements: [] };
+  const judgements: Judgement[] = [];
+  for (const { judge: criteria } of expect) {
+    if (criteria !== undefined) judgements.push(await judge(criteria, { history, message, answer }, askJudge, newCode));
   }
+  const outcomes = new Set(judgements.map(({ outcome }) => outcome));
+  const outcome = outcomes.has('failed') ? 'failed' : outcomes.has('error') ? 'error' : 'passed';
+  return { outcome, reasons: judgements.flatMap(({ reason }) => reason ?? []), judgements };
 }
 
-function errorOf({ error }: JsonObject): string {
-  const { code, message } = (error ?? {}) as { readonly code?: string; readonly message?: string };
-  return code === undefined ? '' : ` (${code}: ${message ?? ''})`;
+function answerOf({ response }: JsonObject): string {
+  return typeof response === 'string' ? response : '';
 }
 
-function spentBy({ usage }: JsonObject): { readonly tokens: number; readonly cost: number | null } {
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+/** Tokens and cost of a run. */
+export function spentBy({ usage }: JsonObject): { readonly tokens: number; readonly cost: number | null } {
   const { prompt_tokens: prompt, completion_tokens: completion, cost } = (usage ?? {}) as JsonObject;
   return { tokens: Number(prompt ?? 0) + Number(completion ?? 0), cost: typeof cost === 'number' ? cost : null };
-}
-
-/** The report as lines. */
-export function reportLines({ passed, failed, tokens, cost, results }: EvalReport): string[] {
-  const repeated = results.some(({ repetition }) => repetition > 1);
-  const lines = results.map(({ name, repetition, passed: isGood, ms }) => {
-    const which = repeated ? `${name} #${repetition}` : name;
-    return `${isGood ? '✓' : '✗'} ${which}  ${(ms / 1_000).toFixed(1)} s`;
-  });
-  const failures = results.flatMap(({ name, reasons, session_id: session }) =>
-    reasons.map((reason) => `✗ ${name}: ${reason}${session === null ? '' : ` (${session})`}`),
-  );
-  const price = cost === null ? '' : `, $${cost.toFixed(4)}`;
-  const total = `${passed} of ${passed + failed} passed, ${tokens} tokens${price}`;
-  return [...lines, ...(failures.length === 0 ? [] : ['', ...failures]), '', total];
 }

@@ -1,9 +1,10 @@
-/** Scorers: whether a run is as a case expects. Each is one entry of the table. */
+/** Scorers that need no model: whether a run is as a case expects (O3). Each is one entry of the table. */
 import { compilePattern } from '../../src/bounded/pattern.ts';
 import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { evaluateCondition } from '../../src/bounded/conditions/condition.ts';
+import type { Expectation } from './dataset.ts';
 
 /** A run as scorers see it: the document of the API. */
 export interface ScoredRun {
@@ -44,22 +45,19 @@ const SCORERS = {
   }) satisfies Scorer<string>,
 } as const;
 
-export type ScorerName = keyof typeof SCORERS;
-export const SCORER_NAMES = Object.keys(SCORERS) as readonly ScorerName[];
-
-/** @param expectation a map with one member, the name of a scorer @returns null, or why the run is not as expected */
-export function score(expectation: Readonly<Record<string, Json>>, run: ScoredRun): string | null {
+/**
+ * @param expectation without a judge
+ * @returns null, or why the run is not as expected
+ */
+export function score(expectation: Omit<Expectation, 'judge'>, run: ScoredRun): string | null {
   const [[name, given] = ['', null]] = Object.entries(expectation);
-  const scorer = SCORERS[name as ScorerName] as Scorer<Json> | undefined;
+  const scorer = SCORERS[name as keyof typeof SCORERS] as Scorer<Json> | undefined;
   return scorer === undefined ? `no scorer is called "${name}"` : scorer(given, run);
 }
 
+/** A fenced block counts as its content. */
 function parsed(text: string): Json | undefined {
-  try {
-    return parseJson(text.replace(/^\s*```(?:json)?\n([^]*?)\n```\s*$/, '$1'));
-  } catch {
-    return undefined;
-  }
+  return parseJson(text.replace(/^\s*```(?:json)?\n([^]*?)\n```\s*$/, '$1'));
 }
 
 /** Objects may have further members; everything else must be equal. */

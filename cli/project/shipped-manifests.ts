@@ -16,6 +16,7 @@ const OWN: ReadonlySet<string> = new Set(
     'agents/assistant.yaml',
     'agents/builder.yaml',
     'agents/careful_assistant.yaml',
+    'agents/eval_judge.yaml',
     'agents/notes_keeper.yaml',
     'agents/research_orchestrator.yaml',
     'agents/researcher.yaml',

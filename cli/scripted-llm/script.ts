@@ -9,9 +9,12 @@ const pace = z.strictObject({ chars: z.number().int().min(1).default(4), ms: z.n
 
 const FAULTS = ['stall', 'cut', 'close', 'garbage', 'wrong_json', 'error'] as const;
 
+/** All of them. */
+const texts = z.union([z.string(), z.array(z.string())]).optional();
+
 const reply = z.strictObject({
-  /** Only for requests of this model, or whose last message contains this text. */
-  when: z.strictObject({ model: z.string().optional(), contains: z.string().optional() }).optional(),
+  /** Only for requests of this model, whose last message contains this text or these texts, and whose system prompt contains that one. */
+  when: z.strictObject({ model: z.string().optional(), contains: texts, prompt: texts }).optional(),
   /** How often this reply is used before the next matching one; unlimited with `when`. */
   times: z.number().int().min(1).optional(),
   shape: shape.optional(),
@@ -56,19 +59,49 @@ const script = z.strictObject({
 type Reply = z.infer<typeof reply>;
 type Script = z.infer<typeof script>;
 
+/** What a script chooses its replies by: a request to an endpoint, or a part of one. */
+type Asked = Pick<SeenRequest, 'body'>;
+
 /**
  * @param yaml the script (docs/models.md)
  * @returns the reply to each request; the last reply without `when` repeats
  * @throws Error that names the invalid field
  */
 export function readScript(yaml: string): (request: SeenRequest) => ScriptedReply {
+  const { choose, script: read } = readReplies(yaml);
+  return (request) => {
+    const chosen = choose(request);
+    if (chosen === null)
+      return { status: 400, body: { error: { message: 'no reply of the script matches this request' } } };
+    return answerOf(chosen, read);
+  };
+}
+
+/**
+ * A script as a model in process: the text of the reply to each conversation.
+ *
+ * @throws Error as `readScript`; the function throws for a reply that is an error or has native calls
+ */
+export function scriptedTexts(
+  yaml: string,
+): (messages: readonly { readonly role: string; readonly content: string }[]) => string {
+  const { choose } = readReplies(yaml);
+  return (messages) => {
+    const chosen = choose({ body: { messages } });
+    if (chosen?.text === undefined)
+      throw new Error(`no reply of the script has a text: ${messages.at(-1)?.content ?? ''}`);
+    return chosen.text;
+  };
+}
+
+function readReplies(yaml: string): { readonly choose: (request: Asked) => Reply | null; readonly script: Script } {
   const { documents, errors } = readYaml(yaml.trim() === '' ? '{}' : yaml);
   const [fault] = errors;
   if (fault !== undefined) throw new Error(`line ${fault.line}, column ${fault.column}: ${fault.message}`);
   const read = script.safeParse(documents[0]?.value ?? {});
   if (!read.success) throw new Error(z.prettifyError(read.error));
   const given = new Map<Reply, number>();
-  return (request) => {
+  const choose = (request: Asked): Reply | null => {
     const fits = (candidate: Reply): boolean => matches(candidate, request);
     const left = (candidate: Reply): boolean => {
       const most = candidate.times ?? (candidate.when === undefined ? 1 : Infinity);
@@ -78,19 +111,34 @@ export function readScript(yaml: string): (request: SeenRequest) => ScriptedRepl
     const chosen =
       replies.find((candidate) => candidate.when !== undefined && fits(candidate) && left(candidate)) ??
       replies.find((candidate) => candidate.when === undefined && left(candidate)) ??
-      replies.findLast((candidate) => candidate.when === undefined);
-    if (chosen === undefined)
-      return { status: 400, body: { error: { message: 'no reply of the script matches this request' } } };
-    given.set(chosen, (given.get(chosen) ?? 0) + 1);
-    return answerOf(chosen, read.data);
+      replies.findLast((candidate) => candidate.when === undefined) ??
+      null;
+    if (chosen !== null) given.set(chosen, (given.get(chosen) ?? 0) + 1);
+    return chosen;
   };
+  return { choose, script: read.data };
 }
 
-function matches({ when }: Reply, { body }: SeenRequest): boolean {
+function matches({ when }: Reply, { body }: Asked): boolean {
   if (when === undefined) return true;
   if (when.model !== undefined && body['model'] !== when.model) return false;
   const messages: unknown[] = Array.isArray(body['messages']) ? body['messages'] : [];
-  return when.contains === undefined || JSON.stringify(messages.at(-1) ?? '').includes(when.contains);
+  const has = (message: unknown, wanted: string | readonly string[] = []): boolean => {
+    const found = textOf(message);
+    return [wanted].flat().every((text) => found.includes(text));
+  };
+  return has(messages.at(-1), when.contains) && has(messages.find(isSystem), when.prompt);
+}
+
+/** Its text as it is, and everything of it as JSON. */
+function textOf(message: unknown): string {
+  const content: unknown =
+    typeof message === 'object' && message !== null && 'content' in message ? message.content : '';
+  return `${typeof content === 'string' ? content : ''}\n${JSON.stringify(message ?? '')}`;
+}
+
+function isSystem(message: unknown): boolean {
+  return typeof message === 'object' && message !== null && 'role' in message && message.role === 'system';
 }
 
 function answerOf(chosen: Reply, { shape: common, pace: commonPace }: Script): ScriptedReply {

@@ -20,6 +20,9 @@ export interface Service {
   readonly exited: Promise<number | string>;
 }
 
+/** Services that are being stopped: what they complain about then is not printed. */
+const stopping = new WeakSet<ChildProcess>();
+
 /** Starts a command in its own process group. Keeps the last lines of output, and prints lines that `echo` accepts. */
 export function startService(
   name: string,
@@ -53,7 +56,7 @@ export function startService(
     tail.push(entry ?? line);
     if (tail.length > 40) tail.shift();
     if (entry !== undefined) console.error(entry);
-    else if (options.echo(line)) console.error(`[${name}] ${line}`);
+    else if (!stopping.has(child) && options.echo(line)) console.error(`[${name}] ${line}`);
   };
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', read);
   child.stdin.on('error', () => undefined);
@@ -74,6 +77,7 @@ export function startService(
 export async function stopService(service: Service, graceMs: number = startLimits.stopGraceMs): Promise<void> {
   const { pid } = service.process;
   if (pid === undefined) return;
+  stopping.add(service.process);
   signalGroup(pid, 'SIGTERM');
   await Promise.race([service.exited, delay(graceMs, undefined, { ref: false })]);
   await killService(service);

@@ -1,10 +1,26 @@
 /** The lines of an export of a session (`GET …/export`). */
+import { createReadStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Session } from '../../src/client/index.ts';
+import { UsageError } from '../command.ts';
+import type { CommandCall } from '../command.ts';
+import { clientOf } from './client.ts';
+import { isSessionId } from './session-id.ts';
+import { visible } from './visible.ts';
 
 /** The last line holds the session's variables. */
 const LAST = '{"variables"';
+
+/**
+ * @param source the id of a session, or a file of an export
+ * @throws UsageError for anything else
+ */
+export function linesOfSource(source: string, call: CommandCall): AsyncIterable<string> {
+  if (existsSync(source)) return createInterface({ input: createReadStream(source), crlfDelay: Infinity });
+  if (isSessionId(source)) return exportedLines(clientOf(call).session(source));
+  throw new UsageError(`"${visible(source.slice(0, 200))}" is neither a file nor the id of a session`);
+}
 
 /** @throws Error if the connection is lost before the last line; CortexError if the system refuses */
 export async function* exportedLines({ id, connection }: Session): AsyncGenerator<string> {

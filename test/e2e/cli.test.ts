@@ -169,28 +169,6 @@ test('[K4] prompt, grammar and plan ask the system that is named', async () => {
   expect(JSON.parse(planned.out)).toMatchObject({ actions: [{ id: 'a' }], warnings: [{ code: 'unknown_name' }] });
 });
 
-test('[K4] eval runs the dataset of docs/evaluation.md, and exits with 1 if a case fails', async () => {
-  const page = readFileSync('docs/evaluation.md', 'utf8');
-  const [, yaml = ''] = /^```yaml\n([^]*?)^```$/m.exec(page) ?? [];
-  writeFileSync(join(work, 'good.yaml'), yaml);
-  const good = await cortex('eval', 'good.yaml', '--json', '--out', 'report.json');
-  expect(good.err).toContain('✓ multiplies');
-  expect(JSON.parse(good.out)).toMatchObject({ passed: 2, failed: 0 });
-  expect(JSON.parse(readFileSync(join(work, 'report.json'), 'utf8'))).toEqual(JSON.parse(good.out));
-  expect(good.code).toBe(0);
-
-  writeFileSync(join(work, 'bad.yaml'), yaml.replace('"42"', '"43"'));
-  const bad = await cortex('eval', 'bad.yaml');
-  expect(bad.out).toContain('the answer does not contain "43"');
-  expect(bad.out).toContain('1 of 2 passed');
-  expect(bad.code).toBe(1);
-  // a run that waits for an approval is cancelled
-  const careful = yaml.replace('calculate 6 * 7', 'compute 3**4 in python');
-  writeFileSync(join(work, 'waits.yaml'), careful);
-  const waits = await cortex('eval', 'waits.yaml', '--agent', 'careful_assistant');
-  expect(waits.out).toContain('the run is cancelled');
-});
-
 test('[K5] doctor recognises the system that runs on the ports of a project, and its runner', async () => {
   const { out } = await runProgram(['doctor', '--json'], { cwd: work, env: ports });
   const { findings } = JSON.parse(out) as { findings: { check: string; problem?: string; message: string }[] };

@@ -1,0 +1,138 @@
+/**
+ * Statistics of an evaluation (O3). Repeats of one case resemble each other, so cases are the units: an interval says what
+ * the rate would be on other cases of the same kind. Pure; the methods are those of docs/evaluation.md.
+ */
+import { wilsonInterval } from './interval.ts';
+import type { Interval } from './interval.ts';
+
+/** How often one case passed. Runs that could not be made are in neither number. */
+export interface CaseCount {
+  readonly passed: number;
+  readonly total: number;
+}
+
+export interface Rate extends Interval {
+  /** From 0 to 1. */
+  readonly value: number;
+}
+
+export interface Spread {
+  readonly median: number;
+  /** At most a tenth of the values are greater. */
+  readonly p90: number;
+}
+
+/**
+ * The share of runs that passed, with a 95 % interval.
+ *
+ * The Wilson interval of an effective number of runs: as many independent runs as have the variance that was found between
+ * the cases, but never more than there are runs. If no run or every run passed, no variance can be found; then each case
+ * counts as one run.
+ *
+ * @returns null without a run
+ */
+export function passRate(counts: readonly CaseCount[]): Rate | null {
+  const cases = counts.filter(({ total }) => total > 0);
+  const runs = sum(cases.map(({ total }) => total));
+  if (runs === 0) return null;
+  const value = sum(cases.map(({ passed }) => passed)) / runs;
+  const variance = sum(cases.map(({ passed, total }) => ((passed - total * value) / runs) ** 2));
+  return { value, ...effectiveInterval({ value, variance, cases: cases.length, runs }) };
+}
+
+export interface PairedCounts {
+  readonly before: CaseCount;
+  readonly now: CaseCount;
+}
+
+/** @returns the difference `now - before` of the mean rate of the cases, with a 95 % interval; null without a case */
+export type Difference = Rate;
+
+/**
+ * How much the mean rate of the same cases has changed. Every case has the same weight.
+ *
+ * Newcombe's interval for paired shares ("square and add", with a continuity correction of the correlation), from the
+ * effective intervals of both rates and the covariance of the cases' rates.
+ *
+ * @returns shares from -1 to 1; null without a case that has runs in both
+ */
+export function rateDifference(pairs: readonly PairedCounts[]): Difference | null {
+  const cases = pairs.filter(({ before, now }) => before.total > 0 && now.total > 0);
+  if (cases.length === 0) return null;
+  const before = meanRate(cases.map((pair) => pair.before));
+  const now = meanRate(cases.map((pair) => pair.now));
+  const value = now.value - before.value;
+  const products = cases.map((pair) => (rateOf(pair.now) - now.value) * (rateOf(pair.before) - before.value));
+  const covariance = sum(products) / cases.length;
+  const corrected = covariance > 0 ? Math.max(0, covariance - 1 / (2 * cases.length)) : covariance;
+  const spread = Math.sqrt(now.variance * before.variance) * cases.length;
+  const correlation = spread === 0 ? 0 : corrected / spread;
+  const half = (a: number, b: number): number => Math.sqrt(Math.max(0, a * a - 2 * correlation * a * b + b * b));
+  return {
+    value,
+    low: Math.max(-1, value - half(now.value - now.low, before.high - before.value)),
+    high: Math.min(1, value + half(before.value - before.low, now.high - now.value)),
+  };
+
+  function rateOf(count: CaseCount): number {
+    return count.passed / count.total;
+  }
+
+  function meanRate(counts: readonly CaseCount[]): Rate & { readonly variance: number } {
+    const mean = sum(counts.map(rateOf)) / counts.length;
+    const variance = sum(counts.map((count) => ((rateOf(count) - mean) / counts.length) ** 2));
+    const runs = sum(counts.map(({ total }) => total));
+    return { value: mean, variance, ...effectiveInterval({ value: mean, variance, cases: counts.length, runs }) };
+  }
+}
+
+/**
+ * The exact sign test, for up to 1,000 cases: how likely such an imbalance of changed cases, or a greater one, is without a
+ * change. For one run per case it is the exact McNemar test.
+ *
+ * @param better number of cases that pass more often
+ * @param worse number of cases that pass less often
+ * @returns the two-sided p value; 1 without a changed case
+ */
+export function signTest(better: number, worse: number): number {
+  const changed = better + worse;
+  let term = 0.5 ** changed;
+  let tail = 0;
+  for (let count = 0; count <= Math.min(better, worse); count += 1) {
+    tail += term;
+    term *= (changed - count) / (count + 1);
+  }
+  return Math.min(1, 2 * tail);
+}
+
+/** Median and nearest-rank 90th percentile; null without a value. */
+export function spreadOf(values: readonly number[]): Spread | null {
+  if (values.length === 0) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (index: number): number => sorted[index] ?? 0;
+  const middle = (sorted.length - 1) / 2;
+  return {
+    median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
+    p90: at(Math.ceil(sorted.length * 0.9) - 1),
+  };
+}
+
+function effectiveInterval({
+  value,
+  variance,
+  cases,
+  runs,
+}: {
+  readonly value: number;
+  readonly variance: number;
+  readonly cases: number;
+  readonly runs: number;
+}): Interval {
+  const chance = value * (1 - value);
+  const effective = chance === 0 ? cases : Math.min(runs, chance / variance);
+  return wilsonInterval(value * effective, effective);
+}
+
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
