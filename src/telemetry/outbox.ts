@@ -81,6 +81,8 @@ export class TelemetryOutbox {
   /** Pending while an export is under way. */
   #export: Promise<void> | null = null;
   #isClosed = false;
+  /** Whether the cursor is known to be stored. */
+  #isPlaced = false;
   /** When the next export is due; undefined: not known, because something has ended. */
   #due: number | null | undefined;
 
@@ -96,10 +98,13 @@ export class TelemetryOutbox {
     this.#due = undefined;
   }
 
-  /** A run begins: from the first one on, the export has a place in the journal. */
-  began(): void {
-    const journal = this.#isClosed || this.#cursor !== null ? null : this.#ports.journal();
-    if (journal !== null) this.#ports.storage.put(CURSOR, { seq: journal.first, at: 0 } satisfies Cursor);
+  /** Events were written: from the first ones on, the export has a place in the journal. @param seq the first of them */
+  wrote(seq: number): void {
+    if (this.#isPlaced || this.#isClosed) return;
+    const journal = this.#cursor === null ? this.#ports.journal() : null;
+    const place = journal === null ? null : Math.min(seq - 1, journal.first);
+    if (place !== null) this.#ports.storage.put(CURSOR, { seq: place, at: 0 } satisfies Cursor);
+    this.#isPlaced = true;
   }
 
   /** When `update` has something to do, epoch milliseconds; null: nothing. */

@@ -102,7 +102,7 @@ describe('[O1] the export', () => {
   test('continues on another host, at least once', async () => {
     const scene = new Scene();
     const first = scene.open();
-    first.began();
+    first.wrote(1);
     scene.lastSeq = 10;
     first.ended();
     await scene.clock.advance(limits.telemetryDelayMs);

@@ -84,7 +84,7 @@ interface Telemetry {
   readonly dueAt: number | null;
   /** Never rejects. */
   readonly update: () => Promise<void>;
-  readonly began: () => void;
+  readonly wrote: (seq: number) => void;
   readonly ended: () => void;
 }
 
@@ -178,10 +178,9 @@ export class SessionAlarm {
   #observe(batch: EventBatch): void {
     const telemetry = this.#telemetry;
     if (telemetry === null) return;
-    for (const { type } of batch) {
-      if (type === 'agent_started') telemetry.began();
-      else if (ENDS.has(type)) telemetry.ended();
-    }
+    const first = batch.find(({ seq }) => seq !== null)?.seq ?? null;
+    if (first !== null) telemetry.wrote(first);
+    if (batch.some(({ type }) => ENDS.has(type))) telemetry.ended();
   }
 
   get #telemetry(): Telemetry | null {

@@ -274,7 +274,8 @@ export class Host {
   #logOf(incarnation: number): Logger {
     return (event, { run_id: runId, message, fault }) => {
       if (event === 'work_quarantined' && runId !== undefined) this.#stage.abandoned.add(runId);
-      if (event !== 'run_failed' && event !== 'work_quarantined') this.#report(fault ?? message ?? event, incarnation);
+      const isExpected = event === 'run_failed' || event === 'work_quarantined' || event === 'telemetry_dropped';
+      if (!isExpected) this.#report(fault ?? message ?? event, incarnation);
     };
   }
 
