@@ -1,34 +1,4 @@
-import { writeFileSync } from 'node:fs';
-import { EngineError, messageOf } from '../../src/domain/errors.ts';
-import type { ModelPrice } from '../../src/domain/manifests/model.ts';
-import { platformClock } from '../../src/durable/platform.ts';
-import { costOf } from '../../src/llm/routing/prices.ts';
-import { createModel } from '../../src/llm/routing/select.ts';
-import { EXIT, UsageError } from '../command.ts';
-import type { Command, CommandCall } from '../command.ts';
-import { TaskAgents } from '../fluency/agents.ts';
-import { endpointOf } from '../fluency/endpoint.ts';
-import type { Endpoint } from '../fluency/endpoint.ts';
-import { FORM_NAMES, GRAMMAR_PARAMETERS } from '../fluency/forms.ts';
-import type { GrammarOptions } from '../fluency/forms.ts';
-import { shippedDataset } from '../fluency/load.ts';
-import { measureModel } from '../fluency/measure-model.ts';
-import { readReport, reportDocument } from '../fluency/report.ts';
-import type { EarlierReport, FluencyReport } from '../fluency/report.ts';
-import { reportLines } from '../fluency/report-lines.ts';
-import { selectForms, selectTasks } from '../fluency/selection.ts';
-import type { Work } from '../fluency/work.ts';
-import { readInput } from '../input-file.ts';
-import { numberOption, textOption, wordOption } from '../option-values.ts';
-import { Unreachable } from '../terminal/connection.ts';
-import { harmless, visible } from '../terminal/visible.ts';
-
-const MOST_REPEATS = 100;
-const MOST_AT_ONCE = 50;
-const LONGEST_SECONDS = 3_600;
-const DEFAULT_SECONDS = 180;
-const MOST_TOKENS = 1_000_000_000;
-const MOST_DOLLARS = 100_000;
+import type { Command } from '../command.ts';
 
 export const command: Command = {
   name: 'fluency',
@@ -45,7 +15,7 @@ export const command: Command = {
   --tasks <list>     names of tasks, or kinds: parallel, dependencies, references, repair, long_outputs; default: all
   --repeat <n>       how often each task runs in each form; default 1
   --concurrency <n>  runs at a time; default 4
-  --timeout <seconds>  time limit of a run; default ${DEFAULT_SECONDS}
+  --timeout <seconds>  time limit of a run; default 180
   --max-tokens <n>   starts no run that may exceed this number of tokens, input and output together
   --max-cost <dollars>  the same for the cost
   --price <in,out>   dollars per million input and output tokens, if the model's price is not known
@@ -77,103 +47,8 @@ Exit codes: 0 there is a recommendation, 1 no form is good enough, 3 the endpoin
   },
   positionals: [0, 0],
   run: async (call) => {
-    const endpoint = endpointOf(call);
-    const earlier = earlierOf(call);
-    const work = workOf(call, endpoint);
-    const { model, origin } = endpoint;
-    const { provider } = createModel(endpoint.config, { clock: platformClock, random: Math.random });
-    const report = await usable(() =>
-      measureModel(
-        work,
-        { model, endpoint: origin },
-        {
-          clock: platformClock,
-          random: Math.random,
-          model: provider,
-          signal: new AbortController().signal,
-          tell: (line) => call.tell(harmless(line)),
-          done: ({ solved, form, task, ms }, count, total) =>
-            call.tell(`${solved ? '✓' : '✗'} ${form} ${task}  ${(ms / 1_000).toFixed(1)} s  (${count} of ${total})`),
-        },
-      ),
-    );
-    print(call, report, earlier);
-    return report.recommendation.form === null ? EXIT.failed : EXIT.ok;
+    // The engine takes a second to load: other commands and the help do not need it.
+    const { runFluency } = await import('../fluency/run-command.ts');
+    return await runFluency(call);
   },
 };
-
-function print(call: CommandCall, report: FluencyReport, earlier: EarlierReport | null): void {
-  const document = reportDocument(report);
-  const out = textOption(call, 'out');
-  if (out !== undefined) writeFileSync(out, `${JSON.stringify(document, null, 2)}\n`);
-  if (call.json) call.print(JSON.stringify(document));
-  else for (const line of reportLines(report, earlier)) call.print(visible(line));
-}
-
-/** @throws UsageError */
-function workOf(call: CommandCall, { model, provider }: Endpoint): Work {
-  const dataset = shippedDataset();
-  const prices = priceOption(call, model);
-  const cost = numberOption(call, 'max-cost', { least: 0, most: MOST_DOLLARS, whole: false }) ?? null;
-  const priceOf: Work['priceOf'] = (promptTokens, completionTokens) =>
-    costOf({ promptTokens, completionTokens, cachedTokens: 0, estimated: true, model }, prices);
-  if (cost !== null && priceOf(0, 0) === null) {
-    throw new UsageError(`the price of "${visible(model)}" is not known: --max-cost needs --price <in,out>`);
-  }
-  const filter = textOption(call, 'tasks');
-  const forms = textOption(call, 'forms');
-  const least1 = (name: string, most: number): number | undefined => numberOption(call, name, { least: 1, most });
-  return {
-    dataset,
-    tasks: filter === undefined ? dataset.tasks : selectTasks(dataset.tasks, filter),
-    forms: forms === undefined ? FORM_NAMES : selectForms(forms),
-    repeat: least1('repeat', MOST_REPEATS) ?? 1,
-    concurrency: least1('concurrency', MOST_AT_ONCE) ?? 4,
-    agents: new TaskAgents(dataset, { seconds: least1('timeout', LONGEST_SECONDS) ?? DEFAULT_SECONDS, prices }),
-    grammar: grammarOf(call, provider),
-    budget: { tokens: least1('max-tokens', MOST_TOKENS) ?? null, cost },
-    priceOf,
-  };
-}
-
-function grammarOf(call: CommandCall, provider: Endpoint['provider']): GrammarOptions | null {
-  const known = provider === null ? undefined : GRAMMAR_PARAMETERS[provider];
-  const parameter = textOption(call, 'grammar-parameter') ?? known;
-  const format = wordOption(call, 'grammar-format', ['gbnf', 'lark']) ?? 'gbnf';
-  if (parameter === undefined) return null;
-  if (parameter.split('.').every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))) return { parameter, format };
-  throw new UsageError(`--grammar-parameter "${visible(parameter.slice(0, 100))}" is not a field, such as a.b`);
-}
-
-function priceOption(call: CommandCall, model: string): Readonly<Record<string, ModelPrice>> {
-  const text = textOption(call, 'price');
-  if (text === undefined) return {};
-  const [, input, output] = /^(\d+(?:\.\d+)?),(\d+(?:\.\d+)?)$/.exec(text) ?? [];
-  if (input === undefined || output === undefined) {
-    throw new UsageError(`--price "${visible(text.slice(0, 100))}" is not two numbers, such as 0.4,1.6`);
-  }
-  return { [model]: { input: Number(input), output: Number(output), cachedInput: Number(input) } };
-}
-
-/** @throws UsageError for a file that is no report */
-function earlierOf(call: CommandCall): EarlierReport | null {
-  const file = textOption(call, 'compare');
-  if (file === undefined) return null;
-  const text = readInput(file);
-  try {
-    return readReport(text);
-  } catch (fault) {
-    throw new UsageError(`${visible(file)} ${messageOf(fault)}`, { cause: fault });
-  }
-}
-
-/** @throws Unreachable for an endpoint that does not answer or refuses the first request */
-async function usable<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (fault) {
-    if (!(fault instanceof EngineError) || !fault.code.startsWith('model_')) throw fault;
-    const isKey = fault.details['status'] === 401 || fault.details['status'] === 403;
-    throw new Unreachable(isKey ? 'unauthorized' : 'unreachable', visible(fault.message), { cause: fault });
-  }
-}

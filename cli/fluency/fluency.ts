@@ -20,6 +20,8 @@ import type { Budget, Work } from './work.ts';
 
 export interface WorkPorts extends Omit<RunPorts, 'model'> {
   readonly model: ModelProvider;
+  /** Aborted: no further run starts, and those in progress end. */
+  readonly signal: AbortSignal;
   /** Called after each run. */
   readonly done: (run: RunMeasures, count: number, total: number) => void;
 }
@@ -27,7 +29,7 @@ export interface WorkPorts extends Omit<RunPorts, 'model'> {
 export interface WorkResult {
   /** By repetition, task and form, whatever the order of their ends. */
   readonly runs: readonly RunMeasures[];
-  /** Runs that the budget did not allow. */
+  /** Runs that did not start: the budget did not allow them, or the work was stopped. */
   readonly omitted: number;
 }
 
@@ -47,7 +49,7 @@ export async function runAll(work: Work, ports: WorkPorts): Promise<WorkResult> 
   let next = 0;
   let count = 0;
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < planned.length && !spent.isUsedUp; at = next++) {
+    for (let at = next++; at < planned.length && !spent.isUsedUp && !ports.signal.aborted; at = next++) {
       const one = planned[at];
       if (one === undefined) return;
       const estimate = estimateRun(one.task, one.form, work);

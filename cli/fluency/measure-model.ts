@@ -14,7 +14,6 @@ import type { Work } from './work.ts';
 export interface MeasurePorts extends WorkPorts {
   /** A line for people, before the runs. */
   readonly tell: (line: string) => void;
-  readonly signal: AbortSignal;
 }
 
 /**

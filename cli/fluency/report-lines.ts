@@ -23,7 +23,9 @@ export function reportLines(report: FluencyReport, earlier: EarlierReport | null
     ...forms.flatMap(remarks),
     ...measured.flatMap(mistakeLines),
     '',
-    ...(omitted === 0 ? [] : [`${omitted} runs did not fit into the budget and were left out.`]),
+    ...(omitted === 0
+      ? []
+      : [`${omitted} runs were left out: the budget did not allow them, or the command was stopped.`]),
     `${usage.model_calls} model calls, ${usage.prompt_tokens} + ${usage.completion_tokens} tokens${estimated}${price}`,
     '',
     recommendation.form === null ? 'No recommendation.' : `Recommended: ${FORM_TITLES[recommendation.form]}`,

@@ -34,7 +34,7 @@ export interface FluencyReport {
   readonly recommendation: Recommendation;
   /** Lines of YAML. */
   readonly snippet: readonly string[];
-  /** Runs that did not fit into the budget. */
+  /** Runs that did not start. */
   readonly omitted: number;
 }
 

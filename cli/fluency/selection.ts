@@ -9,7 +9,7 @@ import type { FormName } from './forms.ts';
 
 /** @param text names of forms, separated by commas @throws UsageError */
 export function selectForms(text: string): FormName[] {
-  const names = words(text);
+  const names = words('forms', text);
   const unknown = names.find((name) => !isForm(name));
   if (unknown !== undefined) throw unknownWord('forms', unknown, FORM_NAMES);
   return FORM_NAMES.filter((name) => names.includes(name));
@@ -17,18 +17,20 @@ export function selectForms(text: string): FormName[] {
 
 /** @param text names of tasks or of kinds, separated by commas @throws UsageError */
 export function selectTasks(tasks: readonly Task[], text: string): Task[] {
-  const names = words(text);
+  const names = words('tasks', text);
   const known = [...KINDS, ...tasks.map(({ name }) => name)];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) throw unknownWord('tasks', unknown, known);
   return tasks.filter(({ name, kind }) => names.includes(name) || names.includes(kind));
 }
 
-function words(text: string): string[] {
-  return text
+function words(option: string, text: string): string[] {
+  const found = text
     .split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '');
+  if (found.length === 0) throw new UsageError(`--${option} needs at least one name`);
+  return found;
 }
 
 /** Names of an option that are listed in an error. */

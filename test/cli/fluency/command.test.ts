@@ -225,6 +225,7 @@ test.each<[string, string[], string]>([
   ['an unknown provider', ['--provider', 'opnai', '--model', 'm'], 'did you mean openai?'],
   ['an unknown form', ['--forms', 'ful'], '--forms "ful" is unknown (did you mean full?'],
   ['an unknown task', ['--tasks', 'paralel'], '--tasks "paralel" is unknown (did you mean parallel'],
+  ['no names of tasks', ['--tasks', ' ,'], '--tasks needs at least one name'],
   ['a budget without a price', ['--max-cost', '1'], '--max-cost needs --price'],
   ['no price', ['--price', '1'], '--price "1" is not two numbers'],
   ['no field', ['--grammar-parameter', 'a b'], '--grammar-parameter "a b" is not a field'],

@@ -7,7 +7,7 @@ import { recommend } from '../../../cli/fluency/recommend.ts';
 import type { Recommendation } from '../../../cli/fluency/recommend.ts';
 import { formScore } from '../../../cli/fluency/score.ts';
 import type { FormScore } from '../../../cli/fluency/score.ts';
-import { dataset, FEW, SAMPLE, trial } from './kit.ts';
+import { dataset, FEW, SAMPLE, taskNamed, trial } from './kit.ts';
 import type { TrialOptions } from './kit.ts';
 import { answering, callsOnly, FAMILY, needsGrammar, textOnly } from './models.ts';
 import type { Model } from './models.ts';
@@ -30,7 +30,10 @@ describe('[O4] a perfect model', () => {
   test('makes exactly the calls of the plan, without a mistake', async () => {
     const exact = { missing: 0, superfluous: 0, repeated: 0 };
     expect((await allRuns()).filter(({ mistakes }) => mistakes.length > 0)).toEqual([]);
-    for (const { calls, task } of await allRuns()) expect({ task, ...calls }).toMatchObject({ task, ...exact });
+    for (const { calls, task, failed } of await allRuns()) {
+      const fails = taskNamed(task).plan.filter((call) => call.fails === true).length;
+      expect({ task, failed, ...calls }).toMatchObject({ task, failed: fails, ...exact });
+    }
   });
 
   test.each(FORM_NAMES)('has at least 99 points in the form %s', async (form) => {
@@ -130,4 +133,15 @@ describe('[O4] the recommendation', () => {
   test('hopeless in all forms: none', async () => {
     expect(await recommended(FAMILY['ignores the protocol'])).toMatchObject({ form: null, protocol: null });
   });
+});
+
+test('[O4] work that is stopped starts no further run, and keeps those that have ended', async () => {
+  const stop = new AbortController();
+  const done = (count: number): void => {
+    if (count === 3) stop.abort();
+  };
+  const runs = await trial(FAMILY.perfect, { forms: ['full'], concurrency: 1, signal: stop.signal, done });
+  expect(runs.map(({ solved }) => solved)).toEqual([true, true, true]);
+  // The kinds take turns.
+  expect(new Set(runs.map(({ kind }) => kind)).size).toBe(3);
 });

@@ -71,10 +71,15 @@ export async function single(
 export interface TrialOptions extends EndpointOptions {
   readonly tasks?: readonly Task[];
   readonly forms?: readonly FormName[];
+  readonly concurrency?: number;
+  readonly signal?: AbortSignal;
+  /** Called after each run with their number. */
+  readonly done?: (count: number) => void;
 }
 
 export async function trial(model: Model, options: TrialOptions = {}, data: Dataset = dataset): Promise<RunMeasures[]> {
-  const { tasks = data.tasks, forms = FORM_NAMES, ...endpoint } = options;
+  const { tasks = data.tasks, forms = FORM_NAMES, concurrency = 4, ...others } = options;
+  const { signal = new AbortController().signal, done = () => undefined, ...endpoint } = others;
   await using server = await startModel(data, model, endpoint);
   const clock = new HastyClock();
   const { provider } = createModel(
@@ -87,13 +92,13 @@ export async function trial(model: Model, options: TrialOptions = {}, data: Data
       tasks,
       forms,
       repeat: 1,
-      concurrency: 4,
+      concurrency,
       agents,
       grammar: { parameter: 'grammar', format: 'gbnf' },
       budget: { tokens: null, cost: null },
       priceOf: () => null,
     },
-    { clock, random: () => 0, model: provider, done: () => undefined },
+    { clock, random: () => 0, model: provider, signal, done: (_, count) => done(count) },
   );
   return [...runs];
 }
