@@ -151,6 +151,13 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
     expect(out).toMatch(/\n {4}grammar: \|\n {6}# the output of: cortex grammar <agent>\n/);
   });
 
+  test('runs that the endpoint fails are counted and not scored', async () => {
+    const { out } = await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--json'], { refuses: 'diamond' });
+    expect(JSON.parse(out)).toMatchObject({ forms: [{ runs: 2, solved: 2, endpoint_errors: 1, score: 100 }] });
+    const shown = await against(FAMILY.perfect, [...FEW, '--forms', 'full'], { refuses: 'diamond' });
+    expect(shown.out).toMatch(/\nfull: the endpoint failed 1 runs, such as: .*this is not allowed/);
+  });
+
   test('no form that is good enough: exit code 1', async () => {
     const { out, code } = await against(FAMILY.gibberish, ['--tasks', 'diamond', '--forms', 'full']);
     expect([code, out]).toEqual([
@@ -179,6 +186,20 @@ describe('[O4] budgets', () => {
     expect(runs.length + omitted).toBe(2 * dataset.tasks.length);
     const counts = ['full', 'compact'].map((form) => runs.filter((run) => run.form === form).length);
     expect(Math.abs((counts[0] ?? 0) - (counts[1] ?? 0))).toBeLessThanOrEqual(1);
+  });
+
+  test('after a run that does not fit, no smaller one is taken: it would prefer the short tasks', async () => {
+    // The first task needs more than the others.
+    const args = ['--forms', 'full', '--tasks', 'json-catalogue,two-stations,three-stocks', '--concurrency', '2'];
+    const { out, code } = await against(FAMILY.perfect, [...args, '--max-tokens', '1300', '--json']);
+    expect(JSON.parse(out)).toMatchObject({
+      runs: [],
+      omitted_runs: 3,
+      forms: [{ unavailable: 'the budget allowed no run' }],
+    });
+    expect(code).toBe(1);
+    const alone = await against(FAMILY.perfect, ['--forms', 'full', '--tasks', 'two-stations', '--max-tokens', '1300']);
+    expect(alone.code).toBe(0);
   });
 
   test('--max-cost with --price', async () => {

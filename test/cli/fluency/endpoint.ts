@@ -14,12 +14,14 @@ export interface EndpointOptions {
   readonly calls?: boolean;
   /** What it does with `grammar`. Default: obeys. */
   readonly grammar?: 'obeys' | 'ignores' | 'refuses';
+  /** A task whose requests are rejected. */
+  readonly refuses?: string;
   /** Characters of a chunk. */
   readonly chars?: number;
 }
 
 export async function startModel(dataset: Dataset, model: Model, options: EndpointOptions = {}): Promise<ScriptedLlm> {
-  const { shape = 'openai', calls = true, grammar = 'obeys', chars = 200 } = options;
+  const { shape = 'openai', calls = true, grammar = 'obeys', refuses, chars = 200 } = options;
   const form = shapeOf(shape);
   const refused = (message: string): ScriptedReply => ({ status: 400, body: form.error(400, message) });
   return await startScriptedLlm((request) => {
@@ -27,6 +29,7 @@ export async function startModel(dataset: Dataset, model: Model, options: Endpoi
     if (!calls && body['tools'] !== undefined) return refused('this model does not support tools');
     if (grammar === 'refuses' && body['grammar'] !== undefined) return refused('unknown field: grammar');
     const situation = situationOf(dataset, request);
+    if (situation !== null && situation.task.name === refuses) return refused('this is not allowed');
     const output = situation === null ? probed(request, grammar) : model(situation);
     return streamed(output, { shape, chars });
   });

@@ -4,7 +4,7 @@ import type { FormName } from '../../../cli/fluency/forms.ts';
 import type { RunMeasures } from '../../../cli/fluency/measure.ts';
 import { manifestSnippet, recommend } from '../../../cli/fluency/recommend.ts';
 import type { MeasuredForm, Recommendation } from '../../../cli/fluency/recommend.ts';
-import { formScore, pairedDifference } from '../../../cli/fluency/score.ts';
+import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score.ts';
 import { runWith } from './run-measures.ts';
 
 const TASKS = 40;
@@ -73,20 +73,11 @@ describe('[O4] the recommended form', () => {
   });
 
   test('time counts only where both forms solve the task', () => {
+    const failing = (makespanMs: number) => (at: number) => (at < 6 ? { ...solvedIf(false), makespanMs } : {});
     // Runs that fail early are short.
-    const full = formWith('full', (at) => (at === 0 ? { ...solvedIf(false), makespanMs: 1 } : {}));
-    expect(
-      chosen(
-        full,
-        formWith('compact', () => ({})),
-      ).form,
-    ).toBe('full');
-    expect(
-      chosen(
-        full,
-        formWith('compact', () => ({ effort: 1_000 })),
-      ).form,
-    ).toBe('compact');
+    const full = formWith('full', failing(1));
+    const compact = formWith('compact', (at) => ({ ...failing(3_000)(at), effort: 1_000 }));
+    expect(chosen(full, compact).form).toBe('compact');
   });
 
   test('a grammar only for a higher score', () => {
@@ -202,4 +193,14 @@ test('[O4] the score is the weighted mean of the parts that apply, with an inter
   expect(score).toBeCloseTo(50 * ((1 + unsolved) / 2 + 1));
   expect(parts).toMatchObject({ correctness: expect.closeTo(200 / 3), references: 100, repair: null });
   expect([interval.low < score, score <= interval.high]).toEqual([true, true]);
+});
+
+test.each<[string, Partial<RunMeasures>, number | null]>([
+  ['a run without a mistake', {}, null],
+  ['a task of the kind', { kind: 'repair' }, 1],
+  ['a rejected action', { rejected: 1 }, 1],
+  ['a failed action', { failed: 1, ...solvedIf(false) }, 0],
+  ['a tolerated mistake', { validity: [1, 0.5], ...solvedIf(false) }, 0],
+])('[O4] repair: %s', (_, changes, part) => {
+  expect(partsOf(runWith(changes)).repair).toBe(part);
 });

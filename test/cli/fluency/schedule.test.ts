@@ -16,7 +16,8 @@ test.each<[string, ScheduledCall[][], number, number]>([
   ['a chain', [[call('a', 300), call('b', 500, 'a')]], 8, 800],
   ['a diamond', [[call('a', 100), call('b', 200, 'a'), call('c', 400, 'a'), call('d', 100, 'b', 'c')]], 8, 600],
   ['two with one slot', [[call('a', 300), call('b', 500)]], 1, 800],
-  ['the longest chain first', [[call('a', 100), call('b', 100), call('c', 400, 'b')]], 1, 600],
+  // In the order of declaration it would be 900: c would wait for a.
+  ['the longest chain first', [[call('a', 400), call('b', 400), call('c', 100), call('d', 400, 'c')]], 2, 800],
   ['a call that is declared later', [[call('a', 300, 'b'), call('b', 500)]], 8, 800],
   ['a cycle, whose calls never run', [[call('a', 300, 'b'), call('b', 500, 'a'), call('c', 50)]], 8, 50],
 ])('[O4] %s', (_, generations, slots, ms) => {
