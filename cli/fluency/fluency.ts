@@ -46,13 +46,14 @@ export async function runAll(work: Work, ports: WorkPorts): Promise<WorkResult> 
   ).flat();
   const runs: RunMeasures[] = [];
   const spent = new Spending(budget);
+  const isLimited = budget.tokens !== null || budget.cost !== null;
   let next = 0;
   let count = 0;
   const worker = async (): Promise<void> => {
     for (let at = next++; at < planned.length && !spent.isUsedUp && !ports.signal.aborted; at = next++) {
       const one = planned[at];
       if (one === undefined) return;
-      const estimate = estimateRun(one.task, one.form, work);
+      const estimate = isLimited ? estimateRun(one.task, one.form, work) : NOTHING;
       if (!spent.reserve(estimate)) return;
       const run = await runOne(one, work, ports);
       spent.settle(estimate, run.usage);
@@ -91,6 +92,8 @@ interface Spent {
   readonly tokens: number;
   readonly cost: number | null;
 }
+
+const NOTHING: Spent = { tokens: 0, cost: 0 };
 
 /** What is spent and what the runs in progress may spend. */
 class Spending {

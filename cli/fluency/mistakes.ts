@@ -4,7 +4,7 @@ import type { RecordedGeneration } from './recorder.ts';
 import type { FormName } from './forms.ts';
 
 export interface Mistake {
-  /** The code of the rejection, failure or warning; or `no_protocol`, `native_call`, `wrong_answer`. */
+  /** The code of the rejection, failure or warning; or `no_protocol`, `native_call`, `protocol_text`, `wrong_answer`. */
   readonly code: string;
   /** What the runtime, or the judge, says about it. */
   readonly message: string;
@@ -42,13 +42,10 @@ const FORM_WARNINGS: ReadonlySet<string> = new Set([
 /** Warnings about references without a value. */
 export const REFERENCE_WARNINGS: ReadonlySet<string> = new Set(['unknown_reference', 'missing_path']);
 
-/** What makes a generation protocol text. */
-const BLOCKS: ReadonlySet<string> = new Set([
-  'action_queued',
-  'action_rejected',
-  'response_started',
-  'thought_started',
-]);
+/** Events of what makes a generation protocol text. Actions may also be native calls. */
+const ACTIONS: ReadonlySet<string> = new Set(['action_queued', 'action_rejected']);
+const RESPONSES: ReadonlySet<string> = new Set(['response_started']);
+const THOUGHTS: ReadonlySet<string> = new Set(['thought_started']);
 
 export function judgeGenerations(
   form: FormName,
@@ -62,16 +59,26 @@ export function judgeGenerations(
     const light = own.flatMap((event): Mistake[] =>
       event.type === 'warning' && FORM_WARNINGS.has(event.data.code) ? [{ ...event.data, wrote }] : [],
     );
-    if (form !== 'tool_calls') {
-      if (generation.calls.length > 0) {
-        light.push({ code: 'native_call', message: 'the model called functions in place of writing actions', wrote });
-      } else if (!own.some(({ type }) => BLOCKS.has(type))) {
-        light.push({ code: 'no_protocol', message: 'the text has no thought, action or response', wrote });
-      }
-    }
+    light.push(...otherForm(form, own, generation));
     const validity = grave.length > 0 ? 0 : light.length > 0 ? 0.5 : 1;
     return { validity, mistakes: [...grave, ...light] };
   });
+}
+
+/** What is written in another form than the one that was asked for: the runtime takes it nevertheless. */
+function otherForm(form: FormName, own: readonly SessionEvent[], generation: RecordedGeneration): Mistake[] {
+  const { calls } = generation;
+  const has = (types: ReadonlySet<string>): boolean => own.some(({ type }) => types.has(type));
+  const wrote = writtenIn(generation);
+  if (form === 'tool_calls') {
+    const isText = has(RESPONSES) || (calls.length === 0 && has(ACTIONS));
+    return isText ? [{ code: 'protocol_text', message: 'the model wrote tags in place of function calls', wrote }] : [];
+  }
+  if (calls.length > 0) {
+    return [{ code: 'native_call', message: 'the model called functions in place of writing actions', wrote }];
+  }
+  const isProtocol = has(THOUGHTS) || has(RESPONSES) || has(ACTIONS);
+  return isProtocol ? [] : [{ code: 'no_protocol', message: 'the text has no thought, action or response', wrote }];
 }
 
 /** An action that does not run because of how it was written. A tool that fails is no mistake of the model. */

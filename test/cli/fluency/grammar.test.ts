@@ -8,7 +8,10 @@ import { agents, dataset, FEW } from './kit.ts';
 
 const GRAMMAR = { parameter: 'body.grammar', format: 'gbnf' } as const;
 
-test.each(FEW.map((task) => [task.name, task] as const))('[O4] %s', async (_, task) => {
+// Compiling a grammar takes long.
+const TASKS = FEW.filter((_, index) => index % 3 === 0);
+
+test.each(TASKS.map((task) => [task.name, task] as const))('[O4] %s', async (_, task) => {
   const { engine } = agents.agentFor(task, 'grammar', GRAMMAR).agent;
   const { grammar } = engine.parameters['body'] as { readonly grammar: string };
   const checker = await engineFor(grammar);

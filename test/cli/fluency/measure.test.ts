@@ -150,6 +150,22 @@ test('[O4] native calls count in the form tool_calls, and are mistakes in text',
   ]);
 });
 
+test.each<[string, Model, number[]]>([
+  ['actions and a response', says(`${BOTH}\n${ANSWER}`), [0.5]],
+  [
+    'a response after native calls',
+    ({ generation }) =>
+      generation > 1
+        ? { text: '<response final="true">-13.4 and 11.3</response>' }
+        : { calls: [{ id: 'call00001', name: 'weather_station', arguments: '{"station": "Valley"}' }] },
+    [1, 0.5],
+  ],
+])('[O4] tags are mistakes in the form tool_calls: %s', async (_, model, validity) => {
+  const { measures } = await single(model, task, { form: 'tool_calls' });
+  expect(measures).toMatchObject({ solved: true, validity });
+  expect(measures.mistakes.map(({ code }) => code)).toEqual(['protocol_text']);
+});
+
 test('[O4] a run that the endpoint has failed says so', async () => {
   const { measures } = await single(says(''), task, { form: 'tool_calls', calls: false });
   expect(measures).toMatchObject({ solved: false, endpointError: expect.stringContaining('does not support tools') });
