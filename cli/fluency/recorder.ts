@@ -30,6 +30,11 @@ export class GenerationRecorder implements ModelProvider {
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
+    if (request.agent === null) {
+      // an action of the type llm: no generation of the agent
+      yield* this.#provider.stream(request);
+      return;
+    }
     const functions = request.tools === undefined ? 0 : estimateTokens(JSON.stringify(request.tools));
     const promptTokens = estimateMessages(request.messages) + functions;
     let text = '';

@@ -166,6 +166,15 @@ test.each<[string, Model, number[]]>([
   expect(measures.mistakes.map(({ code }) => code)).toEqual(['protocol_text']);
 });
 
+test('[O4] a model call of an action is no generation', async () => {
+  const llm = '<action type="llm" id="greeting">{"parameters": {"prompt": "Greet me."}}</action>';
+  const answer = '<response final="true">$greeting $a.celsius and $b.celsius</response>';
+  const { run, measures } = await single(says(`${BOTH}\n${llm}\n${answer}`), task);
+  expect(run.document.response).toBe('Hello! -13.4 and 11.3');
+  expect(run.generations).toHaveLength(run.document.iterations);
+  expect(measures.validity).toHaveLength(run.document.iterations);
+});
+
 test('[O4] a run that the endpoint has failed says so', async () => {
   const { measures } = await single(says(''), task, { form: 'tool_calls', calls: false });
   expect(measures).toMatchObject({ solved: false, endpointError: expect.stringContaining('does not support tools') });
