@@ -8,6 +8,7 @@ import { nearestNames } from '../../src/domain/nearest.ts';
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
 import { textOption } from '../option-values.ts';
+import { warnIfUnencrypted } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
 
 export interface Endpoint {
@@ -43,6 +44,7 @@ export function endpointOf(call: Pick<CommandCall, 'values' | 'environment' | 't
   const config = { provider, baseUrl, model, apiKey: keyOf(call, baseUrl) };
   const issue = modelIssue(config, null);
   if (issue !== null) throw new UsageError(issue);
+  if (config.apiKey !== null) warnIfUnencrypted(baseUrl, call.tell);
   const known = provider ?? presetAt(baseUrl);
   return { config, model, origin: originOf(baseUrl), provider: known };
 }

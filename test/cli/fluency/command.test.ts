@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { KINDS } from '../../../cli/fluency/dataset.ts';
+import { endpointOf } from '../../../cli/fluency/endpoint.ts';
 import { dispatch } from '../../../cli/dispatch.ts';
 import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { startModel } from './endpoint.ts';
@@ -237,6 +238,18 @@ describe('[O4] the key', () => {
     const { keys } = await against(FAMILY.perfect, [...args, '--key-env', 'OTHER_KEY'], { environment });
     expect(new Set(keys)).toEqual(new Set(['Bearer sk-7654321']));
   });
+});
+
+test.each<[string, string, number]>([
+  ['another machine', 'http://models.example/v1', 1],
+  ['another machine, encrypted', 'https://models.example/v1', 0],
+  ['this machine', 'http://127.0.0.1:8080/v1', 0],
+])('[O4] a key for %s: a warning if it is sent in plain text', (_, url, warnings) => {
+  const told: string[] = [];
+  const values = { 'base-url': url, model: 'm' };
+  endpointOf({ values, environment: { LLM_API_KEY: 'sk-1234567' }, tell: (line) => void told.push(line) });
+  endpointOf({ values, environment: {}, tell: (line) => void told.push(line) });
+  expect(told.filter((line) => line.includes('without encryption'))).toHaveLength(warnings);
 });
 
 test.each<[string, string[], string]>([
