@@ -40,6 +40,7 @@ export const GROUPS: readonly CommandGroup[] = [
       plan: () => import('./commands/plan.ts'),
       prompt: () => import('./commands/prompt.ts'),
       grammar: () => import('./commands/grammar.ts'),
+      fluency: () => import('./commands/fluency.ts'),
       'scripted-llm': () => import('./commands/scripted-llm.ts'),
       demo: () => import('./commands/demo.ts'),
     },

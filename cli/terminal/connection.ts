@@ -35,11 +35,15 @@ export function connectionOf(source: ConnectionSource, root: string = PROJECT_RO
     throw new UsageError(`${name} must be one API key: visible ASCII characters without spaces`);
   }
   const url = addressOf(source, root);
-  const { protocol, hostname } = new URL(url);
-  if (key !== '' && protocol === 'http:' && !LOOPBACK.test(hostname)) {
-    tell(`warning: the API key is sent to ${hostname} without encryption; use https`);
-  }
+  if (key !== '') warnIfUnencrypted(url, tell);
   return { url, key: key === '' ? null : key };
+}
+
+/** Warns about a key that is sent in plain text to another machine. */
+export function warnIfUnencrypted(url: string, tell: CommandCall['tell']): void {
+  const { protocol, hostname } = new URL(url);
+  if (protocol !== 'http:' || LOOPBACK.test(hostname)) return;
+  tell(`warning: the API key is sent to ${hostname} without encryption; use https`);
 }
 
 /**

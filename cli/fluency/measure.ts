@@ -1,0 +1,235 @@
+/** Measures one run of a task by the events of its journal, against the ideal plan. */
+import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
+import type { Json } from '../../src/domain/json.ts';
+import { referenceNames } from '../../src/protocol/references/references.ts';
+import type { Kind, Task } from './dataset.ts';
+import { FORM_PROTOCOLS } from './forms.ts';
+import type { FormName } from './forms.ts';
+import type { IdealPlan } from './ideal-plan.ts';
+import { idealCompletionTokens } from './ideal-text.ts';
+import { judge } from './judge.ts';
+import { judgeGenerations, REFERENCE_WARNINGS, writtenIn } from './mistakes.ts';
+import type { Mistake } from './mistakes.ts';
+import { scheduleOf } from './schedule.ts';
+import type { ScheduledCall } from './schedule.ts';
+import type { TaskRun } from './session.ts';
+
+export interface RunMeasures {
+  readonly task: string;
+  readonly kind: Kind;
+  readonly form: FormName;
+  /** 1-based. */
+  readonly repetition: number;
+  readonly solved: boolean;
+  /** Why it is not solved. */
+  readonly reason: string | null;
+  /** The endpoint failed: the run says nothing about the model. */
+  readonly endpointError: string | null;
+  /** Validity of each generation, from 0 to 1. */
+  readonly validity: readonly number[];
+  readonly idealGenerations: number;
+  /** Calls by tool, compared with the plan. `repeated`: equal to an earlier one that succeeded. */
+  readonly calls: {
+    readonly needed: number;
+    readonly made: number;
+    readonly missing: number;
+    readonly superfluous: number;
+    readonly repeated: number;
+  };
+  readonly rejected: number;
+  readonly failed: number;
+  /** Actions whose JSON was repaired. */
+  readonly repaired: number;
+  /** Codes of warnings. */
+  readonly warnings: readonly string[];
+  /** Values handed over by reference: how many the plan has and how many the run has; references without a value. */
+  readonly references: {
+    readonly needed: number;
+    readonly used: number;
+    /** To an action of the run, with a path that does not exist. */
+    readonly missing: number;
+    /** To no action of the run. */
+    readonly unknown: number;
+  };
+  /** Nominal milliseconds of what the model planned, and of the ideal plan. */
+  readonly makespanMs: number;
+  readonly idealMs: number;
+  /** As the endpoint counts them; estimated if it does not. */
+  readonly usage: {
+    readonly prompt: number;
+    readonly completion: number;
+    readonly calls: number;
+    readonly estimated: boolean;
+    readonly cost: number | null;
+  };
+  /** Weighted estimates, for comparison with the ideal: an output token counts as `OUTPUT_WEIGHT` input tokens. */
+  readonly effort: number;
+  readonly idealEffort: number;
+  /** Milliseconds from the start of the run. Null: no action started. */
+  readonly firstActionMs: number | null;
+  readonly ms: number;
+  readonly mistakes: readonly Mistake[];
+}
+
+/** Providers charge about this much more for an output token than for an input token. */
+const OUTPUT_WEIGHT = 4;
+/** A model may write as much again as the ideal text has: a thought before it acts. */
+const ROOM_FOR_THOUGHTS = 2;
+
+/** Errors that are no answer of the model. */
+const ENDPOINT_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'model_rejected']);
+
+export function measure(
+  { task, form, repetition, ideal }: MeasuredTask,
+  run: TaskRun,
+  msOf: (tool: string) => number,
+): RunMeasures {
+  const { document, events, generations } = run;
+  const judged = judgeGenerations(form, events, generations);
+  const { status, error, response } = document;
+  const wrong =
+    status === 'completed' ? judge(task.expect, response) : `the run is ${status}: ${error?.message ?? 'no reason'}`;
+  const warnings = document.warnings.map(({ code }) => code);
+  const broken = document.warnings.filter(({ code }) => REFERENCE_WARNINGS.has(code));
+  const { prompt_tokens: prompt, completion_tokens: completion, model_calls: calls, estimated, cost } = document.usage;
+  const started = events.find(({ type }) => type === 'action_started');
+  const wrote = writtenIn(generations.at(-1));
+  const mistakes = [
+    ...judged.flatMap((one) => one.mistakes),
+    ...broken.map(({ code, message }) => ({ code, message, wrote })),
+    ...(wrong === null ? [] : [{ code: 'wrong_answer', message: wrong, wrote }]),
+  ];
+  return {
+    task: task.name,
+    kind: task.kind,
+    form,
+    repetition,
+    solved: wrong === null,
+    reason: wrong,
+    endpointError: error !== null && ENDPOINT_ERRORS.has(error.code) ? error.message : null,
+    validity: judged.map(({ validity }) => validity),
+    idealGenerations: ideal.generations.length,
+    calls: callsOf(task, document.actions),
+    rejected: events.filter(({ type }) => type === 'action_rejected').length,
+    failed: events.filter(({ type }) => type === 'action_failed').length,
+    repaired: events.filter((event) => event.type === 'action_queued' && event.data.repaired === true).length,
+    warnings,
+    references: {
+      needed: ideal.handOvers,
+      used: form === 'tool_calls' ? 0 : handOversIn(events, generations),
+      missing: warnings.filter((code) => code === 'missing_path').length,
+      unknown: warnings.filter((code) => code === 'unknown_reference').length,
+    },
+    makespanMs: makespanOf(events, generations.length, { slots: task.slots, msOf }),
+    idealMs: ideal.schedule.makespanMs,
+    usage: { prompt, completion, calls, estimated: estimated === true, cost: cost ?? null },
+    effort: generations.reduce((sum, one) => sum + one.promptTokens + OUTPUT_WEIGHT * one.completionTokens, 0),
+    idealEffort: idealEffort(task, ideal, { form, promptTokens: generations[0]?.promptTokens ?? 0 }),
+    firstActionMs: started === undefined ? null : started.timestamp - document.started_at,
+    ms: (document.ended_at ?? document.started_at) - document.started_at,
+    mistakes,
+  };
+}
+
+export interface MeasuredTask {
+  readonly task: Task;
+  readonly form: FormName;
+  readonly repetition: number;
+  readonly ideal: IdealPlan;
+}
+
+/** Every generation has at least the first prompt; the whole completion is written once. */
+function idealEffort(
+  task: Task,
+  ideal: IdealPlan,
+  { form, promptTokens }: { readonly form: FormName; readonly promptTokens: number },
+): number {
+  const completion = idealCompletionTokens(task, ideal, FORM_PROTOCOLS[form].form);
+  return ideal.generations.length * promptTokens + OUTPUT_WEIGHT * ROOM_FOR_THOUGHTS * completion;
+}
+
+function callsOf(task: Task, actions: TaskRun['document']['actions']): RunMeasures['calls'] {
+  const ran = actions.filter(({ status, name }) => name !== null && (status === 'completed' || status === 'failed'));
+  const needed = countBy(task.plan.map(({ tool }) => tool));
+  const made = countBy(ran.map(({ name }) => String(name)));
+  const over = (a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): number =>
+    [...a].reduce((sum, [name, count]) => sum + Math.max(0, count - (b.get(name) ?? 0)), 0);
+  const seen = new Set<string>();
+  let repeated = 0;
+  for (const { name, parameters, status } of ran) {
+    const key = `${String(name)} ${JSON.stringify(parameters)}`;
+    if (seen.has(key)) repeated += 1;
+    if (status === 'completed') seen.add(key);
+  }
+  return {
+    needed: task.plan.length,
+    made: ran.length,
+    missing: over(needed, made),
+    superfluous: over(made, needed),
+    repeated,
+  };
+}
+
+function countBy(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+/** Pairs of an action, or of the responses of a generation, and the name of an action that they refer to. */
+function handOversIn(events: readonly SessionEvent[], generations: TaskRun['generations']): number {
+  const names = new Set<string>();
+  let count = 0;
+  const add = (value: Json): void => {
+    count += referenceNames(value).filter((name) => names.has(name)).length;
+  };
+  for (const event of events) {
+    if (event.type !== 'action_queued') continue;
+    add(event.data.parameters);
+    names.add(event.action_id);
+    if (event.data.output_key !== null) names.add(event.data.output_key);
+  }
+  // The text as it was written: in the journal, references have become values.
+  for (const { text } of generations) {
+    for (const [, response = ''] of text.matchAll(/<response\b[^>]*>([^]*?)(?:<\/response\s*>|$)/gi)) add(response);
+  }
+  return count;
+}
+
+/** The nominal time of what the model planned. Rejected and skipped actions take none. */
+function makespanOf(
+  events: readonly SessionEvent[],
+  generations: number,
+  { slots, msOf }: { readonly slots: number; readonly msOf: (tool: string) => number },
+): number {
+  const attempts = new Map<string, number>();
+  const waves = new Map<string, number>();
+  const keyOf = (iteration: number, id: string): string => `${iteration}/${id}`;
+  for (const event of events) {
+    if (event.type === 'action_started') {
+      attempts.set(keyOf(event.iteration, event.action_id), event.data.attempt);
+    } else if (event.type === 'plan_generated') {
+      for (const [wave, ids] of event.data.waves.entries())
+        for (const id of ids) waves.set(keyOf(event.iteration, id), wave);
+    }
+  }
+  const queued = events.filter((event): event is EventOf<'action_queued'> => event.type === 'action_queued');
+  const plan = Array.from({ length: generations }, (_, index): ScheduledCall[] => {
+    const own = queued.filter(({ iteration }) => iteration === index + 1);
+    return own.map(({ action_id: id, action_name: name, data }, at) => {
+      const key = keyOf(index + 1, id);
+      // A sync action holds the later ones back; the plan report has them in later waves (S4).
+      const barriers = own.slice(0, at).filter((other) => {
+        const otherWave = waves.get(keyOf(index + 1, other.action_id)) ?? 0;
+        return other.data.mode === 'sync' && (waves.get(key) ?? 0) > otherWave;
+      });
+      const needs = [...data.depends_on, ...barriers.map((other) => other.action_id)];
+      return {
+        key,
+        ms: msOf(name ?? '') * (attempts.get(key) ?? 0),
+        needs: needs.map((other) => keyOf(index + 1, other)),
+      };
+    });
+  });
+  return scheduleOf(plan, slots).makespanMs;
+}

@@ -1,0 +1,128 @@
+/** The report for people: forms as columns, scores as rows, then the mistakes and the recommendation. */
+import { FORM_TITLES } from './forms.ts';
+import { points } from './recommend.ts';
+import { changeSince, mistakesByCode, usageOf } from './report.ts';
+import type { EarlierReport, FluencyReport, FormReport } from './report.ts';
+import { PART_NAMES, WEIGHTS, mean } from './score.ts';
+import { KINDS } from './dataset.ts';
+
+/** Kinds of mistakes that are shown for each form. */
+const SHOWN_MISTAKES = 4;
+const NONE = '–';
+
+export function reportLines(report: FluencyReport, earlier: EarlierReport | null): string[] {
+  const { forms, model, endpoint, tasks, repeat, omitted, recommendation, snippet } = report;
+  const measured = forms.filter(({ score }) => score !== null);
+  const usage = usageOf(forms.flatMap(({ runs }) => runs));
+  const price = usage.cost === null ? '' : `, $${usage.cost.toFixed(4)}`;
+  const estimated = usage.estimated ? ' (partly estimated)' : '';
+  return [
+    `${model} at ${endpoint}: ${tasks} tasks${repeat === 1 ? '' : `, ${repeat} times`}`,
+    '',
+    ...(measured.length === 0 ? [] : table([header(measured), ...rows(measured, earlier)])),
+    ...forms.flatMap(remarks),
+    ...measured.flatMap(mistakeLines),
+    '',
+    ...(omitted === 0
+      ? []
+      : [`${omitted} runs were left out: the budget did not allow them, or the command was stopped.`]),
+    `${usage.model_calls} model calls, ${usage.prompt_tokens} + ${usage.completion_tokens} tokens${estimated}${price}`,
+    '',
+    recommendation.form === null ? 'No recommendation.' : `Recommended: ${FORM_TITLES[recommendation.form]}`,
+    ...recommendation.reasons.map((reason) => `  ${reason}`),
+    ...(snippet.length === 0 ? [] : ['', ...snippet]),
+  ];
+}
+
+function header(forms: readonly FormReport[]): string[] {
+  return ['', ...forms.map(({ form }) => form)];
+}
+
+function rows(forms: readonly FormReport[], earlier: EarlierReport | null): string[][] {
+  const row = (title: string, of: (form: FormReport) => string): string[] => [title, ...forms.map(of)];
+  const average = (values: readonly number[]): string => (values.length === 0 ? NONE : mean(values).toFixed(1));
+  return [
+    row('score (0-100)', ({ score }) => (score === null ? NONE : score.score.toFixed(1))),
+    row('  95 % interval', ({ score }) =>
+      score === null ? NONE : `${score.interval.low.toFixed(0)}-${score.interval.high.toFixed(0)}`,
+    ),
+    ...PART_NAMES.map((name) =>
+      row(`  ${name} (${WEIGHTS[name]} %)`, ({ score }) => score?.parts[name]?.toFixed(0) ?? NONE),
+    ),
+    ...(earlier === null
+      ? []
+      : [row('since the earlier report', (form) => points(changeSince(form, form.form, earlier)))]),
+    row('solved', ({ runs }) => `${runs.filter(({ solved }) => solved).length} of ${runs.length}`),
+    ...KINDS.map((kind) =>
+      row(`  ${kind.replace('_', ' ')}`, ({ runs }) => {
+        const own = runs.filter((run) => run.kind === kind);
+        return own.length === 0 ? NONE : `${own.filter(({ solved }) => solved).length} of ${own.length}`;
+      }),
+    ),
+    row('generations (ideal)', ({ runs }) => {
+      const ideal = average(runs.map(({ idealGenerations }) => idealGenerations));
+      return `${average(runs.map(({ validity }) => validity.length))} (${ideal})`;
+    }),
+    row('nominal seconds (ideal)', ({ runs }) => {
+      const ideal = average(runs.map(({ idealMs }) => idealMs / 1_000));
+      return `${average(runs.map(({ makespanMs }) => makespanMs / 1_000))} (${ideal})`;
+    }),
+    row('calls: missing, more, repeated', ({ runs }) => {
+      const sum = (of: (calls: FormReport['runs'][number]['calls']) => number): number =>
+        runs.reduce((total, { calls }) => total + of(calls), 0);
+      return `${sum((calls) => calls.missing)}, ${sum((calls) => calls.superfluous)}, ${sum((calls) => calls.repeated)}`;
+    }),
+    row('actions: rejected, repaired', ({ runs }) => {
+      const rejected = runs.reduce((total, run) => total + run.rejected, 0);
+      return `${rejected}, ${runs.reduce((total, run) => total + run.repaired, 0)}`;
+    }),
+    row('tokens per run', ({ runs }) => mean(runs.map(({ usage }) => usage.prompt + usage.completion)).toFixed(0)),
+    row('seconds to the first action', ({ runs }) =>
+      median(runs.flatMap(({ firstActionMs }) => firstActionMs ?? []).map((ms) => ms / 1_000)),
+    ),
+    row('seconds per run', ({ runs }) => median(runs.map(({ ms }) => ms / 1_000))),
+  ];
+}
+
+function median(values: readonly number[]): string {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)]?.toFixed(2) ?? NONE;
+}
+
+function remarks({ form, unavailable, note, endpointErrors }: FormReport): string[] {
+  const [error] = endpointErrors;
+  return [
+    ...(unavailable === null ? [] : ['', `${form} was not measured: ${unavailable}`]),
+    ...(note === null ? [] : ['', `${form}: ${note}`]),
+    ...(error === undefined
+      ? []
+      : ['', `${form}: the endpoint failed ${endpointErrors.length} runs, such as: ${error}`]),
+  ];
+}
+
+function mistakeLines({ form, runs }: FormReport): string[] {
+  const found = mistakesByCode(runs);
+  if (found.length === 0) return [];
+  const more = found.length - SHOWN_MISTAKES;
+  return [
+    '',
+    `Mistakes in ${form}:`,
+    ...found
+      .slice(0, SHOWN_MISTAKES)
+      .flatMap(({ code, count, example: { task, message, wrote } }) => [
+        `  ${count} × ${code}, such as in ${task}: ${message}`,
+        ...(wrote === '' ? [] : [`      wrote: ${wrote}`]),
+      ]),
+    ...(more > 0 ? [`  and ${more} other kinds`] : []),
+  ];
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,124 @@
+/** Scores: parts from 0 to 1 for each run, and the score of a form, from 0 to 100, with its uncertainty. */
+import { wilsonInterval } from '../eval/interval.ts';
+import type { Interval } from '../eval/interval.ts';
+import type { RunMeasures } from './measure.ts';
+
+/** The parts of the score with their weights: what a user notices most weighs most. */
+export const WEIGHTS = {
+  /** The answer is right. */
+  correctness: 40,
+  /** The plan is as fast as the ideal one. */
+  plan: 20,
+  /** The text keeps to the form. */
+  protocol: 15,
+  /** Values are handed over by references that have a value. */
+  references: 10,
+  /** Runs with an error still end with the right answer. */
+  repair: 10,
+  /** No more tokens than needed. */
+  economy: 5,
+} as const;
+
+export type PartName = keyof typeof WEIGHTS;
+export const PART_NAMES = Object.keys(WEIGHTS) as readonly PartName[];
+
+/** Null: the part does not apply to the run. */
+export type RunParts = Readonly<Record<PartName, number | null>>;
+
+export function partsOf(run: RunMeasures): RunParts {
+  const ifSolved = (value: number): number => (run.solved ? Math.min(1, value) : 0);
+  const hasErred = run.rejected + run.failed > 0 || run.validity.some((value) => value < 1);
+  return {
+    correctness: run.solved ? 1 : 0,
+    plan: ifSolved(run.idealMs / Math.max(1, run.makespanMs)),
+    protocol: run.validity.length === 0 ? 0 : mean(run.validity),
+    references: referencesOf(run),
+    repair: run.kind === 'repair' || hasErred ? (run.solved ? 1 : 0) : null,
+    economy: ifSolved(run.idealEffort / Math.max(1, run.effort)),
+  };
+}
+
+/** Of the values that can be handed over, the share that is, less the share of references without a value. */
+function referencesOf({ references: { needed, used, missing, unknown } }: RunMeasures): number | null {
+  if (needed === 0) return null;
+  const good = Math.max(0, used - missing);
+  return good === 0 ? 0 : Math.min(1, good / needed) * (good / (good + missing + unknown));
+}
+
+/** From 0 to 1: the weighted mean of the parts that apply. */
+export function scoreOf(parts: RunParts): number {
+  let sum = 0;
+  let weights = 0;
+  for (const name of PART_NAMES) {
+    const value = parts[name];
+    if (value === null) continue;
+    sum += value * WEIGHTS[name];
+    weights += WEIGHTS[name];
+  }
+  return sum / weights;
+}
+
+export interface FormScore {
+  /** From 0 to 100. */
+  readonly score: number;
+  /** At a confidence of 95 %, also from 0 to 100. */
+  readonly interval: Interval;
+  /** From 0 to 100; null if no run has the part. */
+  readonly parts: Readonly<Record<PartName, number | null>>;
+  /** From 0 to 1, by task: the mean of its repetitions. */
+  readonly byTask: ReadonlyMap<string, number>;
+}
+
+/** @param runs of one form, without those that the endpoint has failed; at least one */
+export function formScore(runs: readonly RunMeasures[]): FormScore {
+  const parts = runs.map(partsOf);
+  const byTask = new Map<string, number[]>();
+  for (const [index, { task }] of runs.entries()) {
+    const part = parts[index];
+    if (part !== undefined) byTask.set(task, [...(byTask.get(task) ?? []), scoreOf(part)]);
+  }
+  // Repetitions of a task are no independent samples, so the tasks are counted.
+  const scores = [...byTask].map(([task, values]): [string, number] => [task, mean(values)]);
+  const sum = scores.reduce((total, [, value]) => total + value, 0);
+  // Scores between 0 and 1 vary less than shares with the same mean: the interval is rather too wide.
+  const { low, high } = wilsonInterval(Math.round(sum), scores.length);
+  return {
+    score: (100 * sum) / scores.length,
+    interval: { low: 100 * low, high: 100 * high },
+    parts: Object.fromEntries(
+      PART_NAMES.map((name) => {
+        const values = parts.flatMap((each) => each[name] ?? []);
+        return [name, values.length === 0 ? null : 100 * mean(values)];
+      }),
+    ) as Record<PartName, number | null>,
+    byTask: new Map(scores),
+  };
+}
+
+/** The mean difference of pairs, and half the width of its interval at a confidence of 95 %. */
+export interface Difference {
+  readonly mean: number;
+  readonly margin: number;
+  readonly pairs: number;
+}
+
+/**
+ * Compares by task, so that difficult tasks do not hide a difference.
+ *
+ * @returns of `a` minus `b`, over the names that both have
+ */
+export function pairedDifference(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): Difference {
+  const values = [...a].flatMap(([name, value]) => {
+    const other = b.get(name);
+    return other === undefined ? [] : [value - other];
+  });
+  if (values.length === 0) return { mean: 0, margin: Infinity, pairs: 0 };
+  const middle = mean(values);
+  const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
+  const margin = values.length < 2 ? Infinity : 1.96 * Math.sqrt(squares / (values.length - 1) / values.length);
+  return { mean: middle, margin, pairs: values.length };
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

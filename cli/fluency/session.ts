@@ -1,0 +1,109 @@
+/**
+ * Runs one task in this process: the real engine, parser, scheduler, prompt and journal, with an in-memory database. Only the
+ * tools of the tasks are not real.
+ */
+import type { ActionType } from '../../src/domain/action-types.ts';
+import type { SessionEvent } from '../../src/domain/event.ts';
+import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
+import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
+import type { Clock, Random } from '../../src/domain/ports/clock.ts';
+import type { ModelProvider } from '../../src/domain/ports/model.ts';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
+import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
+import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { redactor } from '../../src/engine/session/redact.ts';
+import { Session } from '../../src/engine/session/session.ts';
+import type { Executor } from '../../src/executors/executor.ts';
+import { createExecutors } from '../../src/executors/registry.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import { instantClock } from '../../testing/instant-clock.ts';
+import { openNodeSql } from '../../testing/node-sql.ts';
+import { documentOf } from '../../testing/test-run.ts';
+import type { Task, ToolSpec } from './dataset.ts';
+import { GenerationRecorder } from './recorder.ts';
+import type { RecordedGeneration } from './recorder.ts';
+import { TaskTools } from './tools.ts';
+
+const SESSION_ID = `ses_${'0'.repeat(31)}1`;
+
+/** One run of a task. */
+export interface TaskRun {
+  readonly document: RunResult;
+  /** The events of its journal, in order. */
+  readonly events: readonly SessionEvent[];
+  readonly generations: readonly RecordedGeneration[];
+}
+
+export interface RunPorts {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The model for an agent's own generations. */
+  readonly model: (resolved: ResolvedAgent) => ModelProvider;
+}
+
+/** @throws Error for a fault of the runtime, which is no mistake of a model */
+export async function runTask(
+  task: Task,
+  resolved: ResolvedAgent,
+  tools: ReadonlyMap<string, ToolSpec>,
+  { clock, random, model }: RunPorts,
+): Promise<TaskRun> {
+  const sql = openNodeSql();
+  const recorder = new GenerationRecorder(model(resolved));
+  const faults: unknown[] = [];
+  const session = new Session({
+    journal: new Journal(sql),
+    recoveryQueue: new RecoveryQueue(sql, { life: 1, frozen: [] }, clock, new QuarantineSlots()),
+    clock,
+    share: new ThreadShare(new FairQueue(instantClock()), () => null),
+    random,
+    newApprovalId: () => `apr_${'0'.repeat(31)}1`,
+    executors: executorsWith(new TaskTools(tools)),
+    fetch: () => Promise.reject(new Error('tasks have no network')),
+    readHtml: () => Promise.reject(new Error('tasks have no network')),
+    runner: null,
+    children: { run: () => Promise.reject(new Error('tasks have no agents')) },
+    sharedFeeds: null,
+    userFacts: null,
+    pin: async () => null,
+    resolve: () => resolved,
+    workflow: () => null,
+    modelFor: () => recorder,
+    hold: () => undefined,
+    runEnded: () => undefined,
+    redact: redactor([]),
+    log: (event, fields) => {
+      if (event === 'internal_error') faults.push(fields.fault);
+    },
+  });
+  const events: SessionEvent[] = [];
+  session.listen((batch) => void events.push(...(batch ?? []).filter(({ seq }) => seq !== null && seq !== undefined)));
+  const record = {
+    session_id: SESSION_ID,
+    agent: resolved.agent.name,
+    user_id: null,
+    owner: null,
+    kind: 'chat' as const,
+    metadata: {},
+    created_at: clock.now(),
+  };
+  await session.create(record, {}, { messages: [], files: new Map() });
+  const run = await session.message({ content: task.message, ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await session.ended(run.run);
+  const [fault] = faults;
+  if (fault !== undefined) throw fault;
+  return { document: await documentOf(session, session.run(run.runId)), events, generations: recorder.generations };
+}
+
+function executorsWith(tools: TaskTools): Record<ActionType, Executor> {
+  const real = createExecutors();
+  return {
+    ...real,
+    tool: {
+      execute: async (call, context) =>
+        tools.has(call.action.name)
+          ? tools.call(call.action.name, call.parameters)
+          : await real.tool.execute(call, context),
+    },
+  };
+}

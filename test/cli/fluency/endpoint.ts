@@ -1,0 +1,63 @@
+/** A scripted model behind HTTP: in the chunks of a provider, with the probes of `cortex fluency` answered as it would. */
+import { isJsonObject } from '../../../src/domain/json.ts';
+import type { Dataset } from '../../../cli/fluency/dataset.ts';
+import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
+import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../../cli/scripted-llm/server.ts';
+import { shapeOf } from '../../../cli/scripted-llm/shapes.ts';
+import type { SHAPE_NAMES } from '../../../cli/scripted-llm/shapes.ts';
+import type { Model, ScriptedOutput } from './models.ts';
+import { situationOf } from './situation.ts';
+
+export interface EndpointOptions {
+  readonly shape?: (typeof SHAPE_NAMES)[number];
+  /** Without: requests with functions are rejected. */
+  readonly calls?: boolean;
+  /** What it does with `grammar`. Default: obeys. */
+  readonly grammar?: 'obeys' | 'ignores' | 'refuses';
+  /** A task whose requests are rejected. */
+  readonly refuses?: string;
+  /** Characters of a chunk. */
+  readonly chars?: number;
+}
+
+export async function startModel(dataset: Dataset, model: Model, options: EndpointOptions = {}): Promise<ScriptedLlm> {
+  const { shape = 'openai', calls = true, grammar = 'obeys', refuses, chars = 200 } = options;
+  const form = shapeOf(shape);
+  const refused = (message: string): ScriptedReply => ({ status: 400, body: form.error(400, message) });
+  return await startScriptedLlm((request) => {
+    const { body } = request;
+    if (!calls && body['tools'] !== undefined) return refused('this model does not support tools');
+    if (grammar === 'refuses' && body['grammar'] !== undefined) return refused('unknown field: grammar');
+    const situation = situationOf(dataset, request);
+    if (situation !== null && situation.task.name === refuses) return refused('this is not allowed');
+    const output = situation === null ? probed(request, grammar) : model(situation);
+    return streamed(output, { shape, chars });
+  });
+}
+
+function probed({ body }: SeenRequest, grammar: EndpointOptions['grammar']): ScriptedOutput {
+  const [tool] = Array.isArray(body['tools']) ? (body['tools'] as unknown[]) : [];
+  const described = tool !== undefined && isJsonObject(tool as never) ? (tool as { function?: { name?: string } }) : {};
+  const name = described.function?.name;
+  if (name !== undefined) return { calls: [{ id: 'probe0000', name, arguments: '{}' }] };
+  const literal = /"([^"]+)"/.exec(String(body['grammar'] ?? ''))?.[1];
+  return { text: literal !== undefined && grammar === 'obeys' ? literal : 'Hello!' };
+}
+
+function streamed(
+  { text = '', calls = [], finish }: ScriptedOutput,
+  { shape, chars }: { readonly shape: (typeof SHAPE_NAMES)[number]; readonly chars: number },
+): ScriptedReply {
+  const form = shapeOf(shape);
+  const pieces = Array.from({ length: Math.ceil(text.length / chars) }, (_, at) =>
+    text.slice(at * chars, (at + 1) * chars),
+  );
+  const chunks = [
+    ...form.opening,
+    ...pieces.map((piece) => form.text(piece)),
+    ...calls.flatMap((call, index) => form.call(call, index)),
+    // Without usage: the provider estimates it, so longer outputs cost more.
+    ...form.closing(finish ?? (calls.length > 0 ? 'tool_calls' : 'stop'), null),
+  ];
+  return { stream: chunks.map((chunk) => ({ chunk })) };
+}

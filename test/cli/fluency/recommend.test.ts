@@ -1,0 +1,206 @@
+/** The recommendation, from made-up measures. */
+import { describe, expect, test } from 'vitest';
+import type { FormName } from '../../../cli/fluency/forms.ts';
+import type { RunMeasures } from '../../../cli/fluency/measure.ts';
+import { manifestSnippet, recommend } from '../../../cli/fluency/recommend.ts';
+import type { MeasuredForm, Recommendation } from '../../../cli/fluency/recommend.ts';
+import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score.ts';
+import { runWith } from './run-measures.ts';
+
+const TASKS = 40;
+
+/** @param of the measures of each task, 0-based */
+function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>): MeasuredForm {
+  const runs = Array.from({ length: TASKS }, (_, at) => runWith({ form, task: `task-${at}`, ...of(at) }));
+  return { form, runs, score: formScore(runs) };
+}
+
+const solvedIf = (solved: boolean): Partial<RunMeasures> => ({ solved, reason: solved ? null : 'wrong' });
+const chosen = (...forms: MeasuredForm[]): Recommendation => recommend(forms);
+
+describe('[O4] the recommended form', () => {
+  test('no difference: the default', () => {
+    const found = chosen(
+      formWith('compact', () => ({})),
+      formWith('full', () => ({})),
+    );
+    expect(found.form).toBe('full');
+    expect(found.reasons).toEqual(['full and compact do not differ by more than the uncertainty; full comes first.']);
+  });
+
+  test('more solved tasks', () => {
+    const full = formWith('full', (at) => solvedIf(at % 4 !== 0));
+    expect(
+      chosen(
+        full,
+        formWith('tool_calls', () => ({ makespanMs: 9_000, idealMs: 9_000 })),
+      ).form,
+    ).toBe('tool_calls');
+  });
+
+  test('more solved tasks, but within the uncertainty: the faster one', () => {
+    const full = formWith('full', (at) => solvedIf(at > 0));
+    const calls = formWith('tool_calls', () => ({ makespanMs: 9_000, idealMs: 9_000 }));
+    const found = chosen(full, calls);
+    expect(found.form).toBe('full');
+    expect(found.reasons.join('\n')).toMatch(/^full needs less nominal time than tool_calls: 6\d(\.\d)? %/);
+  });
+
+  test('fewer mistakes, then fewer tokens', () => {
+    const sloppy = formWith('full', (at) => ({ validity: [at % 2 === 0 ? 0.5 : 1] }));
+    expect(
+      chosen(
+        sloppy,
+        formWith('compact', () => ({ effort: 9_999 })),
+      ).form,
+    ).toBe('compact');
+    expect(
+      chosen(
+        formWith('full', () => ({})),
+        formWith('compact', () => ({ effort: 1_000 })),
+      ).form,
+    ).toBe('compact');
+  });
+
+  test('a difference of tokens that changes from task to task decides nothing', () => {
+    const compact = formWith('compact', (at) => ({ effort: at % 2 === 0 ? 1_000 : 2_900 }));
+    expect(
+      chosen(
+        formWith('full', () => ({ effort: 2_000 })),
+        compact,
+      ).form,
+    ).toBe('full');
+  });
+
+  test('time counts only where both forms solve the task', () => {
+    const failing = (makespanMs: number) => (at: number) => (at < 6 ? { ...solvedIf(false), makespanMs } : {});
+    // Runs that fail early are short.
+    const full = formWith('full', failing(1));
+    const compact = formWith('compact', (at) => ({ ...failing(3_000)(at), effort: 1_000 }));
+    expect(chosen(full, compact).form).toBe('compact');
+  });
+
+  test('a grammar only for a higher score', () => {
+    const broken = formWith('full', (at) => solvedIf(at % 3 !== 0));
+    expect(
+      chosen(
+        broken,
+        formWith('grammar', () => ({})),
+      ).form,
+    ).toBe('grammar');
+    expect(
+      chosen(
+        formWith('full', () => ({})),
+        formWith('grammar', () => ({ effort: 1 })),
+      ).form,
+    ).toBe('full');
+  });
+
+  test('only the grammar works', () => {
+    const found = chosen(
+      formWith('full', () => solvedIf(false)),
+      formWith('grammar', () => ({})),
+    );
+    expect(found).toMatchObject({ form: 'grammar', protocol: { form: 'full', dialect: 'protocol' } });
+    expect(found.reasons[0]).toBe('full solves only 0 % of the tasks.');
+  });
+
+  test('none if all solve less than half', () => {
+    const found = chosen(formWith('full', (at) => solvedIf(at % 3 === 0)));
+    expect(found).toMatchObject({ form: null, protocol: null });
+    expect(found.reasons.join()).toContain('full 35 %');
+  });
+
+  test('runs that end with an announcement: bare_text: reject', () => {
+    const announced = (at: number): Partial<RunMeasures> =>
+      at % 5 === 0
+        ? {
+            ...solvedIf(false),
+            calls: { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0 },
+            mistakes: [{ code: 'no_protocol', message: '', wrote: 'Sure!' }],
+          }
+        : {};
+    expect(chosen(formWith('full', announced)).protocol).toEqual({
+      form: 'full',
+      dialect: 'auto',
+      bare_text: 'reject',
+    });
+    expect(chosen(formWith('tool_calls', announced)).protocol).not.toHaveProperty('bare_text');
+  });
+});
+
+describe('[O4] the snippet is part of a manifest', () => {
+  test('of a form', () => {
+    const found = chosen(formWith('tool_calls', () => ({})));
+    expect(manifestSnippet(found, null)).toEqual([
+      '# native tool calls',
+      'protocol:',
+      '  form: full',
+      '  dialect: tool_calls',
+    ]);
+  });
+
+  test('of a grammar, with the field that takes it', () => {
+    const found = chosen(formWith('grammar', () => ({})));
+    expect(manifestSnippet(found, 'structured_outputs.grammar').slice(4)).toEqual([
+      'cognitive_engine:',
+      '  parameters:',
+      '    structured_outputs:',
+      '      grammar: |',
+      '        # the output of: cortex grammar <agent>',
+    ]);
+  });
+
+  test('nothing without a recommendation', () => {
+    expect(manifestSnippet(chosen(formWith('full', () => solvedIf(false))), null)).toEqual([]);
+  });
+});
+
+test('[O4] a difference is of pairs, with the uncertainty of their mean', () => {
+  const a = new Map([
+    ['x', 0.9],
+    ['y', 0.5],
+    ['z', 0.7],
+    ['only-a', 0],
+  ]);
+  const b = new Map([
+    ['x', 0.8],
+    ['y', 0.3],
+    ['z', 0.7],
+  ]);
+  const { mean, margin, pairs } = pairedDifference(a, b);
+  expect([mean, pairs]).toEqual([expect.closeTo(0.1), 3]);
+  expect(margin).toBeCloseTo((1.96 * 0.1) / Math.sqrt(3));
+  expect(pairedDifference(new Map([['x', 1]]), b).margin).toBe(Infinity);
+  expect(pairedDifference(new Map(), b).pairs).toBe(0);
+});
+
+test('[O4] the score is the weighted mean of the parts that apply, with an interval over the tasks', () => {
+  const runs = [
+    runWith({ task: 'a' }),
+    runWith({ task: 'a', repetition: 2, ...solvedIf(false) }),
+    runWith({ task: 'b', references: { needed: 0, used: 0, missing: 0, unknown: 0 } }),
+  ];
+  const { score, parts, byTask, interval } = formScore(runs);
+  // correctness, plan and economy are 0; repair does not apply
+  const unsolved = (15 + 10) / 90;
+  expect(byTask).toEqual(
+    new Map([
+      ['a', expect.closeTo((1 + unsolved) / 2)],
+      ['b', 1],
+    ]),
+  );
+  expect(score).toBeCloseTo(50 * ((1 + unsolved) / 2 + 1));
+  expect(parts).toMatchObject({ correctness: expect.closeTo(200 / 3), references: 100, repair: null });
+  expect([interval.low < score, score <= interval.high]).toEqual([true, true]);
+});
+
+test.each<[string, Partial<RunMeasures>, number | null]>([
+  ['a run without a mistake', {}, null],
+  ['a task of the kind', { kind: 'repair' }, 1],
+  ['a rejected action', { rejected: 1 }, 1],
+  ['a failed action', { failed: 1, ...solvedIf(false) }, 0],
+  ['a tolerated mistake', { validity: [1, 0.5], ...solvedIf(false) }, 0],
+])('[O4] repair: %s', (_, changes, part) => {
+  expect(partsOf(runWith(changes)).repair).toBe(part);
+});
