@@ -44,6 +44,11 @@ function contextOf(job: TracedJob, span: 'job' | 'queued' | 'prepare' | 'run'): 
 }
 
 /** Runners that run the same job after each other have different times, and therefore different spans. */
+/** The session's id without its incarnation, as the spans of the Worker have it. */
+function conversationOf(session: string): string {
+  return /^ses_[0-9a-f]{32}(?=_)/.exec(session)?.[0] ?? session;
+}
+
 function hashOf({ id, createdAt }: TracedJob, what: string): string {
   return createHash('sha256')
     .update(JSON.stringify([what, id, createdAt]))
@@ -99,7 +104,7 @@ export function spansOf(job: JobRecord): JobSpan[] {
       'cortex.job.kind': job.kind,
       'cortex.job.end': end,
       'cortex.job.truncated': job.truncated,
-      'gen_ai.conversation.id': job.session,
+      'gen_ai.conversation.id': conversationOf(job.session),
       ...(job.sandbox === null ? {} : { 'cortex.sandbox.level': job.sandbox }),
       ...(job.exitCode === null ? {} : { 'process.exit.code': job.exitCode }),
       ...(isError ? { 'error.type': end === 'exited' ? 'nonzero_exit' : end } : {}),

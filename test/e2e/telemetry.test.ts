@@ -218,6 +218,7 @@ describe('[O1] one run, one tree', () => {
       (await spansOf(TRACE_ID)).find((span) => span.name === name && span.parentSpanId === of?.spanId);
     const ran = async (): Promise<CollectedSpan | undefined> => await child('run', await child('job python', python));
     await expect.poll(ran, LATER).toBeDefined();
+    expect((await child('job python', python))?.attributes['gen_ai.conversation.id']).toBe(session);
     const document = await (await send('GET', `/agent/session/${session}/export`)).text();
     expect(document).toContain(header(await ran()));
     // A child begins after its parent, and the root contains everything that was awaited.

@@ -116,10 +116,11 @@ function internals(agent: AgentDefinition): string {
 }
 
 function agents({ agent, agents: known }: ResolvedAgent): string {
-  const lines = agent.imports.agents.map((name) => `- ${summarised(name, known.get(name)?.summary)}`);
+  // Not in the heading, which a manifest may replace.
   const note = approvalNote({ agent }, 'agent', null);
+  const lines = agent.imports.agents.map((name) => `- ${summarised(`${name}${note}`, known.get(name)?.summary)}`);
   return section(
-    `Agents${note} (type="agent", parameters {message, context?}): they work on their own and return their answer as text`,
+    `Agents (type="agent", parameters {message, context?}): they work on their own and return their answer as text`,
     lines,
   );
 }
