@@ -90,6 +90,15 @@ describe('[L4] prompt in a manifest', () => {
     },
   );
 
+  test('[P17] the only words about how to answer cannot be left out', () => {
+    const answering = (bareText: string): string[] => {
+      const protocol = `protocol: {dialect: tool_calls, bare_text: ${bareText}}`;
+      return load(manifest('{response: false}', protocol)).problems.map(formatProblem);
+    };
+    expect(answering('answer')).toEqual([]);
+    expect(answering('reject').join('\n')).toContain('prompt.response: must stay: with protocol.bare_text reject');
+  });
+
   test('[M4] is pinned with the agent', () => {
     const agent = load(manifest('{examples: "Mine: {{content}}", actions: false}')).catalog.agent('a');
     if (agent === null) throw new Error('the agent did not load');

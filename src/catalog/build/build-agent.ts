@@ -37,7 +37,7 @@ export function toAgent(
     kind: 'Agent',
     ...toBase(input, context.unknown),
     persona: toPersona(input, context),
-    ...toPrompt(input, dialect, context),
+    ...toPrompt(input, { dialect, bareText: protocol.bare_text ?? DEFAULT_PROTOCOL.bareText }, context),
     engine: {
       primary: toModelChoice(engine?.primary),
       fallbacks: [engine?.fallback ?? []].flat().map((choice) => toModelChoice(choice)),

@@ -8,7 +8,7 @@ import type { BuildContext } from './build-base.ts';
 
 export function toPrompt(
   { prompt: written = {} }: AgentInput,
-  dialect: AgentDefinition['protocol']['dialect'],
+  { dialect, bareText }: Pick<AgentDefinition['protocol'], 'dialect' | 'bareText'>,
   context: Pick<BuildContext, 'addIssue' | 'warn' | 'readFile'>,
 ): Pick<AgentDefinition, 'prompt'> {
   const isNative = dialect === 'tool_calls';
@@ -19,6 +19,10 @@ export function toPrompt(
     const field = ['prompt', id];
     if (isNative && !promptPartSpec(id).isNative) {
       context.warn(field, 'has no effect: with the dialect tool_calls, the prompt has no such part');
+    }
+    if (change === false && id === 'response' && isNative && bareText !== 'answer') {
+      context.addIssue(field, `must stay: with protocol.bare_text ${bareText}, only this part says how to answer`);
+      continue;
     }
     if (change === false) {
       changes[id] = false;
