@@ -2,7 +2,7 @@
  * Behaviours of models, from careful to sloppy. Each reacts only to the runtime's feedback: if the feedback does not name
  * the error, it gives up, and the task is not solved.
  */
-import { finalResponse } from '../../../cli/fluency/ideal-text.ts';
+import { finalResponse } from '../../../cli/fluency/tasks/ideal-text.ts';
 import { acting, asAction, giveUp, native, waiting, written } from './models.ts';
 import type { Model, ScriptedOutput, WrittenCall } from './models.ts';
 import { plainAnswer } from './situation.ts';

@@ -1,11 +1,11 @@
 /** The shipped dataset, and what a dataset is checked for. */
 import { describe, expect, test } from 'vitest';
-import { KINDS, readDataset } from '../../../cli/fluency/dataset.ts';
-import type { Dataset } from '../../../cli/fluency/dataset.ts';
-import { FORM_NAMES } from '../../../cli/fluency/forms.ts';
-import { idealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import { judge } from '../../../cli/fluency/judge.ts';
-import { BUILTIN_TOOLS, nominalMs } from '../../../cli/fluency/tools.ts';
+import { KINDS, readDataset } from '../../../cli/fluency/tasks/dataset.ts';
+import type { Dataset } from '../../../cli/fluency/tasks/dataset.ts';
+import { FORM_NAMES } from '../../../cli/fluency/tasks/forms.ts';
+import { idealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import { judge } from '../../../cli/fluency/score/judge.ts';
+import { BUILTIN_TOOLS, nominalMs } from '../../../cli/fluency/tasks/tools.ts';
 import { nativeTools } from '../../../src/protocol/native/native-tools.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
 import { agents, dataset } from './kit.ts';

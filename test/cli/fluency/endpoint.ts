@@ -1,6 +1,6 @@
 /** A scripted model behind HTTP: in the chunks of a provider, with the probes of `cortex fluency` answered as it would. */
 import { isJsonObject } from '../../../src/domain/json.ts';
-import type { Dataset } from '../../../cli/fluency/dataset.ts';
+import type { Dataset } from '../../../cli/fluency/tasks/dataset.ts';
 import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../../cli/scripted-llm/server.ts';
 import { shapeOf } from '../../../cli/scripted-llm/shapes.ts';

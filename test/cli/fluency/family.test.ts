@@ -1,12 +1,12 @@
 /** Scripted models from perfect to hopeless over HTTP: the scores order them, and the recommendation follows. */
 import { describe, expect, test } from 'vitest';
-import { FORM_NAMES } from '../../../cli/fluency/forms.ts';
-import type { FormName } from '../../../cli/fluency/forms.ts';
-import type { RunMeasures } from '../../../cli/fluency/measure.ts';
-import { recommend } from '../../../cli/fluency/recommend.ts';
-import type { Recommendation } from '../../../cli/fluency/recommend.ts';
-import { formScore } from '../../../cli/fluency/score.ts';
-import type { FormScore } from '../../../cli/fluency/score.ts';
+import { FORM_NAMES } from '../../../cli/fluency/tasks/forms.ts';
+import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
+import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
+import { recommend } from '../../../cli/fluency/score/recommend.ts';
+import type { Recommendation } from '../../../cli/fluency/score/recommend.ts';
+import { formScore } from '../../../cli/fluency/score/score.ts';
+import type { FormScore } from '../../../cli/fluency/score/score.ts';
 import { dataset, FEW, SAMPLE, taskNamed, trial } from './kit.ts';
 import type { TrialOptions } from './kit.ts';
 import { answering, callsOnly, FAMILY, needsGrammar, textOnly } from './models.ts';

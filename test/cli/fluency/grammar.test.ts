@@ -1,8 +1,8 @@
 /** The texts of the perfect model keep to the grammar that the form `grammar` sends. */
 import { expect, test } from 'vitest';
-import { finalResponse, callText } from '../../../cli/fluency/ideal-text.ts';
-import { idealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import { nominalMs } from '../../../cli/fluency/tools.ts';
+import { finalResponse, callText } from '../../../cli/fluency/tasks/ideal-text.ts';
+import { idealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import { nominalMs } from '../../../cli/fluency/tasks/tools.ts';
 import { engineFor } from '../../support/xgrammar.ts';
 import { agents, dataset, FEW } from './kit.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { judge } from '../../../cli/fluency/judge.ts';
-import type { Expectation } from '../../../cli/fluency/dataset.ts';
+import { judge } from '../../../cli/fluency/score/judge.ts';
+import type { Expectation } from '../../../cli/fluency/tasks/dataset.ts';
 
 describe('[O4] the judge', () => {
   test.each<[string, Expectation, string]>([

@@ -1,7 +1,7 @@
 /** What is measured in one run, by the journal of the real engine. */
 import { describe, expect, test } from 'vitest';
-import { GENERATION_MS } from '../../../cli/fluency/schedule.ts';
-import { partsOf } from '../../../cli/fluency/score.ts';
+import { GENERATION_MS } from '../../../cli/fluency/tasks/schedule.ts';
+import { partsOf } from '../../../cli/fluency/score/score.ts';
 import { single, taskNamed } from './kit.ts';
 import type { Model } from './models.ts';
 

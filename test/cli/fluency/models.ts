@@ -4,9 +4,9 @@
  */
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { renderAction } from '../../../src/protocol/prompt/examples.ts';
-import type { PlannedCall } from '../../../cli/fluency/dataset.ts';
-import type { IdealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import { finalResponse, writtenParameters } from '../../../cli/fluency/ideal-text.ts';
+import type { PlannedCall } from '../../../cli/fluency/tasks/dataset.ts';
+import type { IdealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import { finalResponse, writtenParameters } from '../../../cli/fluency/tasks/ideal-text.ts';
 import { nativeId, plainAnswer, turnOf, withValues } from './situation.ts';
 import type { Situation } from './situation.ts';
 

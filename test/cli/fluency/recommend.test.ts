@@ -1,10 +1,10 @@
 /** The recommendation, from made-up measures. */
 import { describe, expect, test } from 'vitest';
-import type { FormName } from '../../../cli/fluency/forms.ts';
-import type { RunMeasures } from '../../../cli/fluency/measure.ts';
-import { manifestSnippet, recommend } from '../../../cli/fluency/recommend.ts';
-import type { MeasuredForm, Recommendation } from '../../../cli/fluency/recommend.ts';
-import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score.ts';
+import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
+import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
+import { manifestSnippet, recommend } from '../../../cli/fluency/score/recommend.ts';
+import type { MeasuredForm, Recommendation } from '../../../cli/fluency/score/recommend.ts';
+import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score/score.ts';
 import { runWith } from './run-measures.ts';
 
 const TASKS = 40;

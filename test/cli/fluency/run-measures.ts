@@ -1,5 +1,5 @@
 /** Measures of a run without any mistake. */
-import type { RunMeasures } from '../../../cli/fluency/measure.ts';
+import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 
 export function runWith(changes: Partial<RunMeasures> = {}): RunMeasures {
   return {

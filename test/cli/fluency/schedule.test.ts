@@ -1,10 +1,10 @@
 /** Nominal times of plans: computed, for ideal plans and for those that a model has made. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { idealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import { GENERATION_MS, scheduleOf } from '../../../cli/fluency/schedule.ts';
-import type { ScheduledCall } from '../../../cli/fluency/schedule.ts';
-import { nominalMs } from '../../../cli/fluency/tools.ts';
+import { idealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import { GENERATION_MS, scheduleOf } from '../../../cli/fluency/tasks/schedule.ts';
+import type { ScheduledCall } from '../../../cli/fluency/tasks/schedule.ts';
+import { nominalMs } from '../../../cli/fluency/tasks/tools.ts';
 import { dataset, taskNamed } from './kit.ts';
 
 const call = (key: string, ms: number, ...needs: string[]): ScheduledCall => ({ key, ms, needs });

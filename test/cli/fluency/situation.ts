@@ -2,11 +2,11 @@
 import type { Json } from '../../../src/domain/json.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
 import { scanText } from '../../../src/protocol/references/references.ts';
-import type { Dataset, PlannedCall, Task } from '../../../cli/fluency/dataset.ts';
-import type { FormName } from '../../../cli/fluency/forms.ts';
-import { idealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import type { IdealPlan } from '../../../cli/fluency/ideal-plan.ts';
-import { nominalMs } from '../../../cli/fluency/tools.ts';
+import type { Dataset, PlannedCall, Task } from '../../../cli/fluency/tasks/dataset.ts';
+import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
+import { idealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import type { IdealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
+import { nominalMs } from '../../../cli/fluency/tasks/tools.ts';
 import type { SeenRequest } from '../../../cli/scripted-llm/server.ts';
 
 interface SentMessage {

@@ -1,15 +1,15 @@
 /** The endpoint and the model that a command line means, with the key from the environment. */
-import type { ModelProviderName } from '../../src/domain/manifests/model.ts';
-import { isSameEndpoint, originOf } from '../../src/llm/providers/address.ts';
-import { isPresetName, presetAt, PRESET_NAMES, PRESETS } from '../../src/llm/providers/presets.ts';
-import { modelIssue } from '../../src/llm/routing/select.ts';
-import type { ModelConfig } from '../../src/llm/routing/select.ts';
-import { nearestNames } from '../../src/domain/nearest.ts';
-import { UsageError } from '../command.ts';
-import type { CommandCall } from '../command.ts';
-import { textOption } from '../option-values.ts';
-import { warnIfUnencrypted } from '../terminal/connection.ts';
-import { visible } from '../terminal/visible.ts';
+import type { ModelProviderName } from '../../../src/domain/manifests/model.ts';
+import { isSameEndpoint, originOf } from '../../../src/llm/providers/address.ts';
+import { isPresetName, presetAt, PRESET_NAMES, PRESETS } from '../../../src/llm/providers/presets.ts';
+import { modelIssue } from '../../../src/llm/routing/select.ts';
+import type { ModelConfig } from '../../../src/llm/routing/select.ts';
+import { nearestNames } from '../../../src/domain/nearest.ts';
+import { UsageError } from '../../command.ts';
+import type { CommandCall } from '../../command.ts';
+import { textOption } from '../../option-values.ts';
+import { warnIfUnencrypted } from '../../terminal/connection.ts';
+import { visible } from '../../terminal/visible.ts';
 
 export interface Endpoint {
   readonly config: ModelConfig;

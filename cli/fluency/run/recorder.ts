@@ -1,6 +1,6 @@
 /** Records what a model is asked and what it writes, generation by generation. */
-import type { ModelDelta, ModelProvider, ModelRequest } from '../../src/domain/ports/model.ts';
-import { estimateMessages, estimateTokens } from '../../src/domain/tokens.ts';
+import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports/model.ts';
+import { estimateMessages, estimateTokens } from '../../../src/domain/tokens.ts';
 
 export interface RecordedGeneration {
   /** Estimated tokens of the messages and the functions. */

@@ -1,10 +1,10 @@
 /** The report for people: forms as columns, scores as rows, then the mistakes and the recommendation. */
-import { FORM_TITLES } from './forms.ts';
-import { points } from './recommend.ts';
+import { FORM_TITLES } from '../tasks/forms.ts';
+import { points } from '../score/recommend.ts';
 import { changeSince, mistakesByCode, usageOf } from './report.ts';
 import type { EarlierReport, FluencyReport, FormReport } from './report.ts';
-import { PART_NAMES, WEIGHTS, mean } from './score.ts';
-import { KINDS } from './dataset.ts';
+import { PART_NAMES, WEIGHTS, mean } from '../score/score.ts';
+import { KINDS } from '../tasks/dataset.ts';
 
 /** Kinds of mistakes that are shown for each form. */
 const SHOWN_MISTAKES = 4;

@@ -1,6 +1,6 @@
 /** Scores: parts from 0 to 1 for each run, and the score of a form, from 0 to 100, with its uncertainty. */
-import { wilsonInterval } from '../eval/interval.ts';
-import type { Interval } from '../eval/interval.ts';
+import { wilsonInterval } from '../../eval/interval.ts';
+import type { Interval } from '../../eval/interval.ts';
 import type { RunMeasures } from './measure.ts';
 
 /** The parts of the score with their weights: what a user notices most weighs most. */

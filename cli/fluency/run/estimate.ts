@@ -1,13 +1,13 @@
 /** What the runs will need, before they start: for a model that follows the ideal plans. */
-import { estimateTokens } from '../../src/domain/tokens.ts';
-import { nativeTools } from '../../src/protocol/native/native-tools.ts';
-import { buildSystemPrompt } from '../../src/protocol/prompt/prompt.ts';
-import type { Task } from './dataset.ts';
-import { FORM_PROTOCOLS } from './forms.ts';
-import type { FormName } from './forms.ts';
-import { idealPlan } from './ideal-plan.ts';
-import { idealCompletionTokens } from './ideal-text.ts';
-import { nominalMs } from './tools.ts';
+import { estimateTokens } from '../../../src/domain/tokens.ts';
+import { nativeTools } from '../../../src/protocol/native/native-tools.ts';
+import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
+import type { Task } from '../tasks/dataset.ts';
+import { FORM_PROTOCOLS } from '../tasks/forms.ts';
+import type { FormName } from '../tasks/forms.ts';
+import { idealPlan } from '../tasks/ideal-plan.ts';
+import { idealCompletionTokens } from '../tasks/ideal-text.ts';
+import { nominalMs } from '../tasks/tools.ts';
 import type { Work } from './work.ts';
 
 export interface Estimate {

@@ -1,7 +1,7 @@
 /** The mistakes of a run: what the model wrote wrong, and what the runtime said. */
-import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
-import type { RecordedGeneration } from './recorder.ts';
-import type { FormName } from './forms.ts';
+import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
+import type { RecordedGeneration } from '../run/recorder.ts';
+import type { FormName } from '../tasks/forms.ts';
 
 export interface Mistake {
   /** The code of the rejection, failure or warning; or `no_protocol`, `native_call`, `protocol_text`, `wrong_answer`. */

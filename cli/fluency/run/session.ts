@@ -2,27 +2,27 @@
  * Runs one task in this process: the real engine, parser, scheduler, prompt and journal, with an in-memory database. Only the
  * tools of the tasks are not real.
  */
-import type { ActionType } from '../../src/domain/action-types.ts';
-import type { SessionEvent } from '../../src/domain/event.ts';
-import { FairQueue, ThreadShare } from '../../src/domain/fair-queue.ts';
-import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
-import type { Clock, Random } from '../../src/domain/ports/clock.ts';
-import type { ModelProvider } from '../../src/domain/ports/model.ts';
-import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { redactor } from '../../src/engine/session/redact.ts';
-import { Session } from '../../src/engine/session/session.ts';
-import type { Executor } from '../../src/executors/executor.ts';
-import { createExecutors } from '../../src/executors/registry.ts';
-import { Journal } from '../../src/journal/journal.ts';
-import { instantClock } from '../../testing/instant-clock.ts';
-import { openNodeSql } from '../../testing/node-sql.ts';
-import { documentOf } from '../../testing/test-run.ts';
-import type { Task, ToolSpec } from './dataset.ts';
+import type { ActionType } from '../../../src/domain/action-types.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
+import type { Clock, Random } from '../../../src/domain/ports/clock.ts';
+import type { ModelProvider } from '../../../src/domain/ports/model.ts';
+import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
+import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
+import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import { redactor } from '../../../src/engine/session/redact.ts';
+import { Session } from '../../../src/engine/session/session.ts';
+import type { Executor } from '../../../src/executors/executor.ts';
+import { createExecutors } from '../../../src/executors/registry.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { instantClock } from '../../../testing/instant-clock.ts';
+import { openNodeSql } from '../../../testing/node-sql.ts';
+import { documentOf } from '../../../testing/test-run.ts';
+import type { Task, ToolSpec } from '../tasks/dataset.ts';
 import { GenerationRecorder } from './recorder.ts';
 import type { RecordedGeneration } from './recorder.ts';
-import { TaskTools } from './tools.ts';
+import { TaskTools } from '../tasks/tools.ts';
 
 const SESSION_ID = `ses_${'0'.repeat(31)}1`;
 

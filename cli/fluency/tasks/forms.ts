@@ -1,7 +1,7 @@
 /** The forms in which a model can be asked to act, and what each changes in an agent's manifest. */
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { ProtocolOptions } from '../../src/domain/manifests/agent.ts';
-import type { ModelProviderName } from '../../src/domain/manifests/model.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
+import type { ModelProviderName } from '../../../src/domain/manifests/model.ts';
 
 /** In the order of reports: the default form first, the one that needs most of the endpoint last. */
 export const FORM_NAMES = ['full', 'compact', 'tool_calls', 'grammar'] as const;

@@ -1,5 +1,5 @@
 /** The ideal plan of a task in a form, computed from its calls and what they need. */
-import { referenceNames } from '../../src/protocol/references/references.ts';
+import { referenceNames } from '../../../src/protocol/references/references.ts';
 import type { PlannedCall, Task } from './dataset.ts';
 import type { FormName } from './forms.ts';
 import { scheduleOf } from './schedule.ts';

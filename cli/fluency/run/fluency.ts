@@ -6,16 +6,16 @@
  *  2. The kinds of tasks take turns, and the forms for each task, so that a budget that is used up leaves runs of all kinds that
  *     can be compared.
  */
-import type { ModelProvider } from '../../src/domain/ports/model.ts';
-import type { Task } from './dataset.ts';
+import type { ModelProvider } from '../../../src/domain/ports/model.ts';
+import type { Task } from '../tasks/dataset.ts';
 import { estimateRun } from './estimate.ts';
-import type { FormName } from './forms.ts';
-import { idealPlan } from './ideal-plan.ts';
-import { measure } from './measure.ts';
-import type { RunMeasures } from './measure.ts';
+import type { FormName } from '../tasks/forms.ts';
+import { idealPlan } from '../tasks/ideal-plan.ts';
+import { measure } from '../score/measure.ts';
+import type { RunMeasures } from '../score/measure.ts';
 import { runTask } from './session.ts';
 import type { RunPorts } from './session.ts';
-import { nominalMs } from './tools.ts';
+import { nominalMs } from '../tasks/tools.ts';
 import type { Budget, Work } from './work.ts';
 
 export interface WorkPorts extends Omit<RunPorts, 'model'> {

@@ -1,12 +1,12 @@
 /** The agent that works on a task in a form: made of real manifests, so prompt, grammar and checks are those of any agent. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadManifests } from '../../src/catalog/load.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { ModelPrice } from '../../src/domain/manifests/model.ts';
-import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
-import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
-import { PACKAGE_ROOT } from '../project/folders.ts';
+import { loadManifests } from '../../../src/catalog/load.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { ModelPrice } from '../../../src/domain/manifests/model.ts';
+import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
+import { buildGrammar } from '../../../src/protocol/grammar/grammar.ts';
+import { PACKAGE_ROOT } from '../../project/folders.ts';
 import type { Dataset, Task } from './dataset.ts';
 import { FORM_PROTOCOLS, grammarParameters } from './forms.ts';
 import type { FormName, GrammarOptions } from './forms.ts';

@@ -1,7 +1,7 @@
 /** Which tasks and forms a command line means. */
-import { nearestNames } from '../../src/domain/nearest.ts';
-import { UsageError } from '../command.ts';
-import { visible } from '../terminal/visible.ts';
+import { nearestNames } from '../../../src/domain/nearest.ts';
+import { UsageError } from '../../command.ts';
+import { visible } from '../../terminal/visible.ts';
 import { KINDS } from './dataset.ts';
 import type { Task } from './dataset.ts';
 import { FORM_NAMES, isForm } from './forms.ts';

@@ -1,8 +1,8 @@
 /** What a model writes that follows the ideal plan of a task. The economy of a model is measured by its length. */
-import type { Json, JsonObject } from '../../src/domain/json.ts';
-import type { ProtocolOptions } from '../../src/domain/manifests/agent.ts';
-import { renderAction } from '../../src/protocol/prompt/examples.ts';
-import { estimateTokens } from '../../src/domain/tokens.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
+import { renderAction } from '../../../src/protocol/prompt/examples.ts';
+import { estimateTokens } from '../../../src/domain/tokens.ts';
 import { TEXT_PLACEHOLDER } from './dataset.ts';
 import type { PlannedCall, Task } from './dataset.ts';
 import type { IdealPlan } from './ideal-plan.ts';

@@ -4,11 +4,11 @@ import type { Probe } from './probe.ts';
 import { estimateAll } from './estimate.ts';
 import { runAll } from './fluency.ts';
 import type { WorkPorts } from './fluency.ts';
-import type { FormName } from './forms.ts';
-import type { RunMeasures } from './measure.ts';
-import { manifestSnippet, recommend } from './recommend.ts';
-import type { FluencyReport, FormReport } from './report.ts';
-import { formScore } from './score.ts';
+import type { FormName } from '../tasks/forms.ts';
+import type { RunMeasures } from '../score/measure.ts';
+import { manifestSnippet, recommend } from '../score/recommend.ts';
+import type { FluencyReport, FormReport } from '../report/report.ts';
+import { formScore } from '../score/score.ts';
 import type { Work } from './work.ts';
 
 export interface MeasurePorts extends WorkPorts {

@@ -1,9 +1,9 @@
 /** One small request per form, before the tasks: whether the endpoint can do it at all. */
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { ModelProvider, ToolSummary } from '../../src/domain/ports/model.ts';
-import { EngineError } from '../../src/domain/errors.ts';
-import { grammarParameters } from './forms.ts';
-import type { FormName, GrammarOptions } from './forms.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { ModelProvider, ToolSummary } from '../../../src/domain/ports/model.ts';
+import { EngineError } from '../../../src/domain/errors.ts';
+import { grammarParameters } from '../tasks/forms.ts';
+import type { FormName, GrammarOptions } from '../tasks/forms.ts';
 
 /** `blocked`: why the tasks are not run in this form. `note`: what looks wrong although they are. */
 export interface Probe {

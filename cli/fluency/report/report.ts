@@ -1,12 +1,12 @@
 /** The result of `cortex fluency`: one document, which `--json` prints and later runs compare with. */
 import { z } from 'zod';
-import { FORM_NAMES } from './forms.ts';
-import type { FormName } from './forms.ts';
-import type { RunMeasures } from './measure.ts';
-import type { Mistake } from './mistakes.ts';
-import type { Recommendation } from './recommend.ts';
-import { PART_NAMES, pairedDifference, partsOf, scoreOf } from './score.ts';
-import type { Difference, FormScore, PartName } from './score.ts';
+import { FORM_NAMES } from '../tasks/forms.ts';
+import type { FormName } from '../tasks/forms.ts';
+import type { RunMeasures } from '../score/measure.ts';
+import type { Mistake } from '../score/mistakes.ts';
+import type { Recommendation } from '../score/recommend.ts';
+import { PART_NAMES, pairedDifference, partsOf, scoreOf } from '../score/score.ts';
+import type { Difference, FormScore, PartName } from '../score/score.ts';
 
 /** Of the document. Members may be added to a version; removed or changed ones make another version. */
 const REPORT_VERSION = 1;

@@ -1,7 +1,7 @@
 /** Whether an answer is right: it has the values of the task, however it words and formats them. */
-import { isJsonObject } from '../../src/domain/json.ts';
-import type { Json } from '../../src/domain/json.ts';
-import type { Expectation } from './dataset.ts';
+import { isJsonObject } from '../../../src/domain/json.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import type { Expectation } from '../tasks/dataset.ts';
 
 const SHOWN_CHARS = 160;
 

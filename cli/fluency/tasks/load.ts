@@ -5,7 +5,7 @@ import { readDataset } from './dataset.ts';
 import type { Dataset, DatasetFile } from './dataset.ts';
 import { BUILTIN_TOOLS } from './tools.ts';
 
-const FOLDER = join(import.meta.dirname, 'data');
+const FOLDER = join(import.meta.dirname, '..', 'data');
 
 export function shippedDataset(): Dataset {
   const file = (path: string): DatasetFile => ({ name: path, yaml: readFileSync(join(FOLDER, path), 'utf8') });

@@ -1,9 +1,9 @@
 /** The tools of the tasks: their manifests, and what they answer. No network, no clock: equal calls have equal results. */
-import type { ActionOutcome } from '../../src/domain/action.ts';
-import { messageOf } from '../../src/domain/errors.ts';
-import { failure } from '../../src/domain/failure.ts';
-import type { Json, JsonObject } from '../../src/domain/json.ts';
-import { runQuery } from '../../src/executors/builtin/query.ts';
+import type { ActionOutcome } from '../../../src/domain/action.ts';
+import { messageOf } from '../../../src/domain/errors.ts';
+import { failure } from '../../../src/domain/failure.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { runQuery } from '../../../src/executors/builtin/query.ts';
 import { checksumOf, storedText } from './checksum.ts';
 import type { ToolSpec } from './dataset.ts';
 

@@ -7,8 +7,8 @@
  *     nominal time; then in valid protocol; then in tokens. If several are left, the first one counts: the default.
  *  3. A grammar needs a setting for each agent: it is recommended only if its score is higher than that of the form of rule 2.
  */
-import { FORM_NAMES, FORM_PROTOCOLS, FORM_TITLES } from './forms.ts';
-import type { FormName } from './forms.ts';
+import { FORM_NAMES, FORM_PROTOCOLS, FORM_TITLES } from '../tasks/forms.ts';
+import type { FormName } from '../tasks/forms.ts';
 import type { RunMeasures } from './measure.ts';
 import { mean, pairedDifference } from './score.ts';
 import type { Difference, FormScore } from './score.ts';

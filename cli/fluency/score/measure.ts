@@ -1,18 +1,18 @@
 /** Measures one run of a task by the events of its journal, against the ideal plan. */
-import type { EventOf, SessionEvent } from '../../src/domain/event.ts';
-import type { Json } from '../../src/domain/json.ts';
-import { referenceNames } from '../../src/protocol/references/references.ts';
-import type { Kind, Task } from './dataset.ts';
-import { FORM_PROTOCOLS } from './forms.ts';
-import type { FormName } from './forms.ts';
-import type { IdealPlan } from './ideal-plan.ts';
-import { idealCompletionTokens } from './ideal-text.ts';
+import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
+import type { Json } from '../../../src/domain/json.ts';
+import { referenceNames } from '../../../src/protocol/references/references.ts';
+import type { Kind, Task } from '../tasks/dataset.ts';
+import { FORM_PROTOCOLS } from '../tasks/forms.ts';
+import type { FormName } from '../tasks/forms.ts';
+import type { IdealPlan } from '../tasks/ideal-plan.ts';
+import { idealCompletionTokens } from '../tasks/ideal-text.ts';
 import { judge } from './judge.ts';
 import { judgeGenerations, REFERENCE_WARNINGS, writtenIn } from './mistakes.ts';
 import type { Mistake } from './mistakes.ts';
-import { scheduleOf } from './schedule.ts';
-import type { ScheduledCall } from './schedule.ts';
-import type { TaskRun } from './session.ts';
+import { scheduleOf } from '../tasks/schedule.ts';
+import type { ScheduledCall } from '../tasks/schedule.ts';
+import type { TaskRun } from '../run/session.ts';
 
 export interface RunMeasures {
   readonly task: string;

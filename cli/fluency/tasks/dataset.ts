@@ -1,10 +1,10 @@
 /** The tasks and tools of `cortex fluency`: their schema, and what must hold between them (O4). */
 import { z } from 'zod';
-import { readYaml } from '../../src/catalog/read/yaml-file.ts';
-import type { Json, JsonObject } from '../../src/domain/json.ts';
-import { limits } from '../../src/domain/limits.ts';
-import { nearestNames } from '../../src/domain/nearest.ts';
-import { referenceNames } from '../../src/protocol/references/references.ts';
+import { readYaml } from '../../../src/catalog/read/yaml-file.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { limits } from '../../../src/domain/limits.ts';
+import { nearestNames } from '../../../src/domain/nearest.ts';
+import { referenceNames } from '../../../src/protocol/references/references.ts';
 import { checksumOf } from './checksum.ts';
 
 export const KINDS = ['parallel', 'dependencies', 'references', 'repair', 'long_outputs'] as const;

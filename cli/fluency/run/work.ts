@@ -1,7 +1,7 @@
 /** What is measured: tasks in forms, and what that may cost. */
-import type { TaskAgents } from './agents.ts';
-import type { Dataset, Task } from './dataset.ts';
-import type { FormName, GrammarOptions } from './forms.ts';
+import type { TaskAgents } from '../tasks/agents.ts';
+import type { Dataset, Task } from '../tasks/dataset.ts';
+import type { FormName, GrammarOptions } from '../tasks/forms.ts';
 
 export interface Budget {
   /** Input and output together. */
