@@ -26,6 +26,8 @@ applyPatch(patch);
 // Imported after the patch, which does not affect modules that are loaded already.
 const { checkHistory } = await import('../check.ts');
 const { historyOf } = await import('../arbitrary.ts');
+const { exportingHistoryOf } = await import('../exporting.ts');
+const historyOfSeed = patch.exportsTraces === true ? exportingHistoryOf : historyOf;
 
 report(await search(patch.invariant, Number(histories), Number(first)));
 process.disconnect();
@@ -35,7 +37,7 @@ async function search(invariant: string, most: number, first: number): Promise<P
   for (let at = 0; at < most; at += 1) {
     const seed = at === 0 ? first : at <= first - 1 ? at : at + 1;
     report({ type: 'history', seed });
-    const { violations } = await checkHistory(historyOf(seed));
+    const { violations } = await checkHistory(historyOfSeed(seed));
     const found = violations.find((violation) => violation.invariant === invariant);
     if (found !== undefined) return { type: 'found', seed, what: found.what };
     for (const { invariant: other, what } of violations) others[other] ??= `history ${seed}: ${what}`;

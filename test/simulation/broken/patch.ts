@@ -9,4 +9,6 @@ export interface Patch {
   readonly replace: string;
   /** Name of the invariant that must notice it. */
   readonly invariant: string;
+  /** Its histories export traces (exporting.ts). */
+  readonly exportsTraces?: true;
 }

@@ -9,6 +9,7 @@ import { CLIENT_PATCHES } from './patches/clients.ts';
 import { CODE_TOOL_PATCHES } from './patches/code-tools.ts';
 import { CONSOLE_PATCHES } from './patches/console.ts';
 import { DIRECTORY_PATCHES } from './patches/directory.ts';
+import { TELEMETRY_PATCHES } from './patches/telemetry.ts';
 import { FILE_PATCHES } from './patches/files.ts';
 import { IMAGE_PATCHES } from './patches/images.ts';
 import { INCARNATION_PATCHES } from './patches/incarnations.ts';
@@ -28,6 +29,7 @@ export const PATCHES: readonly Patch[] = [
   ...CODE_TOOL_PATCHES,
   ...CONSOLE_PATCHES,
   ...DIRECTORY_PATCHES,
+  ...TELEMETRY_PATCHES,
   ...FILE_PATCHES,
   ...IMAGE_PATCHES,
   ...INCARNATION_PATCHES,
