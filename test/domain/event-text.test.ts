@@ -27,6 +27,7 @@ const IDENTIFIERS = new Set([
   'approval_resolved.approval_id',
   'policy_applied.source',
   'policy_applied.feed',
+  'iteration_completed.failure',
   'client_tool_called.call_id',
   'client_tool_called.name',
   'client_tool_settled.call_id',

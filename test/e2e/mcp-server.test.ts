@@ -1,5 +1,6 @@
 /** Unchanged clients of the Model Context Protocol, its inspector and its referee against `npm start` (E4). */
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
@@ -95,9 +96,13 @@ test('[E4] the CLI of the inspector lists and calls', async () => {
 });
 
 test.each(Object.entries(NOT_APPLICABLE))('[E4] the referee finds nothing else in %s', async (revision, listed) => {
-  const { failed, scenarios, output } = await refereed(url, revision);
-  expect(scenarios.length, output).toBeGreaterThan(30);
   // What is listed must still exist and fail in the same number of checks; all else passes.
   const expected = Object.fromEntries(Object.entries(listed).map(([name, [count]]) => [name, count]));
-  expect(failed).toEqual(expected);
+  let verdict = await refereed(url, revision);
+  // The referee's checks have short time-outs of their own, which a busy machine can exceed.
+  for (let again = 0; again < 2 && !isDeepStrictEqual(verdict.failed, expected); again += 1) {
+    verdict = await refereed(url, revision);
+  }
+  expect(verdict.scenarios.length, verdict.output).toBeGreaterThan(30);
+  expect(verdict.failed).toEqual(expected);
 });
