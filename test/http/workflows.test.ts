@@ -43,6 +43,8 @@ function workflow(name: string, trigger: WorkflowTrigger): ResolvedWorkflow {
 }
 
 function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
+  /** Traces of their callers. */
+  const traces: string[] = [];
   const started: { name: string; sessionId: string; owner: string | null; inputs: JsonObject; by: string | null }[] =
     [];
   /** The owners whose catalogues were opened. */
@@ -69,8 +71,9 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
     },
     list: () => Promise.resolve(all.map((one) => one.workflow)),
     secret: (name, _owner, common) => (name !== 'TOOL_HOOK' ? null : common ? OPERATORS : SECRET),
-    start: ({ agent: name, session_id: sessionId, owner }, inputs, { trigger } = {}) => {
+    start: ({ agent: name, session_id: sessionId, owner }, inputs, { trigger, trace } = {}) => {
       started.push({ name, sessionId, owner, inputs, by: trigger ?? null });
+      if (trace !== undefined) traces.push(trace);
       return Promise.resolve('run_1');
     },
   };
@@ -103,8 +106,18 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
       await checkedFetch(app)(new Request(`http://edge.example${path}`, { headers }))
     ).json()) as JsonObject;
   };
-  return { started, asked, logged, post, get };
+  return { started, traces, asked, logged, post, get };
 }
+
+test('[O1] an event continues the trace of its caller; a webhook, which needs no key, does not', async () => {
+  const { post, traces } = worker(parseApiKeys('bob:run:k-bob@shop'));
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  await post('/webhooks/hook', '{"n":1}', { ...signed('{"n":1}'), traceparent });
+  expect(traces).toEqual([]);
+  await post('/events/order', '{"data":{"n":1}}', { authorization: 'Bearer k-bob', traceparent });
+  await post('/events/order', '{"data":{"n":1}}', { authorization: 'Bearer k-bob', traceparent: 'nonsense' });
+  expect(new Set(traces)).toEqual(new Set([traceparent]));
+});
 
 function signed(body: string, { at = NOW / 1_000, secret = SECRET } = {}): Record<string, string> {
   const signature = createHmac('sha256', secret).update(`${at}.${body}`).digest('hex');

@@ -7,6 +7,18 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { failedStream, sessionKit } from '../../support/session-kit.ts';
 import { edgeSystem } from './edge-system.ts';
 
+const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+
+test.each([
+  ['/execute/tool', { tool_name: 'echo', parameters: { a: 1 } }],
+  ['/execute/agent', { agent_name: 'assistant', input_data: { q: 'x' } }],
+  ['/execute/workflow', { workflow_name: 'daily', input_data: { n: 4 } }],
+])('[O1] %s continues the trace of its caller', async (path, body) => {
+  const { ask, kit } = edgeSystem();
+  await (await ask('POST', path, body, { traceparent: TRACE })).text();
+  expect(kit().session.runs(1)[0]?.input['trace']).toBe(TRACE);
+});
+
 describe('[H1] POST /execute/tool', () => {
   test('answers with the result of the tool', async () => {
     const { json, created } = edgeSystem();
