@@ -98,7 +98,10 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
   }
   const ms = options.now() - began;
   const { document, models } = run;
-  const scored = await scoreRun(one, document, options);
+  const scored = await scoreRun(one, document, options).catch((fault: unknown): Scored => {
+    const reasons = [`the run could not be scored: ${messageOf(fault)}`];
+    return { outcome: 'error', reasons, judgements: [] };
+  });
   return {
     ...head,
     ...scored,
@@ -111,12 +114,14 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
   };
 }
 
+type Scored = Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>;
+
 /** The judge is asked only if everything else holds. */
 async function scoreRun(
   { history = [], message, expect }: EvalCase,
   document: JsonObject,
   { askJudge, newCode }: EvaluateOptions,
-): Promise<Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>> {
+): Promise<Scored> {
   const end = endOf(document);
   if (end.outcome === 'error') return { outcome: 'error', reasons: [end.reason ?? ''], judgements: [] };
   const answer = answerOf(document);

@@ -66,7 +66,10 @@ function firstDifference(expected: Json, found: Json | undefined, place: string)
     if (!isJsonObject(found ?? null)) return `${place} is ${quoted(JSON.stringify(found ?? null))}, not an object`;
     const members = found as JsonObject;
     for (const [name, value] of Object.entries(expected)) {
-      const issue = firstDifference(value, members[name], `${place}.${name}`);
+      const member = `${place}.${name}`;
+      // Not what every object inherits, such as `constructor`.
+      if (!Object.hasOwn(members, name)) return `${member} is missing`;
+      const issue = firstDifference(value, members[name], member);
       if (issue !== null) return issue;
     }
     return null;

@@ -118,6 +118,20 @@ describe('[O3] a run', () => {
     expect(report).toMatchObject({ passed: 0, failed: 0, errors: 1, pass_rate: null, tokens: null, ms: null });
   });
 
+  test('that cannot be scored is an error, and the others keep their results', async () => {
+    const long = document('x'.repeat(2_000_000), { run_id: 'run_2' });
+    const report = await evaluated(cases(single('ok'), single('long', 'matches: "[a-y]{500}"')), {
+      run: async ({ message }) => ({ document: message === 'ok' ? document('ok') : long, models: [] }),
+    });
+    expect(report).toMatchObject({ passed: 1, failed: 0, errors: 1 });
+    expect(report.results[1]).toMatchObject({
+      outcome: 'error',
+      reasons: [expect.stringContaining('the run could not be scored: ')],
+      session_id: 'ses_1',
+      run_id: 'run_2',
+    });
+  });
+
   test('that was cancelled has failed', async () => {
     const report = await evaluated(cases(single('ok')), {
       run: async () => ({ document: document('', { status: 'cancelled' }), models: [] }),
