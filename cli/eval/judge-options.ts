@@ -4,6 +4,8 @@ import { nearestNames } from '../../src/domain/nearest.ts';
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
 import { textOption } from '../option-values.ts';
+import { warnIfUnencrypted } from '../terminal/connection.ts';
+import { endpointUrl } from '../terminal/endpoint-url.ts';
 import { visible } from '../terminal/visible.ts';
 import { endpointJudge } from './endpoint-judge.ts';
 import type { AskJudge } from './judge.ts';
@@ -34,11 +36,9 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   if (baseUrl === undefined || model === undefined) {
     throw new UsageError('a judge at an endpoint needs both --judge-base-url and --judge-model');
   }
-  const url = URL.parse(baseUrl);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    throw new UsageError('--judge-base-url must be an address such as https://api.example.com/v1, without a password');
-  }
+  const url = endpointUrl('--judge-base-url', baseUrl);
   const key = call.environment['JUDGE_API_KEY'] ?? '';
+  if (key !== '') warnIfUnencrypted(baseUrl, call.tell);
   const endpoint = { baseUrl, model, apiKey: key === '' ? null : key };
   return {
     label: `${visible(model)} at ${url.host}`,

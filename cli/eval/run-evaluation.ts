@@ -9,6 +9,7 @@ import { UsageError } from '../command.ts';
 import type { CommandCall, ExitCode } from '../command.ts';
 import { readInput } from '../input-file.ts';
 import { numberOption, textOption, wordOption } from '../option-values.ts';
+import { requireWritable } from '../output-file.ts';
 import { connectionOf, request } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
@@ -42,6 +43,8 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   const judge = chosenJudge(call);
   const usesJudge = dataset.cases.some(({ expect }) => expect.some((one) => one.judge !== undefined));
   const isTemporary = needsTemporarySystem(call);
+  const out = textOption(call, 'out');
+  if (out !== undefined) requireWritable('--out', out);
 
   const needsSystem = dataset.cases.some(({ answer }) => answer === undefined) || (usesJudge && judge.isAgent);
   await using system = isTemporary ? await startTemporarySystem(call) : null;
@@ -76,10 +79,10 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   const verdict = verdictOf(report, comparison, failOn);
   const { result, reason, exit } = verdict;
   const whole = { ...report, comparison, verdict: { fail_on: failOn, result, reason } };
-  const out = textOption(call, 'out');
-  if (out !== undefined) writeFileSync(out, `${JSON.stringify(whole, null, 2)}\n`);
+  // A file that can no longer be written must not take the result with it.
   if (call.json) call.print(JSON.stringify(whole));
   else for (const line of renderReport(report, comparison, { colors: pc })) call.print(line);
+  if (out !== undefined) writeFileSync(out, `${JSON.stringify(whole, null, 2)}\n`);
   if (reason !== null) call.tell((result === 'error' ? pc.yellow : pc.red)(reason));
   return exit;
 }

@@ -18,7 +18,9 @@ import { freePort } from '../system/services.ts';
 import { settingsOf } from '../system/settings.ts';
 import { startSystem } from '../system/system.ts';
 import type { System } from '../system/system.ts';
+import { warnIfUnencrypted } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
+import { endpointUrl } from '../terminal/endpoint-url.ts';
 
 export interface TemporarySystem extends AsyncDisposable {
   readonly connection: Connection;
@@ -30,6 +32,7 @@ export function needsTemporarySystem(call: CommandCall): boolean {
   if (script !== undefined && (model !== undefined || baseUrl !== undefined)) {
     throw new UsageError('--script is the model: it excludes --model and --base-url');
   }
+  if (baseUrl !== undefined) endpointUrl('--base-url', baseUrl);
   const isTemporary = [model, baseUrl, script].some((one) => one !== undefined);
   if (isTemporary && (textOption(call, 'url') !== undefined || textOption(call, 'key') !== undefined)) {
     throw new UsageError(
@@ -83,7 +86,7 @@ export async function startTemporarySystem(call: CommandCall): Promise<Temporary
  * @throws UsageError for options that name no model
  */
 export function modelSettings(
-  call: Pick<CommandCall, 'values' | 'environment'>,
+  call: Pick<CommandCall, 'values' | 'environment' | 'tell'>,
   settings: Readonly<Record<string, string>>,
   scriptUrl: string | null,
 ): Record<string, string> {
@@ -93,11 +96,9 @@ export function modelSettings(
   const model = textOption(call, 'model');
   const baseUrl = textOption(call, 'base-url');
   if (baseUrl !== undefined) {
-    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? '')) {
-      throw new UsageError('--base-url must be an address such as https://api.example.com/v1');
-    }
     if (model === undefined) throw new UsageError('--base-url needs --model: the name of the model there');
     const key = call.environment['EVAL_API_KEY'] ?? '';
+    if (key !== '') warnIfUnencrypted(baseUrl, call.tell);
     return { ...plain, LLM_BASE_URL: baseUrl, LLM_MODEL: model, ...(key === '' ? {} : { LLM_API_KEY: key }) };
   }
   if (provider === 'demo' || [provider, url, apiKey].every((one) => one === undefined)) {
