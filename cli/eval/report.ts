@@ -1,5 +1,6 @@
 /** The report of an evaluation: what is written as JSON, and what an earlier one must have to be compared (O3). */
 import { z } from 'zod';
+import { describeIssue } from '../../src/catalog/check/issues.ts';
 import { parseJson } from '../../src/domain/json.ts';
 import { digestOfCase, digestOfDataset, MOST_CASES, NAME_CHARS } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
@@ -170,5 +171,6 @@ export function readReport(text: string): EarlierReport {
   const read = earlierReport.safeParse(value);
   if (read.success) return read.data;
   const [issue] = read.error.issues;
-  throw new Error(`is not a report of cortex eval: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
+  const what = issue === undefined ? '' : `: ${issue.path.join('.')}: ${describeIssue(issue, value)}`;
+  throw new Error(`is not a report of cortex eval${what}`);
 }

@@ -40,7 +40,7 @@ const SCORERS = {
   }) satisfies Scorer<Json>,
   cel: ((condition: string, { document }) => {
     const result = evaluateCondition(condition, document, new WorkMeter(STEPS));
-    if (!result.ok) return result.message;
+    if (!result.ok) return `the condition cannot be evaluated: ${result.message}`;
     return result.value ? null : `the condition is false: ${condition}`;
   }) satisfies Scorer<string>,
 } as const;
