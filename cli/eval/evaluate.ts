@@ -1,6 +1,7 @@
 /** Runs the cases of a dataset, and scores their runs (O3). */
 import { messageOf } from '../../src/domain/errors.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { cutText } from './cut-text.ts';
 import type { Dataset, EvalCase, Turn } from './dataset.ts';
 import { judge } from './judge.ts';
 import type { AskJudge, Judgement } from './judge.ts';
@@ -105,7 +106,7 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
   return {
     ...head,
     ...scored,
-    response: answerOf(document).slice(0, RESPONSE_CHARS),
+    response: cutText(answerOf(document), RESPONSE_CHARS),
     session_id: textOrNull(document['session_id']),
     run_id: textOrNull(document['run_id']),
     models,

@@ -12,6 +12,7 @@ import { messageOf } from '../../src/domain/errors.ts';
 import { parseObject } from '../../src/domain/json.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { escapeReservedTags, sanitizeText } from '../../src/protocol/prompt/escape-reserved-tags.ts';
+import { cutText } from './cut-text.ts';
 import type { JudgeCriteria, Turn } from './dataset.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -126,7 +127,7 @@ Answer with one JSON object and nothing else. Copy the code:
 }
 
 function block(name: string, text: string): string {
-  const cut = text.length > JUDGED_CHARS ? `${text.slice(0, JUDGED_CHARS)}\n[cut: ${text.length} characters]` : text;
+  const cut = text.length > JUDGED_CHARS ? `${cutText(text, JUDGED_CHARS)}\n[cut: ${text.length} characters]` : text;
   return `<${name}>\n${escapeReservedTags(sanitizeText(cut))}\n</${name}>`;
 }
 

@@ -4,6 +4,7 @@ import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { evaluateCondition } from '../../src/bounded/conditions/condition.ts';
+import { cutText } from './cut-text.ts';
 import type { Expectation } from './dataset.ts';
 
 /** A run as scorers see it: the document of the API. */
@@ -89,5 +90,5 @@ function firstDifference(expected: Json, found: Json | undefined, place: string)
 }
 
 function quoted(text: string): string {
-  return JSON.stringify(text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text);
+  return JSON.stringify(text.length > SHOWN_CHARS ? `${cutText(text, SHOWN_CHARS)}…` : text);
 }
