@@ -64,23 +64,29 @@ export interface EvaluateOptions {
   /** Milliseconds of any clock. */
   readonly now: () => number;
   readonly done: (result: CaseResult) => void;
+  /** No run starts after it is aborted, and runs that it cancels have no result. Default: never. */
+  readonly signal?: AbortSignal;
 }
 
-/** @returns the results in the order of the dataset, whatever the order of their ends */
+/** @returns the results in the order of the dataset, whatever the order of their ends; fewer if the signal is aborted */
 export async function evaluate({ cases }: Dataset, options: EvaluateOptions): Promise<CaseResult[]> {
   const work = cases.flatMap((one) => Array.from({ length: options.repeat }, (_, at) => ({ one, repetition: at + 1 })));
   const results: CaseResult[] = [];
+  const isStopped = (): boolean => options.signal?.aborted === true;
   let next = 0;
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < work.length; at = next++) {
+    for (let at = next++; at < work.length && !isStopped(); at = next++) {
       const { one, repetition } = work[at] as (typeof work)[number];
       const result = await resultOf(one, repetition, options);
+      // It was cancelled: that is no error of the system.
+      if (isStopped() && result.outcome === 'error') return;
       results[at] = result;
       options.done(result);
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.concurrency, work.length) }, worker));
-  return results;
+  // Without the gaps of runs that were not made.
+  return results.filter(() => true);
 }
 
 async function resultOf(one: EvalCase, repetition: number, options: EvaluateOptions): Promise<CaseResult> {

@@ -19,8 +19,12 @@ export interface ChosenJudge {
   readonly label: string;
   /** Whether the judge is an agent of the system. */
   readonly isAgent: boolean;
-  /** @param client of the system; null only for a judge that is no agent. @throws UsageError if it has no such agent */
-  asker(client: Client | null): Promise<AskJudge>;
+  /**
+   * @param client of the system; null only for a judge that is no agent
+   * @param signal ends what is being asked
+   * @throws UsageError if the system has no such agent
+   */
+  asker(client: Client | null, signal: AbortSignal): Promise<AskJudge>;
 }
 
 /** @throws UsageError for options that do not fit together */
@@ -30,7 +34,11 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   );
   if (baseUrl === undefined && model === undefined) {
     const name = agent ?? JUDGE_AGENT;
-    return { label: `agent ${name}`, isAgent: true, asker: async (client) => await agentOf(client, name) };
+    return {
+      label: `agent ${name}`,
+      isAgent: true,
+      asker: async (client, signal) => await agentOf(client, name, signal),
+    };
   }
   if (agent !== undefined) throw new UsageError('--judge-agent excludes --judge-base-url and --judge-model');
   if (baseUrl === undefined || model === undefined) {
@@ -43,14 +51,14 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   return {
     label: `${visible(model)} at ${url.host}`,
     isAgent: false,
-    asker: async () => endpointJudge(endpoint, Math.random),
+    asker: async (_client, signal) => endpointJudge(endpoint, Math.random, signal),
   };
 }
 
-async function agentOf(client: Client | null, name: string): Promise<AskJudge> {
+async function agentOf(client: Client | null, name: string, signal: AbortSignal): Promise<AskJudge> {
   if (client === null) throw new Error('a judge that is an agent needs a system');
   const names = (await client.agents()).map((agent) => agent.name);
-  if (names.includes(name)) return agentJudge(client, name);
+  if (names.includes(name)) return agentJudge(client, name, signal);
   const [near] = nearestNames(name, names);
   const advice =
     name === JUDGE_AGENT

@@ -48,6 +48,8 @@ export interface EvalReport extends ReportHead {
   readonly passed: number;
   readonly failed: number;
   readonly errors: number;
+  /** Runs that were not made, because the evaluation was stopped. */
+  readonly omitted: number;
   /** Null if no run could be made. */
   readonly pass_rate: Rate | null;
   readonly tokens: ({ readonly total: number } & Spread) | null;
@@ -68,13 +70,16 @@ interface JudgeTotals {
   readonly cost: number | null;
 }
 
-/** @param results of `evaluate` */
+/**
+ * @param results of `evaluate`
+ * @param head.omitted number of runs that were not made; default 0
+ */
 export function reportOf(
   dataset: Dataset,
   results: readonly CaseResult[],
-  head: Omit<ReportHead, 'version' | 'dataset' | 'models'> & { readonly file: string },
+  head: Omit<ReportHead, 'version' | 'dataset' | 'models'> & { readonly file: string; readonly omitted?: number },
 ): EvalReport {
-  const { file, ...given } = head;
+  const { file, omitted = 0, ...given } = head;
   const cases = dataset.cases.map((one): CaseSummary => {
     const own = results.filter(({ name }) => name === one.name);
     const made = own.filter(({ outcome }) => outcome !== 'error');
@@ -98,6 +103,7 @@ export function reportOf(
     dataset: { file, digest: digestOfDataset(dataset), cases: dataset.cases.length },
     models: [...new Set(results.flatMap(({ models }) => models))].sort(),
     ...countsOf(results),
+    omitted,
     pass_rate: passRate(cases.map(({ passed, failed }) => ({ passed, total: passed + failed }))),
     tokens: totalled(made.map(({ tokens }) => tokens)),
     cost: totalled(made.flatMap(({ cost }) => cost ?? [])),

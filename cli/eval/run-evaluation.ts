@@ -17,6 +17,8 @@ import { compareReports, requireComparable } from './compare.ts';
 import { readDataset } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
 import { evaluate } from './evaluate.ts';
+import type { EvaluateOptions } from './evaluate.ts';
+import { Interruption } from './interruption.ts';
 import { chosenJudge } from './judge-options.ts';
 import { EvalProgress } from './progress.ts';
 import { renderReport } from './render.ts';
@@ -47,29 +49,34 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   if (out !== undefined) requireWritable('--out', out);
 
   const needsSystem = dataset.cases.some(({ answer }) => answer === undefined) || (usesJudge && judge.isAgent);
-  await using system = isTemporary ? await startTemporarySystem(call) : null;
+  const interruption = new Interruption(call.tell);
+  const { signal } = interruption;
+  await using system = isTemporary && needsSystem ? await startTemporarySystem(call, interruption) : null;
   const connection = needsSystem ? (system?.connection ?? connectionOf(call)) : null;
   if (connection !== null) await requireSystem(connection);
   const client = connection === null ? null : clientAt(connection);
-  const askJudge = usesJudge ? await judge.asker(client) : async () => unneeded('judge');
+  const askJudge = usesJudge ? await judge.asker(client, signal) : async () => unneeded('judge');
   const progress = new EvalProgress({
     total: dataset.cases.length * repeat,
     write: isatty(2) ? (text) => void process.stderr.write(text) : null,
     now: Date.now,
   });
-  const results = await evaluate(dataset, {
+  const options: EvaluateOptions = {
     agent,
     repeat,
     concurrency,
-    run: client === null ? async () => unneeded('system') : systemRuns(client),
+    run: client === null ? async () => unneeded('system') : systemRuns(client, signal),
     askJudge,
     newCode: () => randomBytes(12).toString('hex'),
     now: Date.now,
     done: (result) => progress.take(result),
-  });
+    signal,
+  };
+  const results = await interruption.during(async () => await evaluate(dataset, options));
   progress.clear();
   const report = reportOf(dataset, results, {
     file,
+    omitted: dataset.cases.length * repeat - results.length,
     created_at: new Date().toISOString(),
     agent,
     system: connection === null ? 'none' : isTemporary ? 'temporary' : connection.url,

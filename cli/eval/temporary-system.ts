@@ -21,6 +21,8 @@ import type { System } from '../system/system.ts';
 import { warnIfUnencrypted } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { endpointUrl } from '../terminal/endpoint-url.ts';
+import { SIGNALS } from './interruption.ts';
+import type { Interruption } from './interruption.ts';
 
 export interface TemporarySystem extends AsyncDisposable {
   readonly connection: Connection;
@@ -43,22 +45,26 @@ export function needsTemporarySystem(call: CommandCall): boolean {
   return isTemporary;
 }
 
-/** @throws UsageError for options that name no model; Error if the system does not start */
-export async function startTemporarySystem(call: CommandCall): Promise<TemporarySystem> {
+/**
+ * @param interruption signals that it does not take end the system and the process
+ * @throws UsageError for options that name no model; Error if the system does not start
+ */
+export async function startTemporarySystem(call: CommandCall, interruption: Interruption): Promise<TemporarySystem> {
   const script = textOption(call, 'script');
   const llm = script === undefined ? null : await startScriptedLlm(repliesOf(script));
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-eval-'));
   let system: System | null = null;
   const stop = async (): Promise<void> => {
-    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+    for (const name of SIGNALS) process.off(name, interrupted);
     await system?.stop();
     await llm?.[Symbol.asyncDispose]();
     rmSync(stateDir, { recursive: true, force: true });
   };
   const interrupted = (): void => {
+    if (interruption.takesNext) return;
     void stop().finally(() => process.exit(EXIT.failed));
   };
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  for (const name of SIGNALS) process.on(name, interrupted);
   try {
     const vars = modelSettings(call, settingsOf(PROJECT_ROOT, call.environment).worker, llm?.baseUrl ?? null);
     const key = randomBytes(24).toString('hex');

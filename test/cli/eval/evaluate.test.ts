@@ -185,6 +185,39 @@ describe('[O3] repeats', () => {
   });
 });
 
+describe('[O3] a stopped evaluation', () => {
+  test('starts no run, drops those in progress, and keeps the others', async () => {
+    const stop = new AbortController();
+    const started: string[] = [];
+    const report = await evaluated(cases(single('ok'), single('internal'), single('max_iterations')), {
+      repeat: 2,
+      concurrency: 2,
+      signal: stop.signal,
+      run: async (request) => {
+        started.push(request.message);
+        if (started.length === 3) {
+          stop.abort();
+          throw new Error('cancelled');
+        }
+        return await byMessage(request);
+      },
+    });
+    expect(started.length).toBeLessThanOrEqual(4);
+    expect(report.results.map(({ name, repetition }) => `${name}${repetition}`)).toEqual(['ok1', 'ok2']);
+    expect(report).toMatchObject({ passed: 2, failed: 0, errors: 0 });
+    expect(report.cases[2]).toMatchObject({ passed: 0, failed: 0, errors: 0, pass_rate: null });
+  });
+
+  test('is incomplete, whatever the results say', async () => {
+    const report = { ...(await evaluated(cases(single('ok'), single('max_iterations')))), omitted: 3 };
+    expect(verdictOf(report, null, 'failure')).toEqual({
+      result: 'stopped',
+      reason: 'the evaluation was stopped: 3 of 5 runs were not made',
+      exit: 1,
+    });
+  });
+});
+
 describe('[O3] the judge', () => {
   const judged = (more: string): string => cases(`{name: a, message: ok, expect: [${more}{judge: polite}]}`);
 
