@@ -54,6 +54,21 @@ test.each([
   expect(err).toContain(message);
 });
 
+test('[O3] a usage error is not followed by all options', async () => {
+  const { err } = await cortex([dataset, '--repeat', '0']);
+  expect(err.split('\n')).toEqual([
+    '--repeat "0" is not a whole number from 1 to 100',
+    'usage: cortex eval …; cortex eval --help lists the options',
+    '',
+  ]);
+});
+
+test('[O3] a script starts no system if no case needs one', async () => {
+  const answered = file('answered.yaml', 'cases: [{name: a, message: m, answer: x, expect: [{exact: x}]}]');
+  const { out, err, code } = await cortex([answered, '--script', file('s.yaml', 'replies: [{text: x}]'), '--json']);
+  expect([JSON.parse(out), err, code]).toEqual([expect.objectContaining({ system: 'none', passed: 1 }), '', 0]);
+});
+
 test('[O3] without a system, nothing runs and the exit code is 3', async () => {
   const { err, code } = await cortex([dataset, '--url', 'http://127.0.0.1:9']);
   expect(code).toBe(3);
