@@ -32,6 +32,9 @@ const REMOTE_HELP = `  --url <address>  the system; default: CORTEX_URL, else ht
 const COMMON_HELP = `  --json           prints JSON only
   -h, --help       prints this text`;
 
+/** Two lines of a terminal. */
+const HINT_COLUMNS = 160;
+
 /** @param argv without the program */
 export async function dispatch(
   argv: readonly string[],
@@ -71,7 +74,7 @@ export async function dispatch(
   } catch (fault) {
     const { code, message, text, exit } = failureOf(fault, call);
     if (isJson) output.out(`${JSON.stringify({ error: { code, message } })}\n`);
-    else output.err(`${text}\n${exit === EXIT.usage && command !== null ? `${usageOf(command)}\n` : ''}`);
+    else output.err(`${text}\n${exit === EXIT.usage && command !== null ? `${usageHint(command)}\n` : ''}`);
     return exit;
   }
 }
@@ -120,6 +123,14 @@ function checkCount({ name, positionals: [least, most] }: Command, { length }: r
   const [count, word] = length < least ? [least, 'at least'] : [most, 'at most'];
   const wanted = count === 0 ? 'no arguments' : `${word} ${count} argument${count === 1 ? '' : 's'}`;
   throw new UsageError(`cortex ${name} takes ${wanted}, got ${length}`);
+}
+
+/** After an error: the usage, in short if the message would be lost above it. */
+function usageHint(command: Command): string {
+  const usage = usageOf(command);
+  return usage.length <= HINT_COLUMNS
+    ? usage
+    : `usage: cortex ${command.name} …; cortex ${command.name} --help lists the options`;
 }
 
 function usageOf({ name, usage, isRemote = false }: Command): string {

@@ -1,10 +1,14 @@
 /** The dataset of an evaluation: messages, and what their runs must be like (O3). */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { conditionIssue } from '../../src/bounded/conditions/condition.ts';
+import { compilePattern } from '../../src/bounded/pattern.ts';
+import { describeIssue } from '../../src/catalog/check/issues.ts';
 import { readYaml } from '../../src/catalog/read/yaml-file.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
+import { WorkMeter } from '../../src/domain/work.ts';
 
 /** What one file may hold: its report must stay readable. */
 export const MOST_CASES = 1_000;
@@ -14,6 +18,8 @@ const AGENT_CHARS = 64;
 /** Of a judge: each vote is a model call. */
 const MOST_VOTES = 9;
 const CRITERIA_CHARS = 4_000;
+/** Work of compiling one pattern. */
+const PATTERN_STEPS = 50_000_000;
 
 const json = z.json() as z.ZodType<Json>;
 const text = z.string().max(limits.messageBytes);
@@ -40,9 +46,9 @@ const judge = z.preprocess(
 const SCORERS = {
   exact: text,
   contains: text.min(1),
-  matches: z.string().min(1).max(limits.patternChars),
+  matches: checkedText(limits.patternChars, patternIssue),
   json,
-  cel: z.string().min(1).max(limits.conditionChars),
+  cel: checkedText(limits.conditionChars, conditionIssue),
   judge,
 } as const;
 
@@ -97,6 +103,23 @@ export type Expectation = EvalCase['expect'][number];
 export type JudgeCriteria = NonNullable<Expectation['judge']>;
 export type Turn = z.infer<typeof turn>;
 
+/** Text that must also compile, because a run cannot fulfil an expectation that cannot be evaluated. */
+function checkedText(most: number, issueOf: (given: string) => string | null): z.ZodString {
+  return z
+    .string()
+    .min(1)
+    .max(most)
+    .superRefine((given, context) => {
+      const message = issueOf(given);
+      if (message !== null) context.addIssue({ code: 'custom', message });
+    });
+}
+
+function patternIssue(pattern: string): string | null {
+  const compiled = compilePattern(pattern, new WorkMeter(PATTERN_STEPS));
+  return compiled.ok ? null : compiled.reason;
+}
+
 /** Members by the last name in the path of an issue. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   '': Object.keys(dataset.shape),
@@ -111,11 +134,17 @@ export function readDataset(yaml: string): Dataset {
   const { documents, errors } = readYaml(yaml);
   const [fault] = errors;
   if (fault !== undefined) throw new Error(`line ${fault.line}, column ${fault.column}: ${fault.message}`);
-  const read = dataset.safeParse(documents[0]?.value ?? {});
+  const [first, second] = documents;
+  if (second !== undefined) {
+    const { line } = second.place([]);
+    throw new Error(`line ${line}: has a second YAML document (allowed: 1); put all cases into one list`);
+  }
+  const value = first?.value ?? {};
+  const read = dataset.safeParse(value);
   if (!read.success) {
     const { issues } = read.error;
     // A misspelt member is also a missing one: its name says more.
-    throw new Error(messageOf(issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]));
+    throw new Error(messageOf(issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0], value));
   }
   const names = read.data.cases.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
@@ -155,11 +184,12 @@ function canonical(value: unknown): string {
   );
 }
 
-function messageOf(issue: z.core.$ZodIssue | undefined): string {
+function messageOf(issue: z.core.$ZodIssue | undefined, value: Json): string {
   if (issue === undefined) return 'is not a dataset';
   const place = issue.path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('');
   const at = place === '' ? '' : `${place.replace(/^\./, '')}: `;
-  if (issue.code !== 'unrecognized_keys') return `${at}${issue.message}`;
+  if (issue.code === 'custom') return `${at}${issue.message}`;
+  if (issue.code !== 'unrecognized_keys') return `${at}${describeIssue(issue, value)}`;
   const [key = ''] = issue.keys;
   const known = KNOWN[String(issue.path.findLast((step) => typeof step === 'string') ?? '')] ?? [];
   const [near] = nearestNames(key, known);

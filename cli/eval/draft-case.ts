@@ -6,6 +6,7 @@
 import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
+import { cutText } from './cut-text.ts';
 import { NAME_CHARS } from './dataset.ts';
 import type { EvalCase, Expectation } from './dataset.ts';
 import { isRedacted } from './recording.ts';
@@ -22,25 +23,26 @@ const TITLE_CHARS = 60;
 
 /** @param taken names of the dataset that the case is added to */
 export function draftCase(recording: Recording, taken: ReadonlySet<string>, datasetAgent: string | null): EvalCase {
-  const { agent, message, history, variables } = recording;
+  const { agent, message, history, variables, approvals } = recording;
   return {
     name: freeName(titleOf(message), taken),
     ...(agent === datasetAgent ? {} : { agent }),
     message,
     ...(history.length === 0 ? {} : { history: [...history] }),
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
+    ...(approvals === null ? {} : { approvals }),
     expect: expectationsOf(recording),
   };
 }
 
 function titleOf(message: string): string {
   const line = message.replaceAll(/\s+/g, ' ').trim();
-  return line.length > TITLE_CHARS ? `${line.slice(0, TITLE_CHARS - 1)}…` : line;
+  return line.length > TITLE_CHARS ? `${cutText(line, TITLE_CHARS - 1)}…` : line;
 }
 
 function freeName(title: string, taken: ReadonlySet<string>): string {
   let name = title;
-  for (let number = 2; taken.has(name); number += 1) name = `${title.slice(0, NAME_CHARS - 10)} (${number})`;
+  for (let number = 2; taken.has(name); number += 1) name = `${cutText(title, NAME_CHARS - 10)} (${number})`;
   return name;
 }
 
@@ -57,7 +59,7 @@ function answerExpectations(answer: string | null): Expectation[] {
   const value = parseJson(text);
   if (isOpen && value !== undefined && (isJsonObject(value) || Array.isArray(value))) return [{ json: value }];
   if (isOpen && text.length <= CONTAINED_CHARS && !text.includes('\n')) return [{ contains: text }];
-  const quoted = text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS)}…` : text;
+  const quoted = text.length > QUOTED_CHARS ? `${cutText(text, QUOTED_CHARS)}…` : text;
   const hidden = isOpen ? '' : ' Parts that read [redacted] may be anything.';
   const criteria = `The answer says the same as this one, in any words.${hidden}\n${quoted}`;
   return [judged(criteria)];

@@ -20,8 +20,12 @@ const JUDGE_MS = 300_000;
 /** Tokens of a verdict, and of the model's thinking before it. */
 const MOST_TOKENS = 8_000;
 
-/** @throws EngineError `model_rejected` for an address that is not one */
-export function endpointJudge({ baseUrl, model, apiKey }: JudgeEndpoint, random: Random): AskJudge {
+/** @param stop ends all requests. @throws EngineError `model_rejected` for an address that is not one */
+export function endpointJudge(
+  { baseUrl, model, apiKey }: JudgeEndpoint,
+  random: Random,
+  stop: AbortSignal = new AbortController().signal,
+): AskJudge {
   const preset = presetAt(baseUrl);
   const provider = createOpenAiProvider({
     baseUrl,
@@ -41,7 +45,7 @@ export function endpointJudge({ baseUrl, model, apiKey }: JudgeEndpoint, random:
       maxTokens: MOST_TOKENS,
       extra: {},
       agent: null,
-      signal: AbortSignal.timeout(JUDGE_MS),
+      signal: AbortSignal.any([stop, AbortSignal.timeout(JUDGE_MS)]),
     };
     let text = '';
     let usage: Usage | null = null;

@@ -1,6 +1,7 @@
 /** Runs the cases of a dataset, and scores their runs (O3). */
 import { messageOf } from '../../src/domain/errors.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { cutText } from './cut-text.ts';
 import type { Dataset, EvalCase, Turn } from './dataset.ts';
 import { judge } from './judge.ts';
 import type { AskJudge, Judgement } from './judge.ts';
@@ -63,23 +64,29 @@ export interface EvaluateOptions {
   /** Milliseconds of any clock. */
   readonly now: () => number;
   readonly done: (result: CaseResult) => void;
+  /** No run starts after it is aborted, and runs that it cancels have no result. Default: never. */
+  readonly signal?: AbortSignal;
 }
 
-/** @returns the results in the order of the dataset, whatever the order of their ends */
+/** @returns the results in the order of the dataset, whatever the order of their ends; fewer if the signal is aborted */
 export async function evaluate({ cases }: Dataset, options: EvaluateOptions): Promise<CaseResult[]> {
   const work = cases.flatMap((one) => Array.from({ length: options.repeat }, (_, at) => ({ one, repetition: at + 1 })));
   const results: CaseResult[] = [];
+  const isStopped = (): boolean => options.signal?.aborted === true;
   let next = 0;
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < work.length; at = next++) {
+    for (let at = next++; at < work.length && !isStopped(); at = next++) {
       const { one, repetition } = work[at] as (typeof work)[number];
       const result = await resultOf(one, repetition, options);
+      // It was cancelled: that is no error of the system.
+      if (isStopped() && result.outcome === 'error') return;
       results[at] = result;
       options.done(result);
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.concurrency, work.length) }, worker));
-  return results;
+  // Without the gaps of runs that were not made.
+  return results.filter(() => true);
 }
 
 async function resultOf(one: EvalCase, repetition: number, options: EvaluateOptions): Promise<CaseResult> {
@@ -98,11 +105,14 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
   }
   const ms = options.now() - began;
   const { document, models } = run;
-  const scored = await scoreRun(one, document, options);
+  const scored = await scoreRun(one, document, options).catch((fault: unknown): Scored => {
+    const reasons = [`the run could not be scored: ${messageOf(fault)}`];
+    return { outcome: 'error', reasons, judgements: [] };
+  });
   return {
     ...head,
     ...scored,
-    response: answerOf(document).slice(0, RESPONSE_CHARS),
+    response: cutText(answerOf(document), RESPONSE_CHARS),
     session_id: textOrNull(document['session_id']),
     run_id: textOrNull(document['run_id']),
     models,
@@ -111,12 +121,14 @@ async function resultOf(one: EvalCase, repetition: number, options: EvaluateOpti
   };
 }
 
+type Scored = Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>;
+
 /** The judge is asked only if everything else holds. */
 async function scoreRun(
   { history = [], message, expect }: EvalCase,
   document: JsonObject,
   { askJudge, newCode }: EvaluateOptions,
-): Promise<Pick<CaseResult, 'outcome' | 'reasons' | 'judgements'>> {
+): Promise<Scored> {
   const end = endOf(document);
   if (end.outcome === 'error') return { outcome: 'error', reasons: [end.reason ?? ''], judgements: [] };
   const answer = answerOf(document);

@@ -4,6 +4,8 @@ import { nearestNames } from '../../src/domain/nearest.ts';
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
 import { textOption } from '../option-values.ts';
+import { warnIfUnencrypted } from '../terminal/connection.ts';
+import { endpointUrl } from '../terminal/endpoint-url.ts';
 import { visible } from '../terminal/visible.ts';
 import { endpointJudge } from './endpoint-judge.ts';
 import type { AskJudge } from './judge.ts';
@@ -17,8 +19,12 @@ export interface ChosenJudge {
   readonly label: string;
   /** Whether the judge is an agent of the system. */
   readonly isAgent: boolean;
-  /** @param client of the system; null only for a judge that is no agent. @throws UsageError if it has no such agent */
-  asker(client: Client | null): Promise<AskJudge>;
+  /**
+   * @param client of the system; null only for a judge that is no agent
+   * @param signal ends what is being asked
+   * @throws UsageError if the system has no such agent
+   */
+  asker(client: Client | null, signal: AbortSignal): Promise<AskJudge>;
 }
 
 /** @throws UsageError for options that do not fit together */
@@ -28,29 +34,31 @@ export function chosenJudge(call: CommandCall): ChosenJudge {
   );
   if (baseUrl === undefined && model === undefined) {
     const name = agent ?? JUDGE_AGENT;
-    return { label: `agent ${name}`, isAgent: true, asker: async (client) => await agentOf(client, name) };
+    return {
+      label: `agent ${name}`,
+      isAgent: true,
+      asker: async (client, signal) => await agentOf(client, name, signal),
+    };
   }
   if (agent !== undefined) throw new UsageError('--judge-agent excludes --judge-base-url and --judge-model');
   if (baseUrl === undefined || model === undefined) {
     throw new UsageError('a judge at an endpoint needs both --judge-base-url and --judge-model');
   }
-  const url = URL.parse(baseUrl);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    throw new UsageError('--judge-base-url must be an address such as https://api.example.com/v1, without a password');
-  }
+  const url = endpointUrl('--judge-base-url', baseUrl);
   const key = call.environment['JUDGE_API_KEY'] ?? '';
+  if (key !== '') warnIfUnencrypted(baseUrl, call.tell);
   const endpoint = { baseUrl, model, apiKey: key === '' ? null : key };
   return {
     label: `${visible(model)} at ${url.host}`,
     isAgent: false,
-    asker: async () => endpointJudge(endpoint, Math.random),
+    asker: async (_client, signal) => endpointJudge(endpoint, Math.random, signal),
   };
 }
 
-async function agentOf(client: Client | null, name: string): Promise<AskJudge> {
+async function agentOf(client: Client | null, name: string, signal: AbortSignal): Promise<AskJudge> {
   if (client === null) throw new Error('a judge that is an agent needs a system');
   const names = (await client.agents()).map((agent) => agent.name);
-  if (names.includes(name)) return agentJudge(client, name);
+  if (names.includes(name)) return agentJudge(client, name, signal);
   const [near] = nearestNames(name, names);
   const advice =
     name === JUDGE_AGENT

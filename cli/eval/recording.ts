@@ -25,6 +25,8 @@ export interface Recording {
   readonly history: readonly Turn[];
   /** Session variables when the run began, as far as the export tells. */
   readonly variables: JsonObject;
+  /** The answer that every request for approval got; null without one, and if they differ. */
+  readonly approvals: 'approve' | 'deny' | null;
   /** Actions that have completed, in the order of their declaration. */
   readonly actions: readonly RecordedAction[];
   /** Null without one. */
@@ -63,7 +65,8 @@ export async function readRecording(lines: AsyncIterable<string>, wanted: string
     ...(events.some((event) => event.type === 'message_received') ? ['messages during the run are left out'] : []),
   ];
   const history = seen.historyOf(place.parent, notes);
-  const variables = seen.variablesAt(events[0]?.seq ?? Infinity, notes);
+  const variables = withoutRedacted(seen.variablesAt(events[0]?.seq ?? Infinity, notes), notes);
+  const approvals = approvalsIn(events, notes);
   return {
     session_id: seen.session.id,
     run_id: id,
@@ -72,6 +75,7 @@ export async function readRecording(lines: AsyncIterable<string>, wanted: string
     message,
     history,
     variables,
+    approvals,
     actions: actionsIn(events),
     answer: place.answer,
     notes,
@@ -84,6 +88,7 @@ class Surroundings {
   session = { id: '', agent: '' };
   readonly #seeded: Turn[] = [];
   #unseeded = 0;
+  #seededWithFiles = 0;
   #latest: string | null = null;
   #variables: JsonObject = {};
   readonly #changes: { readonly seq: number; readonly key: string; readonly value: Json | undefined }[] = [];
@@ -99,11 +104,15 @@ class Surroundings {
   /** @param notes gets what is left out */
   historyOf(parent: string | null, notes: string[]): Turn[] {
     const turns: Turn[][] = [];
+    let [withFiles, withoutText] = [this.#seededWithFiles, 0];
     for (let id = parent; id !== null;) {
       const place = this.places.get(id);
       if (place === undefined) break;
-      const asked = place.input['type'] === 'message' ? textOf(place.input['content']) : '';
-      if (asked !== '') {
+      const { type, content } = place.input;
+      const asked = type === 'message' ? textOf(content) : '';
+      if (asked === '') withoutText += 1;
+      else {
+        if (hasFiles(content)) withFiles += 1;
         const answered: Turn[] =
           (place.answer ?? '') === '' ? [] : [{ role: 'assistant', content: place.answer ?? '' }];
         turns.unshift([{ role: 'user', content: asked }, ...answered]);
@@ -111,10 +120,18 @@ class Surroundings {
       id = place.parent;
     }
     if (this.#unseeded > 0) notes.push(`${this.#unseeded} messages of the seeded history without text are left out`);
+    if (withoutText > 0) notes.push(`earlier runs without a text message are left out of the history: ${withoutText}`);
+    if (withFiles > 0)
+      notes.push(`the images and files of messages of the history are left out: ${withFiles} messages`);
     const all = [...this.#seeded, ...turns.flat()];
     const most = limits.seededMessages;
     if (all.length > most) notes.push(`the ${all.length - most} oldest messages of the history are left out`);
-    return all.slice(-most);
+    const kept = all.slice(-most);
+    const redacted = kept.filter(({ content }) => isRedacted(content)).length;
+    if (redacted > 0) {
+      notes.push(`messages of the history have redacted text: ${redacted}; write another text in its place`);
+    }
+    return kept;
   }
 
   /** The export has the variables at its end; changes before and after the run are events. */
@@ -148,8 +165,10 @@ class Surroundings {
 
   #takeSeeded({ role, content }: JsonObject): void {
     const text = textOf(content);
-    if ((role === 'user' || role === 'assistant') && text !== '') this.#seeded.push({ role, content: text });
-    else this.#unseeded += 1;
+    if ((role === 'user' || role === 'assistant') && text !== '') {
+      this.#seeded.push({ role, content: text });
+      if (hasFiles(content)) this.#seededWithFiles += 1;
+    } else this.#unseeded += 1;
   }
 
   #takeRun({ run_id: id, input }: JsonObject): void {
@@ -185,6 +204,30 @@ function actionsIn(events: readonly SessionEvent[]): RecordedAction[] {
     } else if (event.type === 'action_completed' && known !== undefined) known.hasCompleted = true;
   }
   return [...actions.values()].filter(({ hasCompleted }) => hasCompleted).map(({ action }) => action);
+}
+
+/** One answer for all requests, as a case has it. @param notes gets what a case cannot repeat */
+function approvalsIn(events: readonly SessionEvent[], notes: string[]): Recording['approvals'] {
+  const resolved = events.filter((event) => event.type === 'approval_resolved').map(({ data }) => data);
+  const answers = new Set(resolved.map(({ approved }) => approved));
+  if (resolved.some(({ content }) => content !== undefined)) {
+    notes.push('the values that answered questions are left out: a case only approves or denies');
+  }
+  if (answers.size > 1) {
+    notes.push('some approvals were granted and others denied: set "approvals" to approve or deny');
+    return null;
+  }
+  const [approved] = answers;
+  return approved === undefined ? null : approved ? 'approve' : 'deny';
+}
+
+/** Variables whose text a pattern has hidden would have another value in the case. @param notes gets their names */
+function withoutRedacted(variables: JsonObject, notes: string[]): JsonObject {
+  const hidden = Object.entries(variables).filter((entry) => isRedacted(JSON.stringify(entry)));
+  if (hidden.length === 0) return variables;
+  const keys = hidden.map(([key]) => key);
+  notes.push(`these variables have redacted text and are left out: ${keys.join(', ')}`);
+  return Object.fromEntries(Object.entries(variables).filter(([key]) => !keys.includes(key)));
 }
 
 /** Whether a pattern has hidden a part of the text (docs/redaction.md). */

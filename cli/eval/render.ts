@@ -24,8 +24,14 @@ export function renderReport(report: EvalReport, comparison: Comparison | null, 
     return cellsOf(one, change === undefined ? '' : points(change.now - change.before));
   });
   const heads = ['case', 'passed', '95 % interval', 'tokens', 'time', ...(comparison === null ? [] : ['change'])];
-  const marks = report.cases.map(({ failed, errors }) =>
-    errors > 0 ? colors.yellow('!') : failed > 0 ? colors.red('✗') : colors.green('✓'),
+  const marks = report.cases.map(({ passed, failed, errors }) =>
+    passed + failed + errors === 0
+      ? ' '
+      : errors > 0
+        ? colors.yellow('!')
+        : failed > 0
+          ? colors.red('✗')
+          : colors.green('✓'),
   );
   // Without repeats, no case has an interval.
   const shown = heads.map((_, at) => at !== INTERVAL_COLUMN || rows.some((row) => row[at] !== ''));
@@ -88,9 +94,24 @@ function detailsOf(results: readonly CaseResult[], colors: Colors): string[] {
   return more > 0 ? [...shown, `  … and ${more} more; --out <file> writes all of them`] : shown;
 }
 
-function totalsOf({ passed, failed, errors, pass_rate: rate, tokens, cost, ms, judge, models }: EvalReport): string[] {
+function totalsOf({
+  passed,
+  failed,
+  errors,
+  omitted,
+  pass_rate: rate,
+  tokens,
+  cost,
+  ms,
+  judge,
+  models,
+}: EvalReport): string[] {
   const share = rate === null ? '' : `: ${percent(rate.value)} (${range(rate)})`;
-  const counts = [`${failed} failed`, ...(errors === 0 ? [] : [`${errors} without a result`])].join(', ');
+  const counts = [
+    `${failed} failed`,
+    ...(errors === 0 ? [] : [`${errors} without a result`]),
+    ...(omitted === 0 ? [] : [`${omitted} not made`]),
+  ].join(', ');
   const spent = [
     ...(tokens === null
       ? []

@@ -1,5 +1,6 @@
 /** The report of an evaluation: what is written as JSON, and what an earlier one must have to be compared (O3). */
 import { z } from 'zod';
+import { describeIssue } from '../../src/catalog/check/issues.ts';
 import { parseJson } from '../../src/domain/json.ts';
 import { digestOfCase, digestOfDataset, MOST_CASES, NAME_CHARS } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
@@ -47,6 +48,8 @@ export interface EvalReport extends ReportHead {
   readonly passed: number;
   readonly failed: number;
   readonly errors: number;
+  /** Runs that were not made, because the evaluation was stopped. */
+  readonly omitted: number;
   /** Null if no run could be made. */
   readonly pass_rate: Rate | null;
   readonly tokens: ({ readonly total: number } & Spread) | null;
@@ -67,13 +70,16 @@ interface JudgeTotals {
   readonly cost: number | null;
 }
 
-/** @param results of `evaluate` */
+/**
+ * @param results of `evaluate`
+ * @param head.omitted number of runs that were not made; default 0
+ */
 export function reportOf(
   dataset: Dataset,
   results: readonly CaseResult[],
-  head: Omit<ReportHead, 'version' | 'dataset' | 'models'> & { readonly file: string },
+  head: Omit<ReportHead, 'version' | 'dataset' | 'models'> & { readonly file: string; readonly omitted?: number },
 ): EvalReport {
-  const { file, ...given } = head;
+  const { file, omitted = 0, ...given } = head;
   const cases = dataset.cases.map((one): CaseSummary => {
     const own = results.filter(({ name }) => name === one.name);
     const made = own.filter(({ outcome }) => outcome !== 'error');
@@ -97,6 +103,7 @@ export function reportOf(
     dataset: { file, digest: digestOfDataset(dataset), cases: dataset.cases.length },
     models: [...new Set(results.flatMap(({ models }) => models))].sort(),
     ...countsOf(results),
+    omitted,
     pass_rate: passRate(cases.map(({ passed, failed }) => ({ passed, total: passed + failed }))),
     tokens: totalled(made.map(({ tokens }) => tokens)),
     cost: totalled(made.flatMap(({ cost }) => cost ?? [])),
@@ -170,5 +177,6 @@ export function readReport(text: string): EarlierReport {
   const read = earlierReport.safeParse(value);
   if (read.success) return read.data;
   const [issue] = read.error.issues;
-  throw new Error(`is not a report of cortex eval: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
+  const what = issue === undefined ? '' : `: ${issue.path.join('.')}: ${describeIssue(issue, value)}`;
+  throw new Error(`is not a report of cortex eval${what}`);
 }

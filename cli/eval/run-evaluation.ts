@@ -9,6 +9,7 @@ import { UsageError } from '../command.ts';
 import type { CommandCall, ExitCode } from '../command.ts';
 import { readInput } from '../input-file.ts';
 import { numberOption, textOption, wordOption } from '../option-values.ts';
+import { requireWritable } from '../output-file.ts';
 import { connectionOf, request } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
@@ -16,6 +17,8 @@ import { compareReports, requireComparable } from './compare.ts';
 import { readDataset } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
 import { evaluate } from './evaluate.ts';
+import type { EvaluateOptions } from './evaluate.ts';
+import { Interruption } from './interruption.ts';
 import { chosenJudge } from './judge-options.ts';
 import { EvalProgress } from './progress.ts';
 import { renderReport } from './render.ts';
@@ -42,31 +45,38 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   const judge = chosenJudge(call);
   const usesJudge = dataset.cases.some(({ expect }) => expect.some((one) => one.judge !== undefined));
   const isTemporary = needsTemporarySystem(call);
+  const out = textOption(call, 'out');
+  if (out !== undefined) requireWritable('--out', out);
 
   const needsSystem = dataset.cases.some(({ answer }) => answer === undefined) || (usesJudge && judge.isAgent);
-  await using system = isTemporary ? await startTemporarySystem(call) : null;
+  const interruption = new Interruption(call.tell);
+  const { signal } = interruption;
+  await using system = isTemporary && needsSystem ? await startTemporarySystem(call, interruption) : null;
   const connection = needsSystem ? (system?.connection ?? connectionOf(call)) : null;
   if (connection !== null) await requireSystem(connection);
   const client = connection === null ? null : clientAt(connection);
-  const askJudge = usesJudge ? await judge.asker(client) : async () => unneeded('judge');
+  const askJudge = usesJudge ? await judge.asker(client, signal) : async () => unneeded('judge');
   const progress = new EvalProgress({
     total: dataset.cases.length * repeat,
     write: isatty(2) ? (text) => void process.stderr.write(text) : null,
     now: Date.now,
   });
-  const results = await evaluate(dataset, {
+  const options: EvaluateOptions = {
     agent,
     repeat,
     concurrency,
-    run: client === null ? async () => unneeded('system') : systemRuns(client),
+    run: client === null ? async () => unneeded('system') : systemRuns(client, signal),
     askJudge,
     newCode: () => randomBytes(12).toString('hex'),
     now: Date.now,
     done: (result) => progress.take(result),
-  });
+    signal,
+  };
+  const results = await interruption.during(async () => await evaluate(dataset, options));
   progress.clear();
   const report = reportOf(dataset, results, {
     file,
+    omitted: dataset.cases.length * repeat - results.length,
     created_at: new Date().toISOString(),
     agent,
     system: connection === null ? 'none' : isTemporary ? 'temporary' : connection.url,
@@ -76,10 +86,10 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   const verdict = verdictOf(report, comparison, failOn);
   const { result, reason, exit } = verdict;
   const whole = { ...report, comparison, verdict: { fail_on: failOn, result, reason } };
-  const out = textOption(call, 'out');
-  if (out !== undefined) writeFileSync(out, `${JSON.stringify(whole, null, 2)}\n`);
+  // A file that can no longer be written must not take the result with it.
   if (call.json) call.print(JSON.stringify(whole));
   else for (const line of renderReport(report, comparison, { colors: pc })) call.print(line);
+  if (out !== undefined) writeFileSync(out, `${JSON.stringify(whole, null, 2)}\n`);
   if (reason !== null) call.tell((result === 'error' ? pc.yellow : pc.red)(reason));
   return exit;
 }

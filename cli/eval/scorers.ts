@@ -4,6 +4,7 @@ import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { evaluateCondition } from '../../src/bounded/conditions/condition.ts';
+import { cutText } from './cut-text.ts';
 import type { Expectation } from './dataset.ts';
 
 /** A run as scorers see it: the document of the API. */
@@ -40,7 +41,7 @@ const SCORERS = {
   }) satisfies Scorer<Json>,
   cel: ((condition: string, { document }) => {
     const result = evaluateCondition(condition, document, new WorkMeter(STEPS));
-    if (!result.ok) return result.message;
+    if (!result.ok) return `the condition cannot be evaluated: ${result.message}`;
     return result.value ? null : `the condition is false: ${condition}`;
   }) satisfies Scorer<string>,
 } as const;
@@ -66,7 +67,10 @@ function firstDifference(expected: Json, found: Json | undefined, place: string)
     if (!isJsonObject(found ?? null)) return `${place} is ${quoted(JSON.stringify(found ?? null))}, not an object`;
     const members = found as JsonObject;
     for (const [name, value] of Object.entries(expected)) {
-      const issue = firstDifference(value, members[name], `${place}.${name}`);
+      const member = `${place}.${name}`;
+      // Not what every object inherits, such as `constructor`.
+      if (!Object.hasOwn(members, name)) return `${member} is missing`;
+      const issue = firstDifference(value, members[name], member);
       if (issue !== null) return issue;
     }
     return null;
@@ -86,5 +90,5 @@ function firstDifference(expected: Json, found: Json | undefined, place: string)
 }
 
 function quoted(text: string): string {
-  return JSON.stringify(text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text);
+  return JSON.stringify(text.length > SHOWN_CHARS ? `${cutText(text, SHOWN_CHARS)}…` : text);
 }

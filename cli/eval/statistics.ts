@@ -22,12 +22,15 @@ export interface Spread {
   readonly p90: number;
 }
 
+/** Half of the squared normal quantile of 95 %: the pseudo-counts of Agresti and Coull. */
+const PSEUDO_COUNT = 1.959964 ** 2 / 2;
+
 /**
- * The share of runs that passed, with a 95 % interval.
+ * The share of runs that passed, with a 95 % interval: the Wilson interval of an effective number of runs.
  *
- * The Wilson interval of an effective number of runs: as many independent runs as have the variance that was found between
- * the cases, but never more than there are runs. If no run or every run passed, no variance can be found; then each case
- * counts as one run.
+ * The effective number is at least that of the cases and at most that of the runs. It compares the variance that was found
+ * between the cases with the variance that they have if each always ends the same. `PSEUDO_COUNT` is added to both, so few
+ * failures do not make the repeats count as independent runs, and one more failure never raises the lower bound.
  *
  * @returns null without a run
  */
@@ -36,8 +39,12 @@ export function passRate(counts: readonly CaseCount[]): Rate | null {
   const runs = sum(cases.map(({ total }) => total));
   if (runs === 0) return null;
   const value = sum(cases.map(({ passed }) => passed)) / runs;
-  const variance = sum(cases.map(({ passed, total }) => ((passed - total * value) / runs) ** 2));
-  return { value, ...effectiveInterval({ value, variance, cases: cases.length, runs }) };
+  // Fewer than the cases if they have different numbers of runs.
+  const units = 1 / sum(cases.map(({ total }) => (total / runs) ** 2));
+  const found = units ** 2 * sum(cases.map(({ passed, total }) => ((passed - total * value) / runs) ** 2));
+  const most = units * value * (1 - value);
+  const effective = Math.min(runs, (units * (most + PSEUDO_COUNT)) / (found + PSEUDO_COUNT));
+  return { value, ...wilsonInterval(value * effective, effective) };
 }
 
 export interface PairedCounts {
@@ -51,8 +58,9 @@ export type Difference = Rate;
 /**
  * How much the mean rate of the same cases has changed. Every case has the same weight.
  *
- * Newcombe's interval for paired shares ("square and add", with a continuity correction of the correlation), from the
- * effective intervals of both rates and the covariance of the cases' rates.
+ * Newcombe's interval for paired shares ("square and add", with a continuity correction of the correlation), from Wilson
+ * intervals of an effective number of runs and the covariance of the cases' rates. The effective number is the same for both
+ * rates, so that it is known also if every run of one of them passed.
  *
  * @returns shares from -1 to 1; null without a case that has runs in both
  */
@@ -65,25 +73,47 @@ export function rateDifference(pairs: readonly PairedCounts[]): Difference | nul
   const products = cases.map((pair) => (rateOf(pair.now) - now.value) * (rateOf(pair.before) - before.value));
   const covariance = sum(products) / cases.length;
   const corrected = covariance > 0 ? Math.max(0, covariance - 1 / (2 * cases.length)) : covariance;
-  const spread = Math.sqrt(now.variance * before.variance) * cases.length;
+  const spread = Math.sqrt(now.found * before.found) / cases.length;
   const correlation = spread === 0 ? 0 : corrected / spread;
+  const ratio = Math.max(1, (before.most + now.most) / (before.least + now.least));
+  const interval = ({ value: mean, runs }: MeanRate): Interval => {
+    const effective = Math.min(runs, cases.length * ratio);
+    return wilsonInterval(mean * effective, effective);
+  };
+  const [was, is] = [interval(before), interval(now)];
   const half = (a: number, b: number): number => Math.sqrt(Math.max(0, a * a - 2 * correlation * a * b + b * b));
   return {
     value,
-    low: Math.max(-1, value - half(now.value - now.low, before.high - before.value)),
-    high: Math.min(1, value + half(before.value - before.low, now.high - now.value)),
+    low: Math.max(-1, value - half(now.value - is.low, was.high - before.value)),
+    high: Math.min(1, value + half(before.value - was.low, is.high - now.value)),
   };
+}
 
-  function rateOf(count: CaseCount): number {
-    return count.passed / count.total;
-  }
+/** The mean rate of cases, and sums of squares around it. */
+interface MeanRate {
+  readonly value: number;
+  readonly runs: number;
+  readonly found: number;
+  /** As if each case always ended the same. */
+  readonly most: number;
+  /** `found`, but not less than what chance alone explains: the variance of the adjusted rates within the cases. */
+  readonly least: number;
+}
 
-  function meanRate(counts: readonly CaseCount[]): Rate & { readonly variance: number } {
-    const mean = sum(counts.map(rateOf)) / counts.length;
-    const variance = sum(counts.map((count) => ((rateOf(count) - mean) / counts.length) ** 2));
-    const runs = sum(counts.map(({ total }) => total));
-    return { value: mean, variance, ...effectiveInterval({ value: mean, variance, cases: counts.length, runs }) };
-  }
+function meanRate(counts: readonly CaseCount[]): MeanRate {
+  const value = sum(counts.map(rateOf)) / counts.length;
+  const found = sum(counts.map((count) => (rateOf(count) - value) ** 2));
+  const withinCases = counts.map(({ passed, total }) => {
+    const adjusted = total + 2 * PSEUDO_COUNT;
+    const rate = (passed + PSEUDO_COUNT) / adjusted;
+    return (rate * (1 - rate)) / adjusted;
+  });
+  const most = counts.length * value * (1 - value);
+  return { value, runs: sum(counts.map(({ total }) => total)), found, most, least: Math.max(found, sum(withinCases)) };
+}
+
+function rateOf({ passed, total }: CaseCount): number {
+  return passed / total;
 }
 
 /**
@@ -115,22 +145,6 @@ export function spreadOf(values: readonly number[]): Spread | null {
     median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
     p90: at(Math.ceil(sorted.length * 0.9) - 1),
   };
-}
-
-function effectiveInterval({
-  value,
-  variance,
-  cases,
-  runs,
-}: {
-  readonly value: number;
-  readonly variance: number;
-  readonly cases: number;
-  readonly runs: number;
-}): Interval {
-  const chance = value * (1 - value);
-  const effective = chance === 0 ? cases : Math.min(runs, chance / variance);
-  return wilsonInterval(value * effective, effective);
 }
 
 export function sum(values: readonly number[]): number {

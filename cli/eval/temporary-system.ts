@@ -18,7 +18,11 @@ import { freePort } from '../system/services.ts';
 import { settingsOf } from '../system/settings.ts';
 import { startSystem } from '../system/system.ts';
 import type { System } from '../system/system.ts';
+import { warnIfUnencrypted } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
+import { endpointUrl } from '../terminal/endpoint-url.ts';
+import { SIGNALS } from './interruption.ts';
+import type { Interruption } from './interruption.ts';
 
 export interface TemporarySystem extends AsyncDisposable {
   readonly connection: Connection;
@@ -30,6 +34,7 @@ export function needsTemporarySystem(call: CommandCall): boolean {
   if (script !== undefined && (model !== undefined || baseUrl !== undefined)) {
     throw new UsageError('--script is the model: it excludes --model and --base-url');
   }
+  if (baseUrl !== undefined) endpointUrl('--base-url', baseUrl);
   const isTemporary = [model, baseUrl, script].some((one) => one !== undefined);
   if (isTemporary && (textOption(call, 'url') !== undefined || textOption(call, 'key') !== undefined)) {
     throw new UsageError(
@@ -40,22 +45,26 @@ export function needsTemporarySystem(call: CommandCall): boolean {
   return isTemporary;
 }
 
-/** @throws UsageError for options that name no model; Error if the system does not start */
-export async function startTemporarySystem(call: CommandCall): Promise<TemporarySystem> {
+/**
+ * @param interruption signals that it does not take end the system and the process
+ * @throws UsageError for options that name no model; Error if the system does not start
+ */
+export async function startTemporarySystem(call: CommandCall, interruption: Interruption): Promise<TemporarySystem> {
   const script = textOption(call, 'script');
   const llm = script === undefined ? null : await startScriptedLlm(repliesOf(script));
   const stateDir = mkdtempSync(join(tmpdir(), 'cortex-eval-'));
   let system: System | null = null;
   const stop = async (): Promise<void> => {
-    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+    for (const name of SIGNALS) process.off(name, interrupted);
     await system?.stop();
     await llm?.[Symbol.asyncDispose]();
     rmSync(stateDir, { recursive: true, force: true });
   };
   const interrupted = (): void => {
+    if (interruption.takesNext) return;
     void stop().finally(() => process.exit(EXIT.failed));
   };
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  for (const name of SIGNALS) process.on(name, interrupted);
   try {
     const vars = modelSettings(call, settingsOf(PROJECT_ROOT, call.environment).worker, llm?.baseUrl ?? null);
     const key = randomBytes(24).toString('hex');
@@ -83,7 +92,7 @@ export async function startTemporarySystem(call: CommandCall): Promise<Temporary
  * @throws UsageError for options that name no model
  */
 export function modelSettings(
-  call: Pick<CommandCall, 'values' | 'environment'>,
+  call: Pick<CommandCall, 'values' | 'environment' | 'tell'>,
   settings: Readonly<Record<string, string>>,
   scriptUrl: string | null,
 ): Record<string, string> {
@@ -93,11 +102,9 @@ export function modelSettings(
   const model = textOption(call, 'model');
   const baseUrl = textOption(call, 'base-url');
   if (baseUrl !== undefined) {
-    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? '')) {
-      throw new UsageError('--base-url must be an address such as https://api.example.com/v1');
-    }
     if (model === undefined) throw new UsageError('--base-url needs --model: the name of the model there');
     const key = call.environment['EVAL_API_KEY'] ?? '';
+    if (key !== '') warnIfUnencrypted(baseUrl, call.tell);
     return { ...plain, LLM_BASE_URL: baseUrl, LLM_MODEL: model, ...(key === '' ? {} : { LLM_API_KEY: key }) };
   }
   if (provider === 'demo' || [provider, url, apiKey].every((one) => one === undefined)) {

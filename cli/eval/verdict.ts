@@ -12,21 +12,24 @@ export const FAIL_ON = ['failure', 'worse', 'regression'] as const;
 export type FailOn = (typeof FAIL_ON)[number];
 
 export interface EvalVerdict {
-  readonly result: 'passed' | 'failed' | 'worse' | 'regression' | 'error';
+  readonly result: 'passed' | 'failed' | 'worse' | 'regression' | 'error' | 'stopped';
   /** One sentence; null if it passed. */
   readonly reason: string | null;
   readonly exit: ExitCode;
 }
 
-/** Errors count first: with them, the other numbers are incomplete. @param comparison null without an earlier report */
+/** Missing runs and errors count first: with them, the other numbers are incomplete. @param comparison null without an earlier report */
 export function verdictOf(report: EvalReport, comparison: Comparison | null, failOn: FailOn): EvalVerdict {
-  const { passed, failed, errors } = report;
-  const total = passed + failed + errors;
+  const { passed, failed, errors, omitted } = report;
+  const total = passed + failed + errors + omitted;
   const failing = (result: EvalVerdict['result'], reason: string): EvalVerdict => ({
     result,
     reason,
     exit: EXIT.failed,
   });
+  if (omitted > 0) {
+    return failing('stopped', `the evaluation was stopped: ${omitted} of ${total} runs were not made`);
+  }
   if (errors > 0) {
     return failing('error', `${errors} of ${total} runs could not be made or judged, so the evaluation is incomplete`);
   }

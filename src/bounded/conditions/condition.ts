@@ -28,6 +28,12 @@ export function conditionNames(expression: string): string[] {
   return read.ok ? read.names : [];
 }
 
+/** Why no values can make the expression true or false; null if some can. */
+export function conditionIssue(expression: string): string | null {
+  const read = readExpression(expression, CONDITION);
+  return read.ok ? read.typeIssue() : read.message;
+}
+
 /**
  * @param values the values of the names. A name without a value is an error, as is a result that is neither true nor
  *   false.

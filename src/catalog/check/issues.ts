@@ -81,6 +81,11 @@ function toIssues(issue: z.core.$ZodIssue, value: JsonObject, parent: FieldPath)
   return [{ path, part: 'value', message: sentence(issue, at(value, path)) }];
 }
 
+/** What is wrong with a part of a document, as a person who wrote it understands it. @param document that was checked */
+export function describeIssue(issue: z.core.$ZodIssue, document: Json): string {
+  return sentence(issue, at(document, plainPath(issue.path)));
+}
+
 function sentence(issue: z.core.$ZodIssue, found: Json | undefined): string {
   const shown = found === undefined ? 'nothing' : `${typeName(found)} ${quoted(found)}`;
   switch (issue.code) {

@@ -8,7 +8,9 @@ const one = (text: string): string => `cases: [{name: a, message: m, ${text}}]`;
 
 describe('[O3] datasets', () => {
   test.each([
-    ['cases: []', 'cases: Too small'],
+    ['cases: []', 'cases: must be at least 1 items long, found'],
+    ['cases: 1', 'cases: must be a list, found'],
+    ['cases: [{message: m, expect: [{exact: x}]}]', 'cases[0].name: is missing; it must be text'],
     ['casses: []', 'Did you mean "cases"?'],
     [one('expect: [{contains: x}], mesage: y'), 'cases[0]: "mesage" is unknown (known: name, message,'],
     [one('expect: [{contans: x}]'), 'cases[0].expect[0]: "contans" is unknown (known: exact, contains, matches,'],
@@ -21,10 +23,18 @@ describe('[O3] datasets', () => {
       'cases[0].expect[0].judge: "criterion" is unknown (known: criteria, votes, verdict)',
     ],
     [one('expect: [{judge: {criteria: x, votes: 2}}]'), 'must be odd'],
-    [one('expect: [{judge: {criteria: x, votes: 11}}]'), 'cases[0].expect[0].judge.votes: Too big'],
-    [one('expect: [{judge: " "}]'), 'cases[0].expect[0].judge.criteria: Too small'],
+    [one('expect: [{judge: {criteria: x, votes: 11}}]'), 'cases[0].expect[0].judge.votes: must be at most 9, found'],
+    [one('expect: [{judge: " "}]'), 'cases[0].expect[0].judge.criteria: must be at least 1 characters long'],
+    [one('expect: [{cel: "actions.exists(a, a.name =="}]'), 'cases[0].expect[0].cel: '],
+    [one('expect: [{cel: "1 + 1"}]'), 'cases[0].expect[0].cel: The condition is of the type int'],
+    [one('expect: [{contains: x}, {matches: "(a"}]'), 'cases[0].expect[1].matches: is not a regular expression'],
+    [one('expect: [{matches: "(?=a)b"}]'), 'cases[0].expect[0].matches: '],
+    [`${one('expect: [{exact: x}]')}\n---\n${one('expect: [{exact: y}]')}`, 'line 3: has a second YAML document'],
     [one('expect: [{exact: x}], history: [{role: user, contents: x}]'), 'cases[0].history[0]: "contents" is unknown'],
-    [one('expect: [{exact: x}], history: [{role: system, content: x}]'), 'cases[0].history[0].role'],
+    [
+      one('expect: [{exact: x}], history: [{role: system, content: x}]'),
+      'cases[0].history[0].role: "system" is not allowed (allowed: user, assistant)',
+    ],
     [one('expect: [{exact: x}], approvals: maybe'), 'cases[0].approvals'],
     [one('answer: a, variables: {x: 1}, expect: [{exact: x}]'), 'cases[0].variables: has no effect'],
     [one('expect: [{judge: {criteria: x, verdict: good}}]'), 'cases[0].expect[0].judge.verdict'],

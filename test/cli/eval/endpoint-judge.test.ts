@@ -1,5 +1,5 @@
 /** A judge at an endpoint, with a real HTTP server that answers like a provider (O3). */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -67,8 +67,11 @@ test.each([
   [{ 'judge-model': 'm' }, 'needs both'],
   [{ 'judge-base-url': 'https://api.example.com/v1' }, 'needs both'],
   [{ 'judge-agent': 'a', 'judge-model': 'm' }, '--judge-agent excludes'],
-  [{ 'judge-base-url': 'nowhere', 'judge-model': 'm' }, 'must be an address'],
-  [{ 'judge-base-url': 'https://a:b@api.example.com/v1', 'judge-model': 'm' }, 'without a password'],
+  [{ 'judge-base-url': 'nowhere', 'judge-model': 'm' }, '--judge-base-url: "nowhere" is not an HTTP(S) URL'],
+  [
+    { 'judge-base-url': 'https://a:b@api.example.com/v1', 'judge-model': 'm' },
+    '--judge-base-url must not contain a user',
+  ],
 ])('[O3] %j is refused: %s', (values, message) => {
   expect(() => chosenJudge(call(values))).toThrow(message);
 });
@@ -92,6 +95,56 @@ test('[O3] cases with given answers and a judge at an endpoint need no system', 
     const exit = await dispatch(args, {}, { out: (text) => void (out += text), err: () => undefined });
     expect(JSON.parse(out)).toMatchObject({ system: 'none', passed: 2, failed: 0, errors: 0, models: [] });
     expect(exit).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('[O3] a report that can no longer be written is printed first', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-judge-'));
+  try {
+    const [file, report] = [join(folder, 'd.yaml'), join(folder, 'r.json')];
+    writeFileSync(file, 'cases: [{name: a, message: hi, answer: hello, expect: [{judge: greets}]}]');
+    await using llm = await startScriptedLlm(() => {
+      mkdirSync(report);
+      return { stream: ['no verdict', { finish: 'stop' }] };
+    });
+    const said = { out: '', err: '' };
+    const args = ['eval', file, '--judge-base-url', llm.baseUrl, '--judge-model', 'm', '--out', report];
+    const output = { out: (text: string) => void (said.out += text), err: (text: string) => void (said.err += text) };
+    expect(await dispatch(args, {}, output)).toBe(1);
+    expect(said.out).toContain('0 of 0 runs passed, 0 failed, 1 without a result');
+    expect(said.err).toContain('EISDIR');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('[O3] Ctrl-C reports the runs that have ended, also to the file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cortex-judge-'));
+  try {
+    const [file, report] = [join(folder, 'd.yaml'), join(folder, 'r.json')];
+    const one = (name: string): string => `{name: ${name}, message: hi, answer: hello, expect: [{judge: greets}]}`;
+    writeFileSync(file, `cases: [${['a', 'b', 'c'].map(one).join(', ')}]`);
+    let asked = 0;
+    await using llm = await startScriptedLlm(({ body }) => {
+      const [, code = ''] = /answer-([0-9a-f]{24})/.exec(JSON.stringify(body['messages'])) ?? [];
+      asked += 1;
+      if (asked === 2) process.emit('SIGINT');
+      return { stream: [`{"code": "${code}", "verdict": "pass"}`, { finish: 'stop' }] };
+    });
+    const said = { out: '', err: '' };
+    const options = ['--concurrency', '1', '--judge-base-url', llm.baseUrl, '--judge-model', 'm', '--out', report];
+    const output = { out: (text: string) => void (said.out += text), err: (text: string) => void (said.err += text) };
+    expect(await dispatch(['eval', file, ...options], {}, output)).toBe(1);
+    expect(said.out).toContain('1 of 1 runs passed, 0 failed, 2 not made: 100 %');
+    expect(said.err).toContain('the evaluation was stopped: 2 of 3 runs were not made');
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({
+      passed: 1,
+      omitted: 2,
+      verdict: { result: 'stopped' },
+    });
+    expect(asked).toBe(2);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -118,6 +118,20 @@ describe('[O3] a run', () => {
     expect(report).toMatchObject({ passed: 0, failed: 0, errors: 1, pass_rate: null, tokens: null, ms: null });
   });
 
+  test('that cannot be scored is an error, and the others keep their results', async () => {
+    const long = document('x'.repeat(2_000_000), { run_id: 'run_2' });
+    const report = await evaluated(cases(single('ok'), single('long', 'matches: "[a-y]{500}"')), {
+      run: async ({ message }) => ({ document: message === 'ok' ? document('ok') : long, models: [] }),
+    });
+    expect(report).toMatchObject({ passed: 1, failed: 0, errors: 1 });
+    expect(report.results[1]).toMatchObject({
+      outcome: 'error',
+      reasons: [expect.stringContaining('the run could not be scored: ')],
+      session_id: 'ses_1',
+      run_id: 'run_2',
+    });
+  });
+
   test('that was cancelled has failed', async () => {
     const report = await evaluated(cases(single('ok')), {
       run: async () => ({ document: document('', { status: 'cancelled' }), models: [] }),
@@ -168,6 +182,39 @@ describe('[O3] repeats', () => {
     // Two cases: almost nothing is known about others.
     expect(report.pass_rate?.low).toBeLessThan(0.1);
     expect(report.pass_rate?.high).toBeGreaterThan(0.9);
+  });
+});
+
+describe('[O3] a stopped evaluation', () => {
+  test('starts no run, drops those in progress, and keeps the others', async () => {
+    const stop = new AbortController();
+    const started: string[] = [];
+    const report = await evaluated(cases(single('ok'), single('internal'), single('max_iterations')), {
+      repeat: 2,
+      concurrency: 2,
+      signal: stop.signal,
+      run: async (request) => {
+        started.push(request.message);
+        if (started.length === 3) {
+          stop.abort();
+          throw new Error('cancelled');
+        }
+        return await byMessage(request);
+      },
+    });
+    expect(started.length).toBeLessThanOrEqual(4);
+    expect(report.results.map(({ name, repetition }) => `${name}${repetition}`)).toEqual(['ok1', 'ok2']);
+    expect(report).toMatchObject({ passed: 2, failed: 0, errors: 0 });
+    expect(report.cases[2]).toMatchObject({ passed: 0, failed: 0, errors: 0, pass_rate: null });
+  });
+
+  test('is incomplete, whatever the results say', async () => {
+    const report = { ...(await evaluated(cases(single('ok'), single('max_iterations')))), omitted: 3 };
+    expect(verdictOf(report, null, 'failure')).toEqual({
+      result: 'stopped',
+      reason: 'the evaluation was stopped: 3 of 5 runs were not made',
+      exit: 1,
+    });
   });
 });
 

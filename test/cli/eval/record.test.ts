@@ -123,6 +123,49 @@ describe('[O3] a recorded run', () => {
     ]);
   });
 
+  test('keeps how approvals were answered, if they were answered alike', async () => {
+    const resolved = (approved: boolean, more: object = {}): object =>
+      event('run_1', 'approval_resolved', { approval_id: 'apr_1', approved, ...more }, { action_id: 'a' });
+    const of = async (...events: object[]): Promise<[string | undefined, readonly string[]]> => {
+      const all = [session, run('run_1', 'm'), ...events, answered('run_1', 'x')];
+      return [(await drafted(all)).approvals, (await recorded(all)).notes];
+    };
+    expect(await of()).toEqual([undefined, []]);
+    expect(await of(resolved(true), resolved(true))).toEqual(['approve', []]);
+    expect(await of(resolved(false))).toEqual(['deny', []]);
+    expect(await of(resolved(true), resolved(false))).toEqual([
+      undefined,
+      ['some approvals were granted and others denied: set "approvals" to approve or deny'],
+    ]);
+    expect(await of(resolved(true, { content: { city: 'Oslo' } }))).toEqual([
+      'approve',
+      ['the values that answered questions are left out: a case only approves or denies'],
+    ]);
+  });
+
+  test('leaves out redacted variables, and says what the history lacks', async () => {
+    const image = { type: 'image', name: 'a.png' };
+    const { variables, history, notes } = await recorded([
+      session,
+      { seeded: { role: 'user', content: [{ type: 'text', text: 'seeded' }, image] } },
+      run('run_1', [image]),
+      run('run_2', [{ type: 'text', text: 'call [redacted]' }, image]),
+      run('run_3', 'last'),
+      answered('run_1', 'one'),
+      answered('run_2', 'two'),
+      answered('run_3', 'three'),
+      { variables: { city: 'Oslo', card: { number: '[redacted]' }, '[redacted 2]': 1 } },
+    ]);
+    expect(variables).toEqual({ city: 'Oslo' });
+    expect(history.map(({ content }) => content)).toEqual(['seeded', 'call [redacted]', 'two']);
+    expect(notes).toEqual([
+      'earlier runs without a text message are left out of the history: 1',
+      'the images and files of messages of the history are left out: 2 messages',
+      'messages of the history have redacted text: 1; write another text in its place',
+      'these variables have redacted text and are left out: card, [redacted 2]',
+    ]);
+  });
+
   test.each([
     [[session, { run: { run_id: 'run_1', input: { type: 'text', text: 'x' } } }], 'was not started by a message'],
     [[session, run('run_1', [{ type: 'image' }])], 'has no text'],
@@ -201,6 +244,8 @@ describe('[O3] the draft', () => {
     const recording = await recorded(lines);
     const one = draftCase(recording, new Set(), 'clerk');
     expect(one.name).toBe(`a ${'b'.repeat(57)}…`);
+    const emoji = [session, run('run_1', `${'a'.repeat(58)}😀${'b'.repeat(9)}`), answered('run_1', 'x')];
+    expect((await drafted(emoji)).name).toBe(`${'a'.repeat(58)}…`);
     expect(one).not.toHaveProperty('agent');
     expect(draftCase(recording, new Set([one.name]), 'other')).toMatchObject({
       name: `${one.name} (2)`,

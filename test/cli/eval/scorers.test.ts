@@ -24,11 +24,16 @@ describe('[O3] scorers', () => {
     [{ json: { a: 1, b: [true] } }, '{"a":1,"b":[true],"c":0}', null],
     [{ json: { a: 1 } }, '```json\n{"a":1}\n```', null],
     [{ json: { a: { b: 2 } } }, '{"a":{"b":3}}', 'the answer.a.b is "3", not 2'],
+    [{ json: { a: null } }, '{}', 'the answer.a is missing'],
+    [{ json: { constructor: 'Ford' } }, '{}', 'the answer.constructor is missing'],
+    [{ json: { a: { toString: { b: 1 } } } }, '{"a":{}}', 'the answer.a.toString is missing'],
+    [{ json: { constructor: 'Ford' } }, '{"constructor":"Ford"}', null],
     [{ json: [1, 2] }, '[1]', 'is not a list of 2 items'],
     [{ json: {} }, 'no', 'is not JSON'],
     [{ cel: 'actions.exists(a, a.name == "calculator")' }, '', null],
     [{ cel: 'usage.prompt_tokens < 5' }, '', 'the condition is false'],
-    [{ cel: 'nothing == 1' }, '', 'nothing'],
+    [{ cel: 'nothing == 1' }, '', 'the condition cannot be evaluated: '],
+    [{ cel: 'actions[1].status == "failed"' }, '', 'the condition cannot be evaluated: '],
   ])('%j on %j: %s', (expectation, response, reason) => {
     const found = score(expectation, { response, document: document(response) });
     if (reason === null) expect(found).toBeNull();

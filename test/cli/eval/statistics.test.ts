@@ -44,13 +44,53 @@ describe('[O3] the pass rate', () => {
     expect(often?.high).toBeCloseTo(once?.high ?? 0, 10);
   });
 
-  test('cases that all behave alike count with every run', () => {
-    expect(passRate(repeated(4, 5, 10))).toMatchObject(wilsonInterval(20, 40));
+  test('many cases that all behave alike count with every run', () => {
+    expect(passRate(repeated(200, 5, 10))).toMatchObject(wilsonInterval(1_000, 2_000));
   });
 
   test('if every run passed, each case counts as one run', () => {
-    expect(passRate(repeated(5, 20, 20))).toEqual({ value: 1, ...wilsonInterval(5, 5) });
+    expect(passRate(repeated(5, 20, 20))).toEqual({
+      value: 1,
+      low: expect.closeTo(wilsonInterval(5, 5).low, 10),
+      high: 1,
+    });
   });
+
+  test('one failure of 50 runs changes the interval little', () => {
+    const [all, most] = [passRate(repeated(10, 5, 5)), passRate([...repeated(9, 5, 5), ...repeated(1, 4, 5)])];
+    expect(all?.low).toBeCloseTo(0.722, 3);
+    expect(most?.low).toBeLessThan(all?.low ?? 0);
+    expect(most?.low).toBeGreaterThan(0.68);
+  });
+
+  test.each([
+    [3, 2],
+    [5, 5],
+    [10, 5],
+    [10, 20],
+    [40, 3],
+    [100, 1],
+  ])(
+    'one more failure never raises the lower bound, and one more pass never lowers the upper one: %i × %i',
+    (count, total) => {
+      const failing = (order: readonly number[]): void => {
+        const cases = repeated(count, total, total).map((one) => ({ ...one }));
+        let before = passRate(cases);
+        for (const at of order) {
+          const one = cases[at];
+          if (one === undefined) throw new Error('no such case');
+          one.passed -= 1;
+          const next = passRate(cases);
+          expect(next?.low).toBeLessThanOrEqual((before?.low ?? 0) + 1e-12);
+          expect(next?.high).toBeLessThanOrEqual((before?.high ?? 0) + 1e-12);
+          before = next;
+        }
+      };
+      const all = Array.from({ length: count * total }, (_, at) => at);
+      failing(all.map((at) => at % count));
+      failing(all.map((at) => Math.floor(at / total)));
+    },
+  );
 
   test('cases without a run do not count', () => {
     expect(passRate(counts([1, 1], [0, 0]))).toEqual(passRate(counts([1, 1])));
@@ -90,6 +130,19 @@ describe('[O3] the difference of the pass rate', () => {
     const width = (found: typeof agreeing): number => (found?.high ?? 0) - (found?.low ?? 0);
     expect(agreeing?.value).toBeCloseTo(opposed?.value ?? 0, 10);
     expect(width(agreeing)).toBeLessThan(width(opposed) * 0.7);
+  });
+
+  test('a loss in every case is a regression, also if every run passed before', () => {
+    const before = { passed: 5, total: 5 };
+    const pairs = Array.from({ length: 10 }, () => ({ before, now: { passed: 4, total: 5 } }));
+    expect(rateDifference(pairs)?.high).toBeLessThan(0);
+  });
+
+  test('the same loss in two of ten cases may be chance', () => {
+    const before = { passed: 5, total: 5 };
+    const pairs = Array.from({ length: 10 }, (_, at) => ({ before, now: { passed: at < 2 ? 0 : 5, total: 5 } }));
+    expect(rateDifference(pairs)?.value).toBeCloseTo(-0.2, 10);
+    expect(rateDifference(pairs)?.high).toBeGreaterThan(0);
   });
 
   test('a case without a run in one of the reports does not count', () => {

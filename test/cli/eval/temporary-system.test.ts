@@ -31,7 +31,10 @@ test.each([
   [[dataset, '--script', 's.yaml', '--model', 'm'], '--script is the model'],
   [[dataset, '--model', 'm', '--url', 'https://x.example'], 'exclude --url and --key'],
   [[dataset, '--base-url', 'https://x.example/v1'], '--base-url needs --model'],
-  [[dataset, '--base-url', 'nowhere', '--model', 'm'], '--base-url must be an address'],
+  [[dataset, '--base-url', 'nowhere', '--model', 'm'], '--base-url: "nowhere" is not an HTTP(S) URL'],
+  [[dataset, '--base-url', 'https://a:b@x.example/v1', '--model', 'm'], '--base-url must not contain a user'],
+  [[dataset, '--out', folder], `--out "${folder}" cannot be written: EISDIR`],
+  [[dataset, '--out', join(folder, 'none', 'r.json')], 'r.json" cannot be written: ENOENT'],
   [[dataset, '--script', 'nowhere.yaml'], 'nowhere.yaml: no such file'],
   [[dataset, '--script', file('bad.yaml', 'replies: []')], 'bad.yaml: '],
   [[dataset, '--fail-on', 'worse'], '--fail-on worse needs --compare <report>'],
@@ -49,6 +52,21 @@ test.each([
   const { out, err, code } = await cortex(args);
   expect([out, code]).toEqual(['', 2]);
   expect(err).toContain(message);
+});
+
+test('[O3] a usage error is not followed by all options', async () => {
+  const { err } = await cortex([dataset, '--repeat', '0']);
+  expect(err.split('\n')).toEqual([
+    '--repeat "0" is not a whole number from 1 to 100',
+    'usage: cortex eval …; cortex eval --help lists the options',
+    '',
+  ]);
+});
+
+test('[O3] a script starts no system if no case needs one', async () => {
+  const answered = file('answered.yaml', 'cases: [{name: a, message: m, answer: x, expect: [{exact: x}]}]');
+  const { out, err, code } = await cortex([answered, '--script', file('s.yaml', 'replies: [{text: x}]'), '--json']);
+  expect([JSON.parse(out), err, code]).toEqual([expect.objectContaining({ system: 'none', passed: 1 }), '', 0]);
 });
 
 test('[O3] without a system, nothing runs and the exit code is 3', async () => {
@@ -70,7 +88,8 @@ describe('[O3] the model of a system for an evaluation', () => {
     values: Readonly<Record<string, string>>,
     given: Readonly<Record<string, string>> = project,
     scriptUrl: string | null = null,
-  ): Record<string, string> => modelSettings({ values, environment: { EVAL_API_KEY: 'eval-key' } }, given, scriptUrl);
+  ): Record<string, string> =>
+    modelSettings({ values, environment: { EVAL_API_KEY: 'eval-key' }, tell: () => undefined }, given, scriptUrl);
 
   test('--model keeps the endpoint and the key of the project', () => {
     expect(settings({ model: 'new' })).toEqual({
@@ -90,7 +109,18 @@ describe('[O3] the model of a system for an evaluation', () => {
       LLM_MODEL: 'new',
       TOOL_WEATHER_KEY: 'w',
     });
-    expect(modelSettings({ values: other, environment: {} }, project, null)).not.toHaveProperty('LLM_API_KEY');
+    expect(modelSettings({ values: other, environment: {}, tell: () => undefined }, project, null)).not.toHaveProperty(
+      'LLM_API_KEY',
+    );
+  });
+
+  test('a key that would be sent to another machine without encryption is warned about', () => {
+    const said: string[] = [];
+    const call = { environment: { EVAL_API_KEY: 'eval-key' }, tell: (line: string) => void said.push(line) };
+    for (const url of ['https://a.example/v1', 'http://127.0.0.1/v1', 'http://b.example/v1']) {
+      modelSettings({ ...call, values: { model: 'm', 'base-url': url } }, project, null);
+    }
+    expect(said).toEqual(['warning: the API key is sent to b.example without encryption; use https']);
   });
 
   test('a script gets no key', () => {
