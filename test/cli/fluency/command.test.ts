@@ -229,6 +229,30 @@ describe('[O4] the key', () => {
     expect(err).toContain('LLM_API_KEY is not sent, because it belongs to LLM_BASE_URL');
   });
 
+  test('is not sent to another endpoint than the address of LLM_PROVIDER', async () => {
+    const environment = { LLM_API_KEY: 'sk-1234567', LLM_PROVIDER: 'openai' };
+    const { keys, err } = await against(FAMILY.perfect, args, { environment });
+    expect(keys.filter((key) => String(key).includes('sk-1234567'))).toEqual([]);
+    expect(err).toContain('LLM_API_KEY is not sent, because it belongs to LLM_PROVIDER');
+  });
+
+  test.each<[string, Record<string, string>, Record<string, string>, string | null]>([
+    ['the address of the preset', { LLM_PROVIDER: 'OpenAI' }, {}, 'sk-1234567'],
+    ['the same address', { LLM_PROVIDER: 'openai' }, { 'base-url': 'https://api.openai.com/v1/' }, 'sk-1234567'],
+    ['the address of another preset', { LLM_PROVIDER: 'openai' }, { provider: 'groq' }, null],
+    ['a preset without an address', { LLM_PROVIDER: 'workers-ai' }, { 'base-url': 'https://x.example/v1' }, null],
+    [
+      'LLM_BASE_URL, which takes precedence',
+      { LLM_PROVIDER: 'openai', LLM_BASE_URL: 'https://x.example/v1' },
+      { 'base-url': 'https://api.openai.com/v1' },
+      null,
+    ],
+    ['an endpoint, and no variable names the owner', {}, { 'base-url': 'https://x.example/v1' }, 'sk-1234567'],
+  ])('for %s', (_, environment, values, key) => {
+    const call = { values: { model: 'm', ...values }, environment: { LLM_API_KEY: 'sk-1234567', ...environment } };
+    expect(endpointOf({ ...call, tell: () => undefined }).config.apiKey).toBe(key);
+  });
+
   test('is another one with --key-env', async () => {
     const environment = {
       LLM_API_KEY: 'sk-1234567',
@@ -256,6 +280,11 @@ test.each<[string, string[], string]>([
   ['no endpoint', ['--model', 'm'], 'name the endpoint: --base-url'],
   ['no model', ['--base-url', 'http://127.0.0.1:1/v1'], 'name the model: --model'],
   ['no URL', ['--base-url', 'ftp://x', '--model', 'm'], 'is not an HTTP(S) URL'],
+  [
+    'a password in the URL',
+    ['--base-url', 'http://u:pw@127.0.0.1:1/v1', '--model', 'm'],
+    '--base-url must not contain a user or a password',
+  ],
   ['an unknown provider', ['--provider', 'opnai', '--model', 'm'], 'did you mean openai?'],
   ['an unknown form', ['--forms', 'ful'], '--forms "ful" is unknown (did you mean full?'],
   ['an unknown task', ['--tasks', 'paralel'], '--tasks "paralel" is unknown (did you mean parallel'],
