@@ -4,7 +4,7 @@ import { KINDS, readDataset } from '../../../cli/fluency/tasks/dataset.ts';
 import type { Dataset } from '../../../cli/fluency/tasks/dataset.ts';
 import { FORM_NAMES } from '../../../cli/fluency/tasks/forms.ts';
 import { idealPlan } from '../../../cli/fluency/tasks/ideal-plan.ts';
-import { judge } from '../../../cli/fluency/score/judge.ts';
+import { checkAnswer } from '../../../cli/fluency/score/check-answer.ts';
 import { BUILTIN_TOOLS, nominalMs } from '../../../cli/fluency/tasks/tools.ts';
 import { nativeTools } from '../../../src/protocol/native/native-tools.ts';
 import { buildSystemPrompt } from '../../../src/protocol/prompt/prompt.ts';
@@ -36,9 +36,8 @@ describe('[O4] the shipped dataset', () => {
     const told = dataset.tasks.filter((task) => {
       const resolved = agents.agentFor(task, form, null);
       const functions = form === 'tool_calls' ? JSON.stringify(nativeTools(resolved)) : '';
-      const { contains, json } = task.expect;
-      const expected = { ...(contains === undefined ? {} : { contains }), ...(json === undefined ? {} : { json }) };
-      return judge(expected, `${buildSystemPrompt(resolved)}\n${functions}\n${task.message}`) === null;
+      const { lacks: _, ...expected } = task.expect;
+      return checkAnswer(expected, `${buildSystemPrompt(resolved)}\n${functions}\n${task.message}`) === null;
     });
     expect(told.map(({ name }) => name)).toEqual([]);
   });
@@ -109,7 +108,7 @@ test.each<[string, object, string]>([
   ],
   ['an answer without its call', { ...TASK, answer: '$b' }, 'the call "b" is unknown (known: a)'],
   ['two calls with an id', { ...TASK, plan: [TASK.plan[0], TASK.plan[0]] }, 'the call "a" is a duplicate'],
-  ['no expectation', { ...TASK, expect: {} }, 'expect needs contains, checksums or json'],
+  ['no expectation', { ...TASK, expect: {} }, 'expect needs contains, labelled, checksums or json'],
   ['too many slots', { ...TASK, slots: 33 }, 'tasks[0].slots: '],
 ])('[O4] a dataset with %s is refused', (_, task, message) => {
   expect(() => read(task)).toThrow(message);

@@ -4,10 +4,12 @@ import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
 import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 import { manifestSnippet, recommend } from '../../../cli/fluency/score/recommend.ts';
 import type { MeasuredForm, Recommendation } from '../../../cli/fluency/score/recommend.ts';
-import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score/score.ts';
+import { formScore, pairedDifference, partsOf, scoreOf } from '../../../cli/fluency/score/score.ts';
+import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
 import { runWith } from './run-measures.ts';
 
 const TASKS = 40;
+const NO_REFERENCES = { needed: 2, used: 0, missing: 0, unknown: 0 };
 
 /** @param of the measures of each task, 0-based */
 function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>): MeasuredForm {
@@ -116,7 +118,7 @@ describe('[O4] the recommended form', () => {
       at % 5 === 0
         ? {
             ...solvedIf(false),
-            calls: { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0 },
+            calls: { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0, premature: 0 },
             mistakes: [{ code: 'no_protocol', message: '', wrote: 'Sure!' }],
           }
         : {};
@@ -198,9 +200,39 @@ test('[O4] the score is the weighted mean of the parts that apply, with an inter
 test.each<[string, Partial<RunMeasures>, number | null]>([
   ['a run without a mistake', {}, null],
   ['a task of the kind', { kind: 'repair' }, 1],
-  ['a rejected action', { rejected: 1 }, 1],
+  ['a rejected action and the right answer', { rejected: 1 }, null],
+  ['a rejected action and a wrong answer', { rejected: 1, ...solvedIf(false) }, 0],
   ['a failed action', { failed: 1, ...solvedIf(false) }, 0],
   ['a tolerated mistake', { validity: [1, 0.5], ...solvedIf(false) }, 0],
 ])('[O4] repair: %s', (_, changes, part) => {
   expect(partsOf(runWith(changes)).repair).toBe(part);
+});
+
+test.each<[string, Partial<RunMeasures>]>([
+  ['a rejected action', { rejected: 1, validity: [0, 1] }],
+  ['a failed action', { failed: 1 }],
+  ['a tolerated mistake', { validity: [0.5] }],
+])('[O4] a mistake does not raise the score: %s', (_, changes) => {
+  for (const kind of KINDS) {
+    for (const solved of [true, false]) {
+      const without = scoreOf(partsOf(runWith({ kind, solved })));
+      expect(scoreOf(partsOf(runWith({ kind, solved, ...changes })))).toBeLessThanOrEqual(without);
+    }
+  }
+});
+
+test('[O4] calls that are not needed lower the plan', () => {
+  const calls = { needed: 2, made: 8, missing: 0, superfluous: 6, repeated: 6, premature: 0 };
+  expect(partsOf(runWith({ calls }))).toMatchObject({ correctness: 1, plan: 0.25 });
+  expect(partsOf(runWith({ calls: { ...calls, made: 1 } })).plan).toBe(1);
+});
+
+test('[O4] a conditional call that is made at once costs the plan', () => {
+  const calls = { needed: 2, made: 2, missing: 0, superfluous: 0, repeated: 0, premature: 1 };
+  expect(partsOf(runWith({ calls }))).toMatchObject({ correctness: 1, plan: 0 });
+});
+
+test('[O4] a run without any call shows nothing about the protocol', () => {
+  const calls = { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0, premature: 0 };
+  expect(scoreOf(partsOf(runWith({ ...solvedIf(false), calls, references: NO_REFERENCES })))).toBe(0);
 });
