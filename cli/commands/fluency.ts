@@ -26,7 +26,7 @@ export const command: Command = {
   --out <file>       also writes the report as JSON
   --compare <file>   an earlier report as JSON: prints the change of each form
 
-Exit codes: 0 there is a recommendation, 1 no form is good enough, 3 the endpoint cannot be used.`,
+Exit codes: 0 there is a recommendation, 1 no form is good enough, 3 the endpoint cannot be used, or fails during the runs.`,
   example: 'cortex fluency --base-url http://127.0.0.1:8080/v1 --model qwen2.5 --provider llama.cpp --out fluency.json',
   options: {
     'base-url': { type: 'string' },

@@ -2,6 +2,7 @@
 import { wilsonInterval } from '../../eval/interval.ts';
 import type { Interval } from '../../eval/interval.ts';
 import type { RunMeasures } from './measure.ts';
+import { student95 } from './quantile.ts';
 
 /** The parts of the score with their weights: what a user notices most weighs most. */
 export const WEIGHTS = {
@@ -124,7 +125,10 @@ export function pairedDifference(a: ReadonlyMap<string, number>, b: ReadonlyMap<
   if (values.length === 0) return { mean: 0, margin: Infinity, pairs: 0 };
   const middle = mean(values);
   const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-  const margin = values.length < 2 ? Infinity : 1.96 * Math.sqrt(squares / (values.length - 1) / values.length);
+  const margin =
+    values.length < 2
+      ? Infinity
+      : student95(values.length - 1) * Math.sqrt(squares / (values.length - 1) / values.length);
   return { mean: middle, margin, pairs: values.length };
 }
 

@@ -32,7 +32,8 @@ describe('[O4] the report', () => {
     expect(out).toMatch(/\n {2}references \(10 %\) +100 +100 +–\n/);
     expect(out).toContain('grammar was not measured: it is not known how');
     const yaml = parseYaml(out.slice(out.indexOf('\nprotocol:'))) as unknown;
-    expect(yaml).toEqual({ protocol: { form: 'compact', dialect: 'auto' } });
+    expect(yaml).toEqual({ protocol: { form: 'full', dialect: 'auto' } });
+    expect(out).toContain('\n  Differences between forms do not count with fewer than 10 tasks.\n');
   });
 
   test('mistakes, with what the model wrote and what the runtime said', async () => {
@@ -86,6 +87,36 @@ describe('[O4] the report', () => {
     await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--out', file]);
     const { out } = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file]);
     expect(out).toMatch(/\nsince the earlier report +−\d+(\.\d)? ± \d+(\.\d)? points\n/);
+    const json = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file, '--json']);
+    expect(JSON.parse(json.out)).toMatchObject({
+      comparison: {
+        model: 'scripted',
+        tasks: 3,
+        forms: [
+          { form: 'full', tasks: 3, difference: expect.toSatisfy((value) => value < 0), margin: expect.any(Number) },
+        ],
+      },
+    });
+  });
+});
+
+describe('[O4] an earlier report is refused, without a request', () => {
+  const common = { version: 1, model: 'm', runs: [{ task: 'diamond', form: 'full', score: 90 }] };
+  test.each<[string, object, string]>([
+    ['of other tasks', { ...common, task_digests: {}, runs: [] }, 'has no task in common'],
+    [
+      'of tasks that have changed',
+      { ...common, task_digests: { diamond: '00000000' } },
+      'has no task in common with this measurement, because the tasks have changed since then',
+    ],
+    ['without digests', common, 'is not a report of "cortex fluency --json" in version 1 (task_digests: '],
+    ['of another command', { version: 1, dataset: {}, cases: [] }, '(it is a report of "cortex eval")'],
+    ['of a run', { session_id: 's', run_id: 'r' }, '(it is a run of "cortex run")'],
+  ])('%s', async (_, document, message) => {
+    const file = join(folder, 'other.json');
+    writeFileSync(file, JSON.stringify(document));
+    const { code, err, calls } = await against(FAMILY.perfect, [...FEW, '--compare', file]);
+    expect([code, err, calls]).toEqual([2, expect.stringContaining(message), 0]);
   });
 });
 
@@ -113,7 +144,7 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
     const args = ['--tasks', 'diamond', '--forms', forms.join(), '--grammar-parameter', 'grammar'];
     const { out, code } = await against(FAMILY.perfect, args, options);
     expect(out).toContain(`\n${line}`);
-    expect(out).toContain('Recommended: protocol text, full form');
+    expect(out).toContain('Recommended, from 1 task: protocol text, full form');
     expect(code).toBe(0);
   });
 
@@ -128,7 +159,7 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
     const { out } = await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--json'], options);
     expect(JSON.parse(out)).toMatchObject({ forms: [{ runs: 2, solved: 2, endpoint_errors: 1, score: 100 }] });
     const shown = await against(FAMILY.perfect, [...FEW, '--forms', 'full'], options);
-    expect(shown.out).toMatch(/\nfull: the endpoint failed 1 runs, such as: .*this is not allowed/);
+    expect(shown.out).toMatch(/\nfull: the endpoint failed 1 run, such as: .*this is not allowed/);
   });
 
   test('no form that is good enough: exit code 1', async () => {

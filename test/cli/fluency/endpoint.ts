@@ -14,7 +14,7 @@ export interface EndpointOptions {
   readonly calls?: boolean;
   /** What it does with `grammar`. Default: obeys. */
   readonly grammar?: 'obeys' | 'ignores' | 'refuses';
-  /** A task whose requests are rejected. */
+  /** A task whose requests are rejected; `*`: all tasks. */
   readonly refuses?: string;
   /** The status of that answer; default 400. */
   readonly refusesWith?: number;
@@ -31,7 +31,8 @@ export async function startModel(dataset: Dataset, model: Model, options: Endpoi
     if (!calls && body['tools'] !== undefined) return refused('this model does not support tools');
     if (grammar === 'refuses' && body['grammar'] !== undefined) return refused('unknown field: grammar');
     const situation = situationOf(dataset, request);
-    if (situation !== null && situation.task.name === refuses) return refused('this is not allowed', refusesWith);
+    if (situation !== null && (refuses === '*' || situation.task.name === refuses))
+      return refused('this is not allowed', refusesWith);
     const output = situation === null ? probed(request, grammar) : model(situation);
     return streamed(output, { shape, chars });
   });

@@ -4,6 +4,7 @@ import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
 import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 import { manifestSnippet, recommend } from '../../../cli/fluency/score/recommend.ts';
 import type { MeasuredForm, Recommendation } from '../../../cli/fluency/score/recommend.ts';
+import { student95 } from '../../../cli/fluency/score/quantile.ts';
 import { formScore, pairedDifference, partsOf, scoreOf } from '../../../cli/fluency/score/score.ts';
 import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
 import { runWith } from './run-measures.ts';
@@ -12,8 +13,8 @@ const TASKS = 40;
 const NO_REFERENCES = { needed: 2, used: 0, missing: 0, unknown: 0 };
 
 /** @param of the measures of each task, 0-based */
-function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>): MeasuredForm {
-  const runs = Array.from({ length: TASKS }, (_, at) => runWith({ form, task: `task-${at}`, ...of(at) }));
+function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>, tasks = TASKS): MeasuredForm {
+  const runs = Array.from({ length: tasks }, (_, at) => runWith({ form, task: `task-${at}`, ...of(at) }));
   return { form, runs, score: formScore(runs) };
 }
 
@@ -38,6 +39,20 @@ describe('[O4] the recommended form', () => {
         formWith('tool_calls', () => ({ makespanMs: 9_000, idealMs: 9_000 })),
       ).form,
     ).toBe('tool_calls');
+  });
+
+  test.each([
+    [2, 'full'],
+    [9, 'full'],
+    [10, 'compact'],
+  ])('an equal difference in each of %i tasks: %s', (tasks, form) => {
+    const found = chosen(
+      formWith('full', () => ({}), tasks),
+      formWith('compact', () => ({ effort: 1_000 }), tasks),
+    );
+    expect(found).toMatchObject({ form, tasks });
+    const isFew = found.reasons.includes('Differences between forms do not count with fewer than 10 tasks.');
+    expect(isFew).toBe(tasks < 10);
   });
 
   test('more solved tasks, but within the uncertainty: the faster one', () => {
@@ -172,7 +187,7 @@ test('[O4] a difference is of pairs, with the uncertainty of their mean', () => 
   ]);
   const { mean, margin, pairs } = pairedDifference(a, b);
   expect([mean, pairs]).toEqual([expect.closeTo(0.1), 3]);
-  expect(margin).toBeCloseTo((1.96 * 0.1) / Math.sqrt(3));
+  expect(margin).toBeCloseTo((4.3027 * 0.1) / Math.sqrt(3));
   expect(pairedDifference(new Map([['x', 1]]), b).margin).toBe(Infinity);
   expect(pairedDifference(new Map(), b).pairs).toBe(0);
 });
@@ -235,4 +250,15 @@ test('[O4] a conditional call that is made at once costs the plan', () => {
 test('[O4] a run without any call shows nothing about the protocol', () => {
   const calls = { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0, premature: 0 };
   expect(scoreOf(partsOf(runWith({ ...solvedIf(false), calls, references: NO_REFERENCES })))).toBe(0);
+});
+
+test.each([
+  [1, 12.706],
+  [8, 2.306],
+  [9, 2.262],
+  [20, 2.086],
+  [72, 1.993],
+  [10_000, 1.96],
+])("[O4] Student's t for %i degrees of freedom", (freedom, quantile) => {
+  expect(student95(freedom)).toBeCloseTo(quantile, 3);
 });
