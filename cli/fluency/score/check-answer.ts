@@ -52,7 +52,7 @@ function isLabelled(text: string, labels: readonly Label[]): boolean {
       const start = last === undefined ? 0 : endOf(last.at);
       return place.label === label && hasInOrder(text.slice(start, place.at.index), label.values);
     });
-  if (labels.every(isAfter) || labels.every(isBefore)) return true;
+  if (labels.every((label) => isAfter(label) || isBefore(label))) return true;
   const last = places.at(-1);
   return last !== undefined && hasInOrder(text.slice(endOf(last.at)), valuesOf(named));
 }

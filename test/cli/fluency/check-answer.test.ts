@@ -18,6 +18,7 @@ describe('[O4] an answer', () => {
     ['a binary fraction', { contains: [34.7] }, 'By 34.699999999999996.'],
     ['values after their names', { labelled: { lamp: 417, chair: 1296 } }, 'Chairs: 1,296. Lamps: 417.'],
     ['values before their names', { labelled: { lamp: 417, chair: 1296 } }, '417 lamps and 1296 chairs'],
+    ['one value after its name, one before it', { labelled: { lamp: 417, chair: 1296 } }, 'Lamp: 417, and 1296 chairs'],
     ['names, then values', { labelled: { lamp: 417, chair: 1296 } }, '| chair | lamp |\n| 1296 | 417 |'],
     ['values without names', { labelled: { lamp: 417, chair: 1296 } }, '417 and 1296'],
     [
@@ -48,6 +49,8 @@ describe('[O4] an answer', () => {
     ['other decimals', { contains: [99, 663] }, '99.663', 'lacks 99, 663'],
     ['swapped values', { labelled: { lamp: 417, chair: 1296 } }, 'lamp 1296, chair 417', 'belong to other names'],
     ['swapped values before names', { labelled: { lamp: 417, chair: 1296 } }, '1296 lamps, 417 chairs', 'other names'],
+    ['three values in turn', { labelled: { a: 11, b: 12, c: 13 } }, 'a 12, b 13, c 11', 'other names'],
+    ['three values in turn before names', { labelled: { a: 11, b: 12, c: 13 } }, '13 a, 11 b, 12 c', 'other names'],
     ['swapped columns', { labelled: { lamp: 417, chair: 1296 } }, '|lamp|chair|\n|1296|417|', 'other names'],
     ['swapped values without names', { labelled: { lamp: 417, chair: 1296 } }, '1296 and 417', 'other names'],
     ['swapped values of a name', { labelled: { north: [1, 2], south: 3 } }, 'North 2, 1; south 3', 'other names'],
