@@ -99,6 +99,7 @@ export function measure(
   const mistakes = [
     ...judged.flatMap((one) => one.mistakes),
     ...broken.map(({ code, message }) => ({ code, message, wrote })),
+    ...(calls.premature === 0 ? [] : [{ code: 'premature_call', message: prematureMessage(calls), wrote }]),
     ...(unsolved === null ? [] : [{ ...unsolved, wrote }]),
   ];
   return {
@@ -152,7 +153,11 @@ function whyUnsolved(
   const message = checkAnswer(task.expect, response);
   if (message !== null) return { code: 'wrong_answer', message };
   if (missing === 0) return null;
-  return { code: 'missing_call', message: `${missing} calls that the answer needs have not completed` };
+  return { code: 'missing_call', message: `calls that the answer needs have not completed: ${missing}` };
+}
+
+function prematureMessage({ premature }: CallMeasures): string {
+  return `calls that depend on a result were made before it was read, or are not needed: ${premature}`;
 }
 
 export interface MeasuredTask {

@@ -197,6 +197,11 @@ test.each([400, 413, 422])(
   },
 );
 
+test('[O4] an answer that a content filter stops is not solved', async () => {
+  const { measures } = await single(() => ({ text: '', finish: 'content_filter' }), task);
+  expect(measures).toMatchObject({ solved: false, endpointError: null });
+});
+
 test('[O4] the right answer without the calls that it needs is not solved', async () => {
   const { measures } = await single(
     says(`${look('a', 'Northgate')}\n${look('c', 'Northgate')}\n<response final="true">-13.4 and 11.3</response>`),
@@ -246,5 +251,6 @@ describe('[O4] calls that depend on a result', () => {
     const { measures } = await single(says(...texts), taskNamed(name));
     expect(measures).toMatchObject({ solved: true, calls: { premature } });
     expect(partsOf(measures).plan).toBe(premature === 0 ? 1 : 0);
+    expect(measures.mistakes.map(({ code }) => code)).toEqual(premature === 0 ? [] : ['premature_call']);
   });
 });
