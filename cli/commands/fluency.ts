@@ -10,7 +10,8 @@ export const command: Command = {
   help: `  --base-url <url>   the endpoint, without /chat/completions; default: LLM_BASE_URL, else that of the preset
   --model <name>     the model; default: LLM_MODEL
   --provider <name>  the preset (docs/models.md); default: LLM_PROVIDER, else by the URL
-  --key-env <name>   the variable with the endpoint's key; default: LLM_API_KEY, which is sent only to LLM_BASE_URL if that is set
+  --key-env <name>   the variable with the endpoint's key; default: LLM_API_KEY, which is sent only to LLM_BASE_URL
+                     or the address of LLM_PROVIDER, if one of them is set
   --forms <list>     of full, compact, tool_calls, grammar; default: all
   --tasks <list>     names of tasks, or kinds: parallel, dependencies, references, repair, long_outputs; default: all
   --repeat <n>       how often each task runs in each form; default 1
@@ -25,7 +26,7 @@ export const command: Command = {
   --out <file>       also writes the report as JSON
   --compare <file>   an earlier report as JSON: prints the change of each form
 
-Exit codes: 0 there is a recommendation, 1 no form is good enough, 3 the endpoint cannot be used.`,
+Exit codes: 0 there is a recommendation, 1 no form is good enough, 3 the endpoint cannot be used, or fails during the runs.`,
   example: 'cortex fluency --base-url http://127.0.0.1:8080/v1 --model qwen2.5 --provider llama.cpp --out fluency.json',
   options: {
     'base-url': { type: 'string' },

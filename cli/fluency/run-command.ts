@@ -14,8 +14,11 @@ import { FORM_NAMES, GRAMMAR_PARAMETERS } from './tasks/forms.ts';
 import type { GrammarOptions } from './tasks/forms.ts';
 import { shippedDataset } from './tasks/load.ts';
 import { measureModel } from './run/measure-model.ts';
-import { readReport, reportDocument } from './report/report.ts';
-import type { EarlierReport, FluencyReport } from './report/report.ts';
+import { readReport } from './report/comparison.ts';
+import type { EarlierReport } from './report/comparison.ts';
+import { reportDocument } from './report/report.ts';
+import type { FluencyReport } from './report/report.ts';
+import { taskDigests } from './tasks/digest.ts';
 import { reportLines } from './report/report-lines.ts';
 import { selectForms, selectTasks } from './tasks/selection.ts';
 import type { Work } from './run/work.ts';
@@ -34,8 +37,8 @@ const MOST_DOLLARS = 100_000;
 /** Runs `cortex fluency`. @throws UsageError for options, Unreachable for an endpoint that cannot be used */
 export async function runFluency(call: CommandCall): Promise<ExitCode> {
   const endpoint = endpointOf(call);
-  const earlier = earlierOf(call);
   const work = workOf(call, endpoint);
+  const earlier = earlierOf(call, work);
   const { model, origin } = endpoint;
   const { provider } = createModel(endpoint.config, { clock: platformClock, random: Math.random });
   const stop = new AbortController();
@@ -61,6 +64,10 @@ export async function runFluency(call: CommandCall): Promise<ExitCode> {
       ),
     );
     print(call, report, earlier);
+    if (report.endpointFailure !== null) {
+      call.tell(`the endpoint failed, so the measurement is not complete: ${visible(report.endpointFailure)}`);
+      return EXIT.unreachable;
+    }
     return report.recommendation.form === null ? EXIT.failed : EXIT.ok;
   } finally {
     process.off('SIGINT', interrupt);
@@ -68,7 +75,7 @@ export async function runFluency(call: CommandCall): Promise<ExitCode> {
 }
 
 function print(call: CommandCall, report: FluencyReport, earlier: EarlierReport | null): void {
-  const document = reportDocument(report);
+  const document = reportDocument(report, earlier);
   const out = textOption(call, 'out');
   if (out !== undefined) writeFileSync(out, `${JSON.stringify(document, null, 2)}\n`);
   if (call.json) call.print(JSON.stringify(document));
@@ -120,13 +127,13 @@ function priceOption(call: CommandCall, model: string): Readonly<Record<string, 
   return { [model]: { input: Number(input), output: Number(output), cachedInput: Number(input) } };
 }
 
-/** @throws UsageError for a file that is no report */
-function earlierOf(call: CommandCall): EarlierReport | null {
+/** @throws UsageError for a file that is no report, or none of these tasks */
+function earlierOf(call: CommandCall, { tasks, dataset }: Work): EarlierReport | null {
   const file = textOption(call, 'compare');
   if (file === undefined) return null;
   const text = readInput(file);
   try {
-    return readReport(text);
+    return readReport(text, taskDigests(tasks, dataset));
   } catch (fault) {
     throw new UsageError(`${visible(file)} ${messageOf(fault)}`, { cause: fault });
   }

@@ -1,8 +1,10 @@
 /** The report for people: forms as columns, scores as rows, then the mistakes and the recommendation. */
 import { FORM_TITLES } from '../tasks/forms.ts';
 import { points } from '../score/recommend.ts';
-import { changeSince, mistakesByCode, usageOf } from './report.ts';
-import type { EarlierReport, FluencyReport, FormReport } from './report.ts';
+import { changeSince } from './comparison.ts';
+import type { EarlierReport } from './comparison.ts';
+import { END_REASONS, mistakesByCode, usageOf } from './report.ts';
+import type { FluencyReport, FormReport } from './report.ts';
 import { PART_NAMES, WEIGHTS, mean } from '../score/score.ts';
 import { KINDS } from '../tasks/dataset.ts';
 
@@ -17,28 +19,32 @@ export function reportLines(report: FluencyReport, earlier: EarlierReport | null
   const price = usage.cost === null ? '' : `, $${usage.cost.toFixed(4)}`;
   const estimated = usage.estimated ? ' (partly estimated)' : '';
   return [
-    `${model} at ${endpoint}: ${tasks} tasks${repeat === 1 ? '' : `, ${repeat} times`}`,
+    `${model} at ${endpoint}: ${counted(tasks, 'task')}${repeat === 1 ? '' : `, ${repeat} times`}`,
     '',
-    ...(measured.length === 0 ? [] : table([header(measured), ...rows(measured, earlier)])),
+    ...(measured.length === 0 ? [] : table([header(measured), ...rows(report, measured, earlier)])),
     ...forms.flatMap(remarks),
     ...measured.flatMap(mistakeLines),
     '',
-    ...(omitted === 0
-      ? []
-      : [`${omitted} runs were left out: the budget did not allow them, or the command was stopped.`]),
+    ...(omitted === 0 ? [] : [`${counted(omitted, 'run')} did not start: ${END_REASONS[report.end]}.`]),
     `${usage.model_calls} model calls, ${usage.prompt_tokens} + ${usage.completion_tokens} tokens${estimated}${price}`,
     '',
-    recommendation.form === null ? 'No recommendation.' : `Recommended: ${FORM_TITLES[recommendation.form]}`,
+    recommendation.form === null
+      ? 'No recommendation.'
+      : `Recommended, from ${counted(recommendation.tasks, 'task')}: ${FORM_TITLES[recommendation.form]}`,
     ...recommendation.reasons.map((reason) => `  ${reason}`),
     ...(snippet.length === 0 ? [] : ['', ...snippet]),
   ];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function header(forms: readonly FormReport[]): string[] {
   return ['', ...forms.map(({ form }) => form)];
 }
 
-function rows(forms: readonly FormReport[], earlier: EarlierReport | null): string[][] {
+function rows(report: FluencyReport, forms: readonly FormReport[], earlier: EarlierReport | null): string[][] {
   const row = (title: string, of: (form: FormReport) => string): string[] => [title, ...forms.map(of)];
   const average = (values: readonly number[]): string => (values.length === 0 ? NONE : mean(values).toFixed(1));
   return [
@@ -51,7 +57,7 @@ function rows(forms: readonly FormReport[], earlier: EarlierReport | null): stri
     ),
     ...(earlier === null
       ? []
-      : [row('since the earlier report', (form) => points(changeSince(form, form.form, earlier)))]),
+      : [row('since the earlier report', (form) => points(changeSince(report, form, earlier)))]),
     row('solved', ({ runs }) => `${runs.filter(({ solved }) => solved).length} of ${runs.length}`),
     ...KINDS.map((kind) =>
       row(`  ${kind.replace('_', ' ')}`, ({ runs }) => {
@@ -96,7 +102,7 @@ function remarks({ form, unavailable, note, endpointErrors }: FormReport): strin
     ...(note === null ? [] : ['', `${form}: ${note}`]),
     ...(error === undefined
       ? []
-      : ['', `${form}: the endpoint failed ${endpointErrors.length} runs, such as: ${error}`]),
+      : ['', `${form}: the endpoint failed ${counted(endpointErrors.length, 'run')}, such as: ${error}`]),
   ];
 }
 

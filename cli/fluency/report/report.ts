@@ -1,15 +1,21 @@
-/** The result of `cortex fluency`: one document, which `--json` prints and later runs compare with. */
-import { z } from 'zod';
-import { FORM_NAMES } from '../tasks/forms.ts';
+/** The result of `cortex fluency`: one document, which `--json` prints and `--out` writes. */
 import type { FormName } from '../tasks/forms.ts';
 import type { RunMeasures } from '../score/measure.ts';
 import type { Mistake } from '../score/mistakes.ts';
 import type { Recommendation } from '../score/recommend.ts';
-import { PART_NAMES, pairedDifference, partsOf, scoreOf } from '../score/score.ts';
-import type { Difference, FormScore, PartName } from '../score/score.ts';
+import { PART_NAMES, partsOf, scoreOf } from '../score/score.ts';
+import type { FormScore, PartName } from '../score/score.ts';
+import type { WorkEnd } from '../run/fluency.ts';
+import { comparisonDocument, REPORT_VERSION, rounded } from './comparison.ts';
+import type { EarlierReport } from './comparison.ts';
 
-/** Of the document. Members may be added to a version; removed or changed ones make another version. */
-const REPORT_VERSION = 1;
+/** Why runs did not start. */
+export const END_REASONS: Readonly<Record<WorkEnd, string>> = {
+  complete: 'none was left',
+  budget: 'the budget did not allow them',
+  stopped: 'the command was stopped',
+  endpoint: 'the endpoint has failed several runs in a row',
+};
 
 export interface FormReport {
   readonly form: FormName;
@@ -36,11 +42,16 @@ export interface FluencyReport {
   readonly snippet: readonly string[];
   /** Runs that did not start. */
   readonly omitted: number;
+  readonly end: WorkEnd;
+  /** The last error of an endpoint that could not be used to the end, or for any run; null if it could. */
+  readonly endpointFailure: string | null;
+  /** Of the definition of each task, by its name. */
+  readonly digests: ReadonlyMap<string, string>;
 }
 
 /** As JSON: names in snake_case, scores from 0 to 100. */
-export function reportDocument(report: FluencyReport): Record<string, unknown> {
-  const { model, endpoint, tasks, repeat, forms, recommendation, snippet, omitted } = report;
+export function reportDocument(report: FluencyReport, earlier: EarlierReport | null): Record<string, unknown> {
+  const { model, endpoint, tasks, repeat, forms, recommendation, snippet, omitted, end, digests } = report;
   const usage = usageOf(forms.flatMap(({ runs }) => runs));
   return {
     version: REPORT_VERSION,
@@ -49,14 +60,19 @@ export function reportDocument(report: FluencyReport): Record<string, unknown> {
     tasks,
     repeat,
     omitted_runs: omitted,
+    end,
+    endpoint_failure: report.endpointFailure,
     usage,
     forms: forms.map(formDocument),
     recommendation: {
       form: recommendation.form,
       protocol: recommendation.protocol,
+      tasks: recommendation.tasks,
       reasons: recommendation.reasons,
       manifest: snippet.join('\n'),
     },
+    comparison: earlier === null ? null : comparisonDocument(report, earlier),
+    task_digests: Object.fromEntries(digests),
     runs: forms.flatMap(({ runs }) => runs.map(runDocument)),
   };
 }
@@ -149,37 +165,6 @@ export function mistakesByCode(runs: readonly RunMeasures[]): MistakeCount[] {
     }
   }
   return [...found.values()].sort((a, b) => b.count - a.count);
-}
-
-const earlierReport = z.looseObject({
-  version: z.literal(REPORT_VERSION),
-  model: z.string(),
-  runs: z.array(z.looseObject({ task: z.string(), form: z.enum(FORM_NAMES), score: z.number().min(0).max(100) })),
-});
-
-export type EarlierReport = z.infer<typeof earlierReport>;
-
-/** @throws Error if it is no report of this version */
-export function readReport(text: string): EarlierReport {
-  const read = earlierReport.safeParse(JSON.parse(text));
-  if (read.success) return read.data;
-  const [issue] = read.error.issues;
-  const place = issue === undefined ? '' : `${issue.path.join('.')}: ${issue.message}`;
-  throw new Error(`is not a report of "cortex fluency --json" in version ${REPORT_VERSION} (${place})`);
-}
-
-/** The change of a form since an earlier report, over the tasks that both have. */
-export function changeSince({ score }: Pick<FormReport, 'score'>, form: FormName, earlier: EarlierReport): Difference {
-  const before = new Map<string, number[]>();
-  for (const run of earlier.runs) {
-    if (run.form === form) before.set(run.task, [...(before.get(run.task) ?? []), run.score / 100]);
-  }
-  const means = new Map([...before].map(([task, values]) => [task, values.reduce((a, b) => a + b, 0) / values.length]));
-  return pairedDifference(score?.byTask ?? new Map(), means);
-}
-
-function rounded(value: number): number {
-  return Math.round(value * 10) / 10;
 }
 
 function roundedOrNull(value: FormScore['parts'][PartName]): number | null {

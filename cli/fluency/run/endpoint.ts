@@ -9,6 +9,7 @@ import { UsageError } from '../../command.ts';
 import type { CommandCall } from '../../command.ts';
 import { textOption } from '../../option-values.ts';
 import { warnIfUnencrypted } from '../../terminal/connection.ts';
+import { endpointUrl } from '../../terminal/endpoint-url.ts';
 import { visible } from '../../terminal/visible.ts';
 
 export interface Endpoint {
@@ -26,7 +27,8 @@ const KEY = 'LLM_API_KEY';
 /**
  * `--base-url`, `--model` and `--provider`; by default `LLM_BASE_URL`, `LLM_MODEL` and `LLM_PROVIDER`.
  *
- * The key of `LLM_API_KEY` belongs to `LLM_BASE_URL`: it is not sent to another endpoint. `--key-env` names another variable.
+ * The key of `LLM_API_KEY` belongs to `LLM_BASE_URL`, else to the address of the preset in `LLM_PROVIDER`: it is not sent to
+ * another endpoint. `--key-env` names another variable.
  *
  * @throws UsageError
  */
@@ -41,6 +43,7 @@ export function endpointOf(call: Pick<CommandCall, 'values' | 'environment' | 't
   const model = given('model', 'LLM_MODEL');
   if (baseUrl === null) throw new UsageError('name the endpoint: --base-url, or --provider with a known address');
   if (model === null) throw new UsageError('name the model: --model');
+  endpointUrl(textOption(call, 'base-url') === undefined ? 'LLM_BASE_URL' : '--base-url', baseUrl);
   const config = { provider, baseUrl, model, apiKey: keyOf(call, baseUrl) };
   const issue = modelIssue(config, null);
   if (issue !== null) throw new UsageError(issue);
@@ -58,10 +61,25 @@ function keyOf(call: Pick<CommandCall, 'values' | 'environment' | 'tell'>, baseU
     return key;
   }
   const key = environment[KEY]?.trim() || null;
-  const own = environment['LLM_BASE_URL']?.trim() || null;
-  if (key === null || own === null || isSameEndpoint(own, baseUrl)) return key;
-  call.tell(`${KEY} is not sent, because it belongs to LLM_BASE_URL; name the variable of another key with --key-env`);
+  const owner = keyOwner(environment);
+  if (key === null || owner === null || (owner.url !== null && isSameEndpoint(owner.url, baseUrl))) return key;
+  call.tell(
+    `${KEY} is not sent, because it belongs to ${owner.variable}; name the variable of another key with --key-env`,
+  );
   return null;
+}
+
+/** The endpoint that the key of the environment is for. Null: no variable names one, so it is for this one. */
+function keyOwner(environment: CommandCall['environment']): {
+  readonly variable: string;
+  /** Null: the provider has no address that is known, so no other one is its endpoint. */
+  readonly url: string | null;
+} | null {
+  const own = environment['LLM_BASE_URL']?.trim() ?? '';
+  if (own !== '') return { variable: 'LLM_BASE_URL', url: own };
+  const provider = environment['LLM_PROVIDER']?.trim().toLowerCase() ?? '';
+  if (provider === '') return null;
+  return { variable: 'LLM_PROVIDER', url: isPresetName(provider) ? PRESETS[provider].baseUrl : null };
 }
 
 function unknownProvider(name: string): UsageError {

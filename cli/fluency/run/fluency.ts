@@ -5,6 +5,7 @@
  *  1. A run starts only if its estimated tokens and cost fit into what the budget has left, beside the runs in progress.
  *  2. The kinds of tasks take turns, and the forms for each task, so that a budget that is used up leaves runs of all kinds that
  *     can be compared.
+ *  3. After several runs in a row that the endpoint has failed, no further run starts.
  */
 import type { ModelProvider } from '../../../src/domain/ports/model.ts';
 import type { Task } from '../tasks/dataset.ts';
@@ -29,9 +30,16 @@ export interface WorkPorts extends Omit<RunPorts, 'model'> {
 export interface WorkResult {
   /** By repetition, task and form, whatever the order of their ends. */
   readonly runs: readonly RunMeasures[];
-  /** Runs that did not start: the budget did not allow them, or the work was stopped. */
+  /** Runs that did not start. */
   readonly omitted: number;
+  readonly end: WorkEnd;
 }
+
+/** Why no further run has started: none was left, one did not fit into the budget, the signal, or the endpoint. */
+export type WorkEnd = 'complete' | 'budget' | 'stopped' | 'endpoint';
+
+/** After as many failures in a row, the endpoint is not asked any more. */
+const MOST_ENDPOINT_ERRORS = 5;
 
 interface Planned {
   readonly task: Task;
@@ -49,14 +57,21 @@ export async function runAll(work: Work, ports: WorkPorts): Promise<WorkResult> 
   const isLimited = budget.tokens !== null || budget.cost !== null;
   let next = 0;
   let count = 0;
+  let failedInARow = 0;
+  const hasFailed = (): boolean => failedInARow >= MOST_ENDPOINT_ERRORS;
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < planned.length && !spent.isUsedUp && !ports.signal.aborted; at = next++) {
+    for (
+      let at = next++;
+      at < planned.length && !spent.isUsedUp && !hasFailed() && !ports.signal.aborted;
+      at = next++
+    ) {
       const one = planned[at];
       if (one === undefined) return;
       const estimate = isLimited ? estimateRun(one.task, one.form, work) : NOTHING;
       if (!spent.reserve(estimate)) return;
       const run = await runOne(one, work, ports);
       spent.settle(estimate, run.usage);
+      failedInARow = run.endpointError === null ? 0 : failedInARow + 1;
       runs[at] = run;
       count += 1;
       ports.done(run, count, planned.length);
@@ -64,7 +79,9 @@ export async function runAll(work: Work, ports: WorkPorts): Promise<WorkResult> 
   };
   await Promise.all(Array.from({ length: Math.min(concurrency, planned.length) }, worker));
   const made = runs.filter((run) => run !== undefined);
-  return { runs: made, omitted: planned.length - made.length };
+  const omitted = planned.length - made.length;
+  const end = hasFailed() ? 'endpoint' : spent.isUsedUp ? 'budget' : 'stopped';
+  return { runs: made, omitted, end: omitted === 0 && !hasFailed() ? 'complete' : end };
 }
 
 /** The first task of each kind, then the second ones, and so on. */

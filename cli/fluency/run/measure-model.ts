@@ -3,7 +3,8 @@ import { probeEndpoint, probeForm } from './probe.ts';
 import type { Probe } from './probe.ts';
 import { estimateAll } from './estimate.ts';
 import { runAll } from './fluency.ts';
-import type { WorkPorts } from './fluency.ts';
+import type { WorkEnd, WorkPorts } from './fluency.ts';
+import { taskDigests } from '../tasks/digest.ts';
 import type { FormName } from '../tasks/forms.ts';
 import type { RunMeasures } from '../score/measure.ts';
 import { manifestSnippet, recommend } from '../score/recommend.ts';
@@ -25,7 +26,7 @@ export async function measureModel(
   subject: { readonly model: string; readonly endpoint: string },
   ports: MeasurePorts,
 ): Promise<FluencyReport> {
-  const { grammar, tasks, repeat } = work;
+  const { dataset, grammar, tasks, repeat } = work;
   const { model, signal, tell } = ports;
   await probeEndpoint(model, signal);
   const probes = new Map<FormName, Probe>();
@@ -34,12 +35,13 @@ export async function measureModel(
   const forms = work.forms.filter((form) => probes.get(form)?.blocked === null);
   const possible = { ...work, forms };
   tell(announcement(possible));
-  const { runs, omitted } = await runAll(possible, ports);
+  const { runs, omitted, end } = await runAll(possible, ports);
   const reports = work.forms.map((form) =>
     formReport(
       form,
       probes.get(form),
       runs.filter((run) => run.form === form),
+      end,
     ),
   );
   const measured = reports.flatMap(({ form, score, runs: own }) =>
@@ -47,7 +49,7 @@ export async function measureModel(
   );
   const recommendation =
     measured.length === 0
-      ? { form: null, protocol: null, reasons: ['No form could be measured.'] }
+      ? { form: null, protocol: null, tasks: 0, reasons: ['No form could be measured.'] }
       : recommend(measured);
   return {
     ...subject,
@@ -57,7 +59,16 @@ export async function measureModel(
     recommendation,
     snippet: manifestSnippet(recommendation, grammar?.parameter ?? null),
     omitted,
+    end,
+    endpointFailure: endpointFailure(runs, end),
+    digests: taskDigests(tasks, dataset),
   };
+}
+
+/** @returns the last error if the endpoint has ended the work, or has failed all runs */
+function endpointFailure(runs: readonly RunMeasures[], end: WorkEnd): string | null {
+  const errors = runs.flatMap(({ endpointError }) => endpointError ?? []);
+  return end === 'endpoint' || errors.length === runs.length ? (errors.at(-1) ?? null) : null;
 }
 
 function announcement(work: Work): string {
@@ -73,12 +84,20 @@ function announcement(work: Work): string {
   );
 }
 
-function formReport(form: FormName, probe: Probe | undefined, all: readonly RunMeasures[]): FormReport {
+/** Why a form has no run. */
+const NO_RUN: Readonly<Record<WorkEnd, string>> = {
+  complete: 'no task was selected',
+  budget: 'the budget allowed no run',
+  stopped: 'the command was stopped before its first run',
+  endpoint: 'the endpoint failed before its first run',
+};
+
+function formReport(form: FormName, probe: Probe | undefined, all: readonly RunMeasures[], end: WorkEnd): FormReport {
   const runs = all.filter(({ endpointError }) => endpointError === null);
   const endpointErrors = all.flatMap(({ endpointError }) => endpointError ?? []);
   const [error] = endpointErrors;
   const isLeftOut = runs.length === 0;
-  const why = probe?.blocked ?? (error === undefined ? 'the budget allowed no run' : `every run failed: ${error}`);
+  const why = probe?.blocked ?? (error === undefined ? NO_RUN[end] : `every run failed: ${error}`);
   return {
     form,
     unavailable: isLeftOut ? why : null,

@@ -14,7 +14,8 @@ export interface Probe {
 const OK: Probe = { blocked: null, note: null };
 /** No model says this by itself. */
 const LITERAL = 'fluency-probe-7f3';
-const PROBE_TOKENS = 200;
+/** Models may write thoughts before they answer. */
+const PROBE_TOKENS = 2_000;
 
 const FUNCTION: ToolSummary = {
   name: 'fluency_probe',

@@ -1,4 +1,5 @@
 /** Records what a model is asked and what it writes, generation by generation. */
+import { EngineError } from '../../../src/domain/errors.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { estimateMessages, estimateTokens } from '../../../src/domain/tokens.ts';
 
@@ -13,11 +14,18 @@ export interface RecordedGeneration {
   readonly completionTokens: number;
 }
 
+/** Why the last generation could not be made. */
+export interface ModelFailure {
+  /** Of the answer of the endpoint; null if it gave none. */
+  readonly status: number | null;
+}
+
 export class GenerationRecorder implements ModelProvider {
   readonly name: string;
   readonly notice?: string;
   readonly #provider: ModelProvider;
   readonly #generations: RecordedGeneration[] = [];
+  #failure: ModelFailure | null = null;
 
   constructor(provider: ModelProvider) {
     this.#provider = provider;
@@ -27,6 +35,11 @@ export class GenerationRecorder implements ModelProvider {
 
   get generations(): readonly RecordedGeneration[] {
     return this.#generations;
+  }
+
+  /** Null if the last generation has ended without an error. */
+  get failure(): ModelFailure | null {
+    return this.#failure;
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
@@ -41,6 +54,7 @@ export class GenerationRecorder implements ModelProvider {
     let other = '';
     const calls: string[] = [];
     let last: number | null = null;
+    this.#failure = null;
     try {
       for await (const delta of this.#provider.stream(request)) {
         if (delta.type === 'text') text += delta.text;
@@ -55,6 +69,10 @@ export class GenerationRecorder implements ModelProvider {
         }
         yield delta;
       }
+    } catch (fault) {
+      const status = fault instanceof EngineError ? fault.details['status'] : undefined;
+      this.#failure = { status: typeof status === 'number' ? status : null };
+      throw fault;
     } finally {
       const completionTokens = estimateTokens(text) + estimateTokens(other);
       this.#generations.push({ promptTokens, text, calls, completionTokens });

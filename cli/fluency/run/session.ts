@@ -21,7 +21,7 @@ import { openNodeSql } from '../../../testing/node-sql.ts';
 import { documentOf } from '../../../testing/test-run.ts';
 import type { Task, ToolSpec } from '../tasks/dataset.ts';
 import { GenerationRecorder } from './recorder.ts';
-import type { RecordedGeneration } from './recorder.ts';
+import type { ModelFailure, RecordedGeneration } from './recorder.ts';
 import { TaskTools } from '../tasks/tools.ts';
 
 const SESSION_ID = `ses_${'0'.repeat(31)}1`;
@@ -32,6 +32,8 @@ export interface TaskRun {
   /** The events of its journal, in order. */
   readonly events: readonly SessionEvent[];
   readonly generations: readonly RecordedGeneration[];
+  /** Why its last generation could not be made; null if it could. */
+  readonly modelFailure: ModelFailure | null;
 }
 
 export interface RunPorts {
@@ -92,7 +94,8 @@ export async function runTask(
   await session.ended(run.run);
   const [fault] = faults;
   if (fault !== undefined) throw fault;
-  return { document: await documentOf(session, session.run(run.runId)), events, generations: recorder.generations };
+  const { generations, failure: modelFailure } = recorder;
+  return { document: await documentOf(session, session.run(run.runId)), events, generations, modelFailure };
 }
 
 function executorsWith(tools: TaskTools): Record<ActionType, Executor> {

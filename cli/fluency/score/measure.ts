@@ -7,7 +7,9 @@ import { FORM_PROTOCOLS } from '../tasks/forms.ts';
 import type { FormName } from '../tasks/forms.ts';
 import type { IdealPlan } from '../tasks/ideal-plan.ts';
 import { idealCompletionTokens } from '../tasks/ideal-text.ts';
-import { judge } from './judge.ts';
+import { callsOf } from './calls.ts';
+import type { CallMeasures } from './calls.ts';
+import { checkAnswer } from './check-answer.ts';
 import { judgeGenerations, REFERENCE_WARNINGS, writtenIn } from './mistakes.ts';
 import type { Mistake } from './mistakes.ts';
 import { scheduleOf } from '../tasks/schedule.ts';
@@ -28,14 +30,8 @@ export interface RunMeasures {
   /** Validity of each generation, from 0 to 1. */
   readonly validity: readonly number[];
   readonly idealGenerations: number;
-  /** Calls by tool, compared with the plan. `repeated`: equal to an earlier one that succeeded. */
-  readonly calls: {
-    readonly needed: number;
-    readonly made: number;
-    readonly missing: number;
-    readonly superfluous: number;
-    readonly repeated: number;
-  };
+  /** Compared with the plan, by tool. */
+  readonly calls: CallMeasures;
   readonly rejected: number;
   readonly failed: number;
   /** Actions whose JSON was repaired. */
@@ -76,40 +72,47 @@ const OUTPUT_WEIGHT = 4;
 /** A model may write as much again as the ideal text has: a thought before it acts. */
 const ROOM_FOR_THOUGHTS = 2;
 
-/** Errors that are no answer of the model. */
-const ENDPOINT_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'model_rejected']);
+/** The code of a run that says nothing about the model. */
+const ENDPOINT_FAILED = 'endpoint_failed';
+const MODEL_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'model_rejected']);
+/**
+ * The endpoint does not accept what this run sends, although it has accepted the first requests: the conversation is too
+ * long, or the model has written what the endpoint cannot read. That is the result of the run.
+ */
+const REJECTED_REQUESTS: ReadonlySet<number> = new Set([400, 413, 422]);
 
 export function measure(
   { task, form, repetition, ideal }: MeasuredTask,
   run: TaskRun,
   msOf: (tool: string) => number,
 ): RunMeasures {
-  const { document, events, generations } = run;
-  const judged = judgeGenerations(form, events, generations);
-  const { status, error, response } = document;
-  const wrong =
-    status === 'completed' ? judge(task.expect, response) : `the run is ${status}: ${error?.message ?? 'no reason'}`;
+  const { document, events, generations, modelFailure } = run;
+  // What the endpoint has not let the model write is no text of the model.
+  const judged = judgeGenerations(form, events, modelFailure === null ? generations : generations.slice(0, -1));
+  const calls = callsOf(task, document.actions, events);
+  const unsolved = whyUnsolved(task, run, calls);
   const warnings = document.warnings.map(({ code }) => code);
   const broken = document.warnings.filter(({ code }) => REFERENCE_WARNINGS.has(code));
-  const { prompt_tokens: prompt, completion_tokens: completion, model_calls: calls, estimated, cost } = document.usage;
+  const { prompt_tokens: prompt, completion_tokens: completion, model_calls, estimated, cost } = document.usage;
   const started = events.find(({ type }) => type === 'action_started');
   const wrote = writtenIn(generations.at(-1));
   const mistakes = [
     ...judged.flatMap((one) => one.mistakes),
     ...broken.map(({ code, message }) => ({ code, message, wrote })),
-    ...(wrong === null ? [] : [{ code: 'wrong_answer', message: wrong, wrote }]),
+    ...(calls.premature === 0 ? [] : [{ code: 'premature_call', message: prematureMessage(calls), wrote }]),
+    ...(unsolved === null ? [] : [{ ...unsolved, wrote }]),
   ];
   return {
     task: task.name,
     kind: task.kind,
     form,
     repetition,
-    solved: wrong === null,
-    reason: wrong,
-    endpointError: error !== null && ENDPOINT_ERRORS.has(error.code) ? error.message : null,
+    solved: unsolved === null,
+    reason: unsolved?.message ?? null,
+    endpointError: unsolved?.code === ENDPOINT_FAILED ? unsolved.message : null,
     validity: judged.map(({ validity }) => validity),
     idealGenerations: ideal.generations.length,
-    calls: callsOf(task, document.actions),
+    calls,
     rejected: events.filter(({ type }) => type === 'action_rejected').length,
     failed: events.filter(({ type }) => type === 'action_failed').length,
     repaired: events.filter((event) => event.type === 'action_queued' && event.data.repaired === true).length,
@@ -122,13 +125,39 @@ export function measure(
     },
     makespanMs: makespanOf(events, generations.length, { slots: task.slots, msOf }),
     idealMs: ideal.schedule.makespanMs,
-    usage: { prompt, completion, calls, estimated: estimated === true, cost: cost ?? null },
+    usage: { prompt, completion, calls: model_calls, estimated: estimated === true, cost: cost ?? null },
     effort: generations.reduce((sum, one) => sum + one.promptTokens + OUTPUT_WEIGHT * one.completionTokens, 0),
     idealEffort: idealEffort(task, ideal, { form, promptTokens: generations[0]?.promptTokens ?? 0 }),
     firstActionMs: started === undefined ? null : started.timestamp - document.started_at,
     ms: (document.ended_at ?? document.started_at) - document.started_at,
     mistakes,
   };
+}
+
+/** @returns null if the run is solved: the answer is right, and the tools have returned what it needs */
+function whyUnsolved(
+  task: Task,
+  { document: { status, error, response }, modelFailure }: TaskRun,
+  { missing }: CallMeasures,
+): Pick<Mistake, 'code' | 'message'> | null {
+  if (status !== 'completed') {
+    const message = error?.message ?? 'no reason';
+    const isModelError = error !== null && MODEL_ERRORS.has(error.code);
+    if (!isModelError) return { code: 'wrong_answer', message: `the run is ${status}: ${message}` };
+    // Without a failure of the request, the endpoint has withheld the answer: a content filter.
+    const isRejected =
+      error.code === 'model_rejected' &&
+      (modelFailure === null || (modelFailure.status !== null && REJECTED_REQUESTS.has(modelFailure.status)));
+    return { code: isRejected ? 'model_rejected' : ENDPOINT_FAILED, message };
+  }
+  const message = checkAnswer(task.expect, response);
+  if (message !== null) return { code: 'wrong_answer', message };
+  if (missing === 0) return null;
+  return { code: 'missing_call', message: `calls that the answer needs have not completed: ${missing}` };
+}
+
+function prematureMessage({ premature }: CallMeasures): string {
+  return `calls that depend on a result were made before it was read, or are not needed: ${premature}`;
 }
 
 export interface MeasuredTask {
@@ -146,34 +175,6 @@ function idealEffort(
 ): number {
   const completion = idealCompletionTokens(task, ideal, FORM_PROTOCOLS[form].form);
   return ideal.generations.length * promptTokens + OUTPUT_WEIGHT * ROOM_FOR_THOUGHTS * completion;
-}
-
-function callsOf(task: Task, actions: TaskRun['document']['actions']): RunMeasures['calls'] {
-  const ran = actions.filter(({ status, name }) => name !== null && (status === 'completed' || status === 'failed'));
-  const needed = countBy(task.plan.map(({ tool }) => tool));
-  const made = countBy(ran.map(({ name }) => String(name)));
-  const over = (a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): number =>
-    [...a].reduce((sum, [name, count]) => sum + Math.max(0, count - (b.get(name) ?? 0)), 0);
-  const seen = new Set<string>();
-  let repeated = 0;
-  for (const { name, parameters, status } of ran) {
-    const key = `${String(name)} ${JSON.stringify(parameters)}`;
-    if (seen.has(key)) repeated += 1;
-    if (status === 'completed') seen.add(key);
-  }
-  return {
-    needed: task.plan.length,
-    made: ran.length,
-    missing: over(needed, made),
-    superfluous: over(made, needed),
-    repeated,
-  };
-}
-
-function countBy(names: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return counts;
 }
 
 /** Pairs of an action, or of the responses of a generation, and the name of an action that they refer to. */

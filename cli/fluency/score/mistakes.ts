@@ -4,9 +4,12 @@ import type { RecordedGeneration } from '../run/recorder.ts';
 import type { FormName } from '../tasks/forms.ts';
 
 export interface Mistake {
-  /** The code of the rejection, failure or warning; or `no_protocol`, `native_call`, `protocol_text`, `wrong_answer`. */
+  /**
+   * The code of the rejection, failure or warning; or `no_protocol`, `native_call`, `protocol_text`, `wrong_answer`,
+   * `missing_call`, `premature_call`, `model_rejected`.
+   */
   readonly code: string;
-  /** What the runtime, or the judge, says about it. */
+  /** What the runtime, or the check of the answer, says about it. */
   readonly message: string;
   /** What the model wrote, cut. */
   readonly wrote: string;

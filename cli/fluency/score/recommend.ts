@@ -1,5 +1,6 @@
 /**
- * Recommends settings of the manifest. A difference counts only if it is larger than its uncertainty, task by task.
+ * Recommends settings of the manifest. A difference counts only if it is larger than its uncertainty, task by task, and rests
+ * on enough tasks.
  *
  * Rules, in this order:
  *  1. A form that solves less than half of the tasks is not recommended.
@@ -30,6 +31,8 @@ export interface Recommendation {
     readonly dialect: string;
     readonly bare_text?: 'reject';
   } | null;
+  /** How many tasks it rests on: those of the form with the fewest. */
+  readonly tasks: number;
   /** Sentences with figures. */
   readonly reasons: readonly string[];
 }
@@ -38,6 +41,8 @@ export interface Recommendation {
 const LEAST_DIFFERENCE = 0.02;
 /** Shares of time and tokens: the same. */
 const LEAST_SHARE = 0.03;
+/** A difference over fewer tasks does not count: their spread says little about that of others. */
+const LEAST_PAIRS = 10;
 /** Below this share of solved tasks, no setting helps. */
 const LEAST_CORRECTNESS = 50;
 /** Share of runs that end with an announcement in place of work. */
@@ -48,11 +53,15 @@ export function recommend(forms: readonly MeasuredForm[]): Recommendation {
   const sorted = FORM_NAMES.flatMap((name) => forms.filter(({ form }) => form === name));
   const usable = sorted.filter(({ score }) => (score.parts.correctness ?? 0) >= LEAST_CORRECTNESS);
   const [first] = usable;
+  const tasks = Math.min(...sorted.map(({ score }) => score.byTask.size));
+  const few =
+    tasks < LEAST_PAIRS ? [`Differences between forms do not count with fewer than ${LEAST_PAIRS} tasks.`] : [];
   if (first === undefined) {
     const shares = sorted.map(({ form, score }) => `${form} ${shown(score.parts.correctness ?? 0)} %`);
     return {
       form: null,
       protocol: null,
+      tasks,
       reasons: [
         `In no form does the model solve ${LEAST_CORRECTNESS} % of the tasks (${shares.join(', ')}): use another model.`,
       ],
@@ -63,10 +72,12 @@ export function recommend(forms: readonly MeasuredForm[]): Recommendation {
   const bareText = announcements(chosen);
   return {
     form: chosen.form,
+    tasks,
     protocol: { ...FORM_PROTOCOLS[chosen.form], ...(bareText === null ? {} : { bare_text: 'reject' as const }) },
     reasons: [
       ...dropped.map(({ form, score }) => `${form} solves only ${shown(score.parts.correctness ?? 0)} % of the tasks.`),
       ...reasons,
+      ...(sorted.length > 1 ? few : []),
       ...(bareText === null ? [] : [bareText]),
     ],
   };
@@ -176,8 +187,8 @@ function announcements({ form, runs }: MeasuredForm): string | null {
   );
 }
 
-function isMore({ mean: value, margin }: Difference, least: number): boolean {
-  return value > Math.max(margin, least);
+function isMore({ mean: value, margin, pairs }: Difference, least: number): boolean {
+  return pairs >= LEAST_PAIRS && value > Math.max(margin, least);
 }
 
 /** A difference of scores, in points of 100. */

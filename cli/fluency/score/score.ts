@@ -2,12 +2,13 @@
 import { wilsonInterval } from '../../eval/interval.ts';
 import type { Interval } from '../../eval/interval.ts';
 import type { RunMeasures } from './measure.ts';
+import { student95 } from './quantile.ts';
 
 /** The parts of the score with their weights: what a user notices most weighs most. */
 export const WEIGHTS = {
   /** The answer is right. */
   correctness: 40,
-  /** The plan is as fast as the ideal one. */
+  /** The plan is as fast as the ideal one, without calls that are not needed. */
   plan: 20,
   /** The text keeps to the form. */
   protocol: 15,
@@ -27,15 +28,24 @@ export type RunParts = Readonly<Record<PartName, number | null>>;
 
 export function partsOf(run: RunMeasures): RunParts {
   const ifSolved = (value: number): number => (run.solved ? Math.min(1, value) : 0);
-  const hasErred = run.rejected + run.failed > 0 || run.validity.some((value) => value < 1);
+  const { needed, made, premature } = run.calls;
+  const economyOfCalls = needed / Math.max(1, needed, made);
   return {
     correctness: run.solved ? 1 : 0,
-    plan: ifSolved(run.idealMs / Math.max(1, run.makespanMs)),
-    protocol: run.validity.length === 0 ? 0 : mean(run.validity),
+    plan: premature > 0 ? 0 : economyOfCalls * ifSolved(run.idealMs / Math.max(1, run.makespanMs)),
+    // Without any call, nothing shows that the model can act in this form.
+    protocol: run.validity.length === 0 || made === 0 ? 0 : mean(run.validity),
     references: referencesOf(run),
-    repair: run.kind === 'repair' || hasErred ? (run.solved ? 1 : 0) : null,
+    repair: repairOf(run),
     economy: ifSolved(run.idealEffort / Math.max(1, run.effort)),
   };
+}
+
+/** In tasks of other kinds, a mistake is not needed: it must not raise the score. */
+function repairOf({ kind, solved, rejected, failed, validity }: RunMeasures): number | null {
+  if (kind === 'repair') return solved ? 1 : 0;
+  const hasErred = rejected + failed > 0 || validity.some((value) => value < 1);
+  return hasErred && !solved ? 0 : null;
 }
 
 /** Of the values that can be handed over, the share that is, less the share of references without a value. */
@@ -80,7 +90,7 @@ export function formScore(runs: readonly RunMeasures[]): FormScore {
   // Repetitions of a task are no independent samples, so the tasks are counted.
   const scores = [...byTask].map(([task, values]): [string, number] => [task, mean(values)]);
   const sum = scores.reduce((total, [, value]) => total + value, 0);
-  // Scores between 0 and 1 vary less than shares with the same mean: the interval is rather too wide.
+  // Scores between 0 and 1 vary less than shares with the same mean: the interval is wider than needed.
   const { low, high } = wilsonInterval(Math.round(sum), scores.length);
   return {
     score: (100 * sum) / scores.length,
@@ -115,7 +125,10 @@ export function pairedDifference(a: ReadonlyMap<string, number>, b: ReadonlyMap<
   if (values.length === 0) return { mean: 0, margin: Infinity, pairs: 0 };
   const middle = mean(values);
   const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-  const margin = values.length < 2 ? Infinity : 1.96 * Math.sqrt(squares / (values.length - 1) / values.length);
+  const margin =
+    values.length < 2
+      ? Infinity
+      : student95(values.length - 1) * Math.sqrt(squares / (values.length - 1) / values.length);
   return { mean: middle, margin, pairs: values.length };
 }
 

@@ -62,11 +62,14 @@ const task = z.strictObject({
   tools: z.array(name).min(1).max(MOST_TOOLS),
   slots: z.int().min(1).max(MOST_SLOTS).default(DEFAULT_SLOTS),
   plan: z.array(call).min(1).max(MOST_CALLS),
+  avoids: z.array(name).min(1).optional(),
   answer: z.string().min(1),
   judged: z.literal(true).optional(),
   expect: z.strictObject({
     contains: z.array(value).min(1).optional(),
     lacks: z.array(value).min(1).optional(),
+    labelled: z.record(z.string().min(1), z.union([value, z.array(value).min(1)])).optional(),
+    ordered: z.literal(true).optional(),
     json: json.optional(),
     checksums: z.array(z.string().min(1)).min(1).optional(),
   }),
@@ -82,9 +85,15 @@ export type ToolSpec = z.infer<typeof toolSpec>;
  * results decide whether or how it is made, so the model has to read them first. `fails`: it fails in every plan.
  */
 export type PlannedCall = z.infer<typeof call>;
-/** What an answer must be like: texts and numbers that it has or lacks, or the JSON that it is. */
+/**
+ * What an answer must be like: texts and numbers that it has or lacks, or the JSON that it is. `labelled`: values by the name
+ * that they belong to, as the message has it. `ordered`: `contains` is in the order of the answer.
+ */
 export type Expectation = Omit<z.infer<typeof task>['expect'], 'checksums'>;
-/** `judged`: the answer cannot be written before the results are known. `slots`: actions that may run at a time. */
+/**
+ * `judged`: the answer cannot be written before the results are known. `slots`: actions that may run at a time. `avoids`:
+ * tools that the message allows only in a case that does not occur.
+ */
 export type Task = Omit<z.infer<typeof task>, 'expect'> & { readonly kind: Kind; readonly expect: Expectation };
 
 export interface Dataset {
@@ -128,7 +137,7 @@ function withChecksums({ text = '', expect: { checksums = [], ...expected } }: z
 
 /** @throws Error if a name in the task is not known where it is used */
 function checkTask(
-  { tools, plan, answer, expect, message, text }: Task,
+  { tools, plan, avoids = [], answer, expect, message, text }: Task,
   known: readonly string[],
   where: string,
 ): void {
@@ -139,6 +148,10 @@ function checkTask(
     throw new Error(`${where}: the ${kind} "${wanted}" is unknown (known: ${names.join(', ')})${hint}`);
   };
   for (const tool of tools) require('tool', tool, known);
+  for (const tool of avoids) {
+    require('tool', tool, tools);
+    if (plan.some((one) => one.tool === tool)) throw new Error(`${where}: the plan calls "${tool}", which it avoids`);
+  }
   const before: string[] = [];
   for (const { id, tool, parameters, after = [], sees = [] } of plan) {
     require('tool', tool, tools);
@@ -148,8 +161,8 @@ function checkTask(
   }
   for (const other of referenceNames(answer)) require('call', other, before);
   if (text !== undefined && !message.includes(text)) throw new Error(`${where}: the message lacks ${TEXT_PLACEHOLDER}`);
-  if (expect.contains === undefined && expect.json === undefined) {
-    throw new Error(`${where}: expect needs contains, checksums or json`);
+  if (expect.contains === undefined && expect.json === undefined && expect.labelled === undefined) {
+    throw new Error(`${where}: expect needs contains, labelled, checksums or json`);
   }
 }
 

@@ -5,43 +5,14 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
-import { endpointOf } from '../../../cli/fluency/run/endpoint.ts';
-import { dispatch } from '../../../cli/dispatch.ts';
 import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
-import { startModel } from './endpoint.ts';
+import { against, cortex } from './command-kit.ts';
 import type { EndpointOptions } from './endpoint.ts';
 import { dataset } from './kit.ts';
 import { callsOnly, FAMILY } from './models.ts';
-import type { Model } from './models.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-fluency-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Said {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function cortex(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Said> {
-  const said = { out: '', err: '' };
-  const code = await dispatch(['fluency', ...args], environment, {
-    out: (text) => void (said.out += text),
-    err: (text) => void (said.err += text),
-  });
-  return { code, ...said };
-}
-
-async function against(
-  model: Model,
-  args: readonly string[] = [],
-  options: EndpointOptions & { readonly environment?: Readonly<Record<string, string>> } = {},
-): Promise<Said & { readonly keys: readonly unknown[]; readonly calls: number }> {
-  const { environment = {}, ...endpoint } = options;
-  await using server = await startModel(dataset, model, endpoint);
-  const said = await cortex(['--base-url', server.baseUrl, '--model', 'scripted', ...args], environment);
-  return { ...said, keys: server.requests.map(({ headers }) => headers.authorization), calls: server.requests.length };
-}
 
 const FEW = ['--tasks', 'two-stations,diamond,meter-that-fails-once'];
 
@@ -61,7 +32,8 @@ describe('[O4] the report', () => {
     expect(out).toMatch(/\n {2}references \(10 %\) +100 +100 +–\n/);
     expect(out).toContain('grammar was not measured: it is not known how');
     const yaml = parseYaml(out.slice(out.indexOf('\nprotocol:'))) as unknown;
-    expect(yaml).toEqual({ protocol: { form: 'compact', dialect: 'auto' } });
+    expect(yaml).toEqual({ protocol: { form: 'full', dialect: 'auto' } });
+    expect(out).toContain('\n  Differences between forms do not count with fewer than 10 tasks.\n');
   });
 
   test('mistakes, with what the model wrote and what the runtime said', async () => {
@@ -115,6 +87,36 @@ describe('[O4] the report', () => {
     await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--out', file]);
     const { out } = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file]);
     expect(out).toMatch(/\nsince the earlier report +−\d+(\.\d)? ± \d+(\.\d)? points\n/);
+    const json = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file, '--json']);
+    expect(JSON.parse(json.out)).toMatchObject({
+      comparison: {
+        model: 'scripted',
+        tasks: 3,
+        forms: [
+          { form: 'full', tasks: 3, difference: expect.toSatisfy((value) => value < 0), margin: expect.any(Number) },
+        ],
+      },
+    });
+  });
+});
+
+describe('[O4] an earlier report is refused, without a request', () => {
+  const common = { version: 1, model: 'm', runs: [{ task: 'diamond', form: 'full', score: 90 }] };
+  test.each<[string, object, string]>([
+    ['of other tasks', { ...common, task_digests: {}, runs: [] }, 'has no task in common'],
+    [
+      'of tasks that have changed',
+      { ...common, task_digests: { diamond: '00000000' } },
+      'has no task in common with this measurement, because the tasks have changed since then',
+    ],
+    ['without digests', common, 'is not a report of "cortex fluency --json" in version 1 (task_digests: '],
+    ['of another command', { version: 1, dataset: {}, cases: [] }, '(it is a report of "cortex eval")'],
+    ['of a run', { session_id: 's', run_id: 'r' }, '(it is a run of "cortex run")'],
+  ])('%s', async (_, document, message) => {
+    const file = join(folder, 'other.json');
+    writeFileSync(file, JSON.stringify(document));
+    const { code, err, calls } = await against(FAMILY.perfect, [...FEW, '--compare', file]);
+    expect([code, err, calls]).toEqual([2, expect.stringContaining(message), 0]);
   });
 });
 
@@ -142,7 +144,7 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
     const args = ['--tasks', 'diamond', '--forms', forms.join(), '--grammar-parameter', 'grammar'];
     const { out, code } = await against(FAMILY.perfect, args, options);
     expect(out).toContain(`\n${line}`);
-    expect(out).toContain('Recommended: protocol text, full form');
+    expect(out).toContain('Recommended, from 1 task: protocol text, full form');
     expect(code).toBe(0);
   });
 
@@ -153,10 +155,11 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
   });
 
   test('runs that the endpoint fails are counted and not scored', async () => {
-    const { out } = await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--json'], { refuses: 'diamond' });
+    const options = { refuses: 'diamond', refusesWith: 403 };
+    const { out } = await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--json'], options);
     expect(JSON.parse(out)).toMatchObject({ forms: [{ runs: 2, solved: 2, endpoint_errors: 1, score: 100 }] });
-    const shown = await against(FAMILY.perfect, [...FEW, '--forms', 'full'], { refuses: 'diamond' });
-    expect(shown.out).toMatch(/\nfull: the endpoint failed 1 runs, such as: .*this is not allowed/);
+    const shown = await against(FAMILY.perfect, [...FEW, '--forms', 'full'], options);
+    expect(shown.out).toMatch(/\nfull: the endpoint failed 1 run, such as: .*this is not allowed/);
   });
 
   test('no form that is good enough: exit code 1', async () => {
@@ -213,49 +216,15 @@ describe('[O4] budgets', () => {
   });
 });
 
-describe('[O4] the key', () => {
-  const args = ['--tasks', 'two-stations', '--forms', 'full'];
-
-  test('is that of LLM_API_KEY, and never printed', async () => {
-    const { keys, out, err } = await against(FAMILY.perfect, args, { environment: { LLM_API_KEY: 'sk-1234567' } });
-    expect(new Set(keys)).toEqual(new Set(['Bearer sk-1234567']));
-    expect(out + err).not.toContain('sk-1234567');
-  });
-
-  test('is not sent to another endpoint than LLM_BASE_URL', async () => {
-    const environment = { LLM_API_KEY: 'sk-1234567', LLM_BASE_URL: 'https://api.example.com/v1' };
-    const { keys, err } = await against(FAMILY.perfect, args, { environment });
-    expect(keys.filter((key) => String(key).includes('sk-1234567'))).toEqual([]);
-    expect(err).toContain('LLM_API_KEY is not sent, because it belongs to LLM_BASE_URL');
-  });
-
-  test('is another one with --key-env', async () => {
-    const environment = {
-      LLM_API_KEY: 'sk-1234567',
-      OTHER_KEY: 'sk-7654321',
-      LLM_BASE_URL: 'https://api.example.com/v1',
-    };
-    const { keys } = await against(FAMILY.perfect, [...args, '--key-env', 'OTHER_KEY'], { environment });
-    expect(new Set(keys)).toEqual(new Set(['Bearer sk-7654321']));
-  });
-});
-
-test.each<[string, string, number]>([
-  ['another machine', 'http://models.example/v1', 1],
-  ['another machine, encrypted', 'https://models.example/v1', 0],
-  ['this machine', 'http://127.0.0.1:8080/v1', 0],
-])('[O4] a key for %s: a warning if it is sent in plain text', (_, url, warnings) => {
-  const told: string[] = [];
-  const values = { 'base-url': url, model: 'm' };
-  endpointOf({ values, environment: { LLM_API_KEY: 'sk-1234567' }, tell: (line) => void told.push(line) });
-  endpointOf({ values, environment: {}, tell: (line) => void told.push(line) });
-  expect(told.filter((line) => line.includes('without encryption'))).toHaveLength(warnings);
-});
-
 test.each<[string, string[], string]>([
   ['no endpoint', ['--model', 'm'], 'name the endpoint: --base-url'],
   ['no model', ['--base-url', 'http://127.0.0.1:1/v1'], 'name the model: --model'],
   ['no URL', ['--base-url', 'ftp://x', '--model', 'm'], 'is not an HTTP(S) URL'],
+  [
+    'a password in the URL',
+    ['--base-url', 'http://u:pw@127.0.0.1:1/v1', '--model', 'm'],
+    '--base-url must not contain a user or a password',
+  ],
   ['an unknown provider', ['--provider', 'opnai', '--model', 'm'], 'did you mean openai?'],
   ['an unknown form', ['--forms', 'ful'], '--forms "ful" is unknown (did you mean full?'],
   ['an unknown task', ['--tasks', 'paralel'], '--tasks "paralel" is unknown (did you mean parallel'],

@@ -14,22 +14,25 @@ export interface EndpointOptions {
   readonly calls?: boolean;
   /** What it does with `grammar`. Default: obeys. */
   readonly grammar?: 'obeys' | 'ignores' | 'refuses';
-  /** A task whose requests are rejected. */
+  /** A task whose requests are rejected; `*`: all tasks. */
   readonly refuses?: string;
+  /** The status of that answer; default 400. */
+  readonly refusesWith?: number;
   /** Characters of a chunk. */
   readonly chars?: number;
 }
 
 export async function startModel(dataset: Dataset, model: Model, options: EndpointOptions = {}): Promise<ScriptedLlm> {
-  const { shape = 'openai', calls = true, grammar = 'obeys', refuses, chars = 200 } = options;
+  const { shape = 'openai', calls = true, grammar = 'obeys', refuses, refusesWith = 400, chars = 200 } = options;
   const form = shapeOf(shape);
-  const refused = (message: string): ScriptedReply => ({ status: 400, body: form.error(400, message) });
+  const refused = (message: string, status = 400): ScriptedReply => ({ status, body: form.error(status, message) });
   return await startScriptedLlm((request) => {
     const { body } = request;
     if (!calls && body['tools'] !== undefined) return refused('this model does not support tools');
     if (grammar === 'refuses' && body['grammar'] !== undefined) return refused('unknown field: grammar');
     const situation = situationOf(dataset, request);
-    if (situation !== null && situation.task.name === refuses) return refused('this is not allowed');
+    if (situation !== null && (refuses === '*' || situation.task.name === refuses))
+      return refused('this is not allowed', refusesWith);
     const output = situation === null ? probed(request, grammar) : model(situation);
     return streamed(output, { shape, chars });
   });

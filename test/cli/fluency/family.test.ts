@@ -28,7 +28,7 @@ describe('[O4] a perfect model', () => {
   });
 
   test('makes exactly the calls of the plan, without a mistake', async () => {
-    const exact = { missing: 0, superfluous: 0, repeated: 0 };
+    const exact = { missing: 0, superfluous: 0, repeated: 0, premature: 0 };
     expect((await allRuns()).filter(({ mistakes }) => mistakes.length > 0)).toEqual([]);
     for (const { calls, task, failed } of await allRuns()) {
       const fails = taskNamed(task).plan.filter((call) => call.fails === true).length;
@@ -45,6 +45,7 @@ describe('[O4] a model that calls nothing', () => {
   test.each<[string, FormName, Model]>([
     ['the message', 'full', answering(({ task }) => task.message)],
     ['the template of the answer', 'full', answering(({ task }) => task.answer.replaceAll('$', ''))],
+    ['all numbers up to 2,999', 'full', answering(() => Array.from({ length: 3_000 }, (_, at) => at).join('; '))],
     ['what it was told', 'tool_calls', answering(({ told }) => told)],
   ])('solves no task by answering with %s (%s)', async (_, form, model) => {
     const runs = await trial(model, { forms: [form] });
@@ -71,7 +72,9 @@ describe('[O4] the scores', () => {
     ['one call at a time', 'gives up after errors', 5],
     ['misses references', 'gives up after errors', 5],
     ['gives up after errors', 'ignores the protocol', 20],
-    ['ignores the protocol', 'gibberish', 5],
+    ['gives up after errors', 'answers at once', 20],
+    ['ignores the protocol', 'gibberish', 0],
+    ['answers at once', 'gibberish', 0],
   ];
 
   test.each(ORDER)('%s is better than %s by at least %i points', async (better, worse, margin) => {
@@ -81,6 +84,7 @@ describe('[O4] the scores', () => {
   test('reach from 100 to 0', async () => {
     expect((await scoreOf('perfect')).score).toBeGreaterThan(99);
     expect((await scoreOf('gibberish')).score).toBe(0);
+    expect((await scoreOf('answers at once')).score).toBe(0);
   });
 
   /** Parts that a defect must lower below this, and parts that it must not touch. */
@@ -91,7 +95,8 @@ describe('[O4] the scores', () => {
     ['one call at a time', { plan: 55, references: 10, economy: 65 }, ['correctness', 'protocol', 'repair']],
     ['misses references', { references: 10, plan: 60 }, ['correctness', 'protocol']],
     ['gives up after errors', { correctness: 70, repair: 70 }, []],
-    ['ignores the protocol', { correctness: 1, protocol: 51, references: 1, economy: 1 }, []],
+    ['ignores the protocol', { correctness: 1, protocol: 1, references: 1, economy: 1 }, []],
+    ['answers at once', { correctness: 1, protocol: 1, references: 1, economy: 1 }, []],
     ['gibberish', { correctness: 1, plan: 1, protocol: 1, references: 1, repair: 1, economy: 1 }, []],
   ])('%s: the parts that the defect concerns are lower, and no others', async (name, lower, whole) => {
     const { parts } = await scoreOf(name);

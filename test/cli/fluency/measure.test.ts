@@ -157,7 +157,13 @@ test.each<[string, Model, number[]]>([
     ({ generation }) =>
       generation > 1
         ? { text: '<response final="true">-13.4 and 11.3</response>' }
-        : { calls: [{ id: 'call00001', name: 'weather_station', arguments: '{"station": "Valley"}' }] },
+        : {
+            calls: ['Northgate', 'Valley'].map((station, at) => ({
+              id: `call0000${at}`,
+              name: 'weather_station',
+              arguments: JSON.stringify({ station }),
+            })),
+          },
     [1, 0.5],
   ],
 ])('[O4] tags are mistakes in the form tool_calls: %s', async (_, model, validity) => {
@@ -175,7 +181,76 @@ test('[O4] a model call of an action is no generation', async () => {
   expect(measures.validity).toHaveLength(run.document.iterations);
 });
 
-test('[O4] a run that the endpoint has failed says so', async () => {
-  const { measures } = await single(says(''), task, { form: 'tool_calls', calls: false });
-  expect(measures).toMatchObject({ solved: false, endpointError: expect.stringContaining('does not support tools') });
+test.each([401, 403, 429, 503])(
+  '[O4] a run that the endpoint has failed says nothing about the model: %i',
+  async (status) => {
+    const { measures } = await single(says(''), task, { refuses: task.name, refusesWith: status });
+    expect(measures).toMatchObject({ solved: false, endpointError: expect.stringContaining('this is not allowed') });
+  },
+);
+
+test.each([400, 413, 422])(
+  '[O4] a conversation that the endpoint does not accept is not solved: %i',
+  async (status) => {
+    const { measures } = await single(says(''), task, { refuses: task.name, refusesWith: status });
+    expect(measures).toMatchObject({ solved: false, endpointError: null, mistakes: [{ code: 'model_rejected' }] });
+  },
+);
+
+test('[O4] an answer that a content filter stops is not solved', async () => {
+  const { measures } = await single(() => ({ text: '', finish: 'content_filter' }), task);
+  expect(measures).toMatchObject({ solved: false, endpointError: null });
+});
+
+test('[O4] the right answer without the calls that it needs is not solved', async () => {
+  const { measures } = await single(
+    says(`${look('a', 'Northgate')}\n${look('c', 'Northgate')}\n<response final="true">-13.4 and 11.3</response>`),
+    task,
+  );
+  expect(measures).toMatchObject({ solved: false, calls: { made: 2, missing: 1, repeated: 1 } });
+  expect(measures.mistakes).toMatchObject([{ code: 'missing_call' }]);
+});
+
+test('[O4] a model may compute what a built-in tool would', async () => {
+  const stock =
+    '<action type="tool" id="s" mode="async">{"name": "stock_level", "parameters": {"item": "lamp"}}</action>';
+  const price = stock.replace('id="s"', 'id="p"').replace('stock_level', 'unit_price');
+  const { measures } = await single(
+    says(`${stock}\n${price}`, '<response final="true">99663</response>'),
+    taskNamed('value-of-stock'),
+  );
+  expect(measures).toMatchObject({ solved: true, calls: { made: 2, missing: 0 } });
+});
+
+describe('[O4] calls that depend on a result', () => {
+  const call = (id: string, tool: string, name: string): string =>
+    `<action type="tool" id="${id}" mode="async">{"name": "${tool}", "parameters": {"name": "${name}"}}</action>`;
+  const answer = (text: string): string => `<response final="true">${text}</response>`;
+
+  test.each<[string, string, string[], number]>([
+    [
+      'read first',
+      'missing-phone',
+      [call('c', 'customer', 'Ellery'), `${call('p', 'phone_book', 'Ellery')}\n${answer('$p.phone')}`],
+      0,
+    ],
+    [
+      'made at once',
+      'missing-phone',
+      [`${call('c', 'customer', 'Ellery')}\n${call('p', 'phone_book', 'Ellery')}\n${answer('$p.phone')}`],
+      1,
+    ],
+    ['not needed', 'known-phone', [`${call('c', 'customer', 'Marchetti')}\n${answer('$c.phone')}`], 0],
+    [
+      'made although it is not needed',
+      'known-phone',
+      [`${call('c', 'customer', 'Marchetti')}\n${call('p', 'phone_book', 'Marchetti')}`, answer('+00 5519 2274')],
+      1,
+    ],
+  ])('%s', async (_, name, texts, premature) => {
+    const { measures } = await single(says(...texts), taskNamed(name));
+    expect(measures).toMatchObject({ solved: true, calls: { premature } });
+    expect(partsOf(measures).plan).toBe(premature === 0 ? 1 : 0);
+    expect(measures.mistakes.map(({ code }) => code)).toEqual(premature === 0 ? [] : ['premature_call']);
+  });
 });

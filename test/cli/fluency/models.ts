@@ -151,6 +151,7 @@ export const FAMILY = {
   'gives up after errors': (situation) =>
     situation.task.name.length % 2 === 0 ? misspelling(situation, false) : acting(situation),
   'ignores the protocol': prose,
+  'answers at once': giveUp,
   gibberish,
 } as const satisfies Readonly<Record<string, Model>>;
 

@@ -6,6 +6,7 @@ import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
 import { KINDS, readDataset } from '../../../cli/fluency/tasks/dataset.ts';
 import { FORM_NAMES } from '../../../cli/fluency/tasks/forms.ts';
 import { reportDocument } from '../../../cli/fluency/report/report.ts';
+import type { FluencyReport } from '../../../cli/fluency/report/report.ts';
 import { formScore, WEIGHTS } from '../../../cli/fluency/score/score.ts';
 import { BUILTIN_TOOLS } from '../../../cli/fluency/tasks/tools.ts';
 import { dataset, trial } from './kit.ts';
@@ -47,21 +48,25 @@ test('[O4] the members of the report', () => {
     runs,
     endpointErrors: [],
   } as const;
-  const document = reportDocument({
+  const report = {
     model: 'm',
     endpoint: 'http://127.0.0.1:1',
     tasks: 1,
     repeat: 1,
     forms: [form],
-    recommendation: { form: null, protocol: null, reasons: [] },
+    recommendation: { form: null, protocol: null, tasks: 0, reasons: [] },
     snippet: [],
     omitted: 0,
-  });
+    end: 'complete',
+    endpointFailure: null,
+    digests: new Map([['two-stations', '0a1b2c3d']]),
+  } satisfies FluencyReport;
+  const document = reportDocument(report, { version: 1, model: 'm', task_digests: {}, runs: [] });
   const section = page.slice(page.indexOf('\n## The report as JSON'), page.indexOf('\n## Add a task'));
   const named = new Set([...section.matchAll(/`(\w+)`/g)].map(([, name]) => name));
   const membersOf = (value: unknown): string[] => Object.keys((Array.isArray(value) ? value[0] : value) as object);
-  const { forms, runs: listed, usage, recommendation } = document;
-  for (const members of [document, forms, listed, usage, recommendation].map(membersOf)) {
+  const { forms, runs: listed, usage, recommendation, comparison } = document;
+  for (const members of [document, forms, listed, usage, recommendation, comparison].map(membersOf)) {
     expect(members.filter((name) => !named.has(name))).toEqual([]);
   }
 });

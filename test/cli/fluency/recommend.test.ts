@@ -4,14 +4,17 @@ import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
 import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 import { manifestSnippet, recommend } from '../../../cli/fluency/score/recommend.ts';
 import type { MeasuredForm, Recommendation } from '../../../cli/fluency/score/recommend.ts';
-import { formScore, pairedDifference, partsOf } from '../../../cli/fluency/score/score.ts';
+import { student95 } from '../../../cli/fluency/score/quantile.ts';
+import { formScore, pairedDifference, partsOf, scoreOf } from '../../../cli/fluency/score/score.ts';
+import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
 import { runWith } from './run-measures.ts';
 
 const TASKS = 40;
+const NO_REFERENCES = { needed: 2, used: 0, missing: 0, unknown: 0 };
 
 /** @param of the measures of each task, 0-based */
-function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>): MeasuredForm {
-  const runs = Array.from({ length: TASKS }, (_, at) => runWith({ form, task: `task-${at}`, ...of(at) }));
+function formWith(form: FormName, of: (task: number) => Partial<RunMeasures>, tasks = TASKS): MeasuredForm {
+  const runs = Array.from({ length: tasks }, (_, at) => runWith({ form, task: `task-${at}`, ...of(at) }));
   return { form, runs, score: formScore(runs) };
 }
 
@@ -36,6 +39,20 @@ describe('[O4] the recommended form', () => {
         formWith('tool_calls', () => ({ makespanMs: 9_000, idealMs: 9_000 })),
       ).form,
     ).toBe('tool_calls');
+  });
+
+  test.each([
+    [2, 'full'],
+    [9, 'full'],
+    [10, 'compact'],
+  ])('an equal difference in each of %i tasks: %s', (tasks, form) => {
+    const found = chosen(
+      formWith('full', () => ({}), tasks),
+      formWith('compact', () => ({ effort: 1_000 }), tasks),
+    );
+    expect(found).toMatchObject({ form, tasks });
+    const isFew = found.reasons.includes('Differences between forms do not count with fewer than 10 tasks.');
+    expect(isFew).toBe(tasks < 10);
   });
 
   test('more solved tasks, but within the uncertainty: the faster one', () => {
@@ -116,7 +133,7 @@ describe('[O4] the recommended form', () => {
       at % 5 === 0
         ? {
             ...solvedIf(false),
-            calls: { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0 },
+            calls: { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0, premature: 0 },
             mistakes: [{ code: 'no_protocol', message: '', wrote: 'Sure!' }],
           }
         : {};
@@ -170,7 +187,7 @@ test('[O4] a difference is of pairs, with the uncertainty of their mean', () => 
   ]);
   const { mean, margin, pairs } = pairedDifference(a, b);
   expect([mean, pairs]).toEqual([expect.closeTo(0.1), 3]);
-  expect(margin).toBeCloseTo((1.96 * 0.1) / Math.sqrt(3));
+  expect(margin).toBeCloseTo((4.3027 * 0.1) / Math.sqrt(3));
   expect(pairedDifference(new Map([['x', 1]]), b).margin).toBe(Infinity);
   expect(pairedDifference(new Map(), b).pairs).toBe(0);
 });
@@ -198,9 +215,50 @@ test('[O4] the score is the weighted mean of the parts that apply, with an inter
 test.each<[string, Partial<RunMeasures>, number | null]>([
   ['a run without a mistake', {}, null],
   ['a task of the kind', { kind: 'repair' }, 1],
-  ['a rejected action', { rejected: 1 }, 1],
+  ['a rejected action and the right answer', { rejected: 1 }, null],
+  ['a rejected action and a wrong answer', { rejected: 1, ...solvedIf(false) }, 0],
   ['a failed action', { failed: 1, ...solvedIf(false) }, 0],
   ['a tolerated mistake', { validity: [1, 0.5], ...solvedIf(false) }, 0],
 ])('[O4] repair: %s', (_, changes, part) => {
   expect(partsOf(runWith(changes)).repair).toBe(part);
+});
+
+test.each<[string, Partial<RunMeasures>]>([
+  ['a rejected action', { rejected: 1, validity: [0, 1] }],
+  ['a failed action', { failed: 1 }],
+  ['a tolerated mistake', { validity: [0.5] }],
+])('[O4] a mistake does not raise the score: %s', (_, changes) => {
+  for (const kind of KINDS) {
+    for (const solved of [true, false]) {
+      const without = scoreOf(partsOf(runWith({ kind, solved })));
+      expect(scoreOf(partsOf(runWith({ kind, solved, ...changes })))).toBeLessThanOrEqual(without);
+    }
+  }
+});
+
+test('[O4] calls that are not needed lower the plan', () => {
+  const calls = { needed: 2, made: 8, missing: 0, superfluous: 6, repeated: 6, premature: 0 };
+  expect(partsOf(runWith({ calls }))).toMatchObject({ correctness: 1, plan: 0.25 });
+  expect(partsOf(runWith({ calls: { ...calls, made: 1 } })).plan).toBe(1);
+});
+
+test('[O4] a conditional call that is made at once costs the plan', () => {
+  const calls = { needed: 2, made: 2, missing: 0, superfluous: 0, repeated: 0, premature: 1 };
+  expect(partsOf(runWith({ calls }))).toMatchObject({ correctness: 1, plan: 0 });
+});
+
+test('[O4] a run without any call shows nothing about the protocol', () => {
+  const calls = { needed: 2, made: 0, missing: 2, superfluous: 0, repeated: 0, premature: 0 };
+  expect(scoreOf(partsOf(runWith({ ...solvedIf(false), calls, references: NO_REFERENCES })))).toBe(0);
+});
+
+test.each([
+  [1, 12.706],
+  [8, 2.306],
+  [9, 2.262],
+  [20, 2.086],
+  [72, 1.993],
+  [10_000, 1.96],
+])("[O4] Student's t for %i degrees of freedom", (freedom, quantile) => {
+  expect(student95(freedom)).toBeCloseTo(quantile, 3);
 });

@@ -12,7 +12,7 @@ export function runWith(changes: Partial<RunMeasures> = {}): RunMeasures {
     endpointError: null,
     validity: [1],
     idealGenerations: 1,
-    calls: { needed: 2, made: 2, missing: 0, superfluous: 0, repeated: 0 },
+    calls: { needed: 2, made: 2, missing: 0, superfluous: 0, repeated: 0, premature: 0 },
     rejected: 0,
     failed: 0,
     repaired: 0,
