@@ -49,7 +49,7 @@ function freeName(title: string, taken: ReadonlySet<string>): string {
 function expectationsOf({ actions, answer }: Recording): Expectation[] {
   const conditions = [...new Set(actions.flatMap((action) => conditionOf(action) ?? []))].slice(0, MOST_ACTIONS);
   const expected = [...conditions.map((cel) => ({ cel })), ...answerExpectations(answer)];
-  return expected.length > 0 ? expected : [judged('TODO: say what a good answer must contain.')];
+  return expected.length > 0 ? expected : [judged('Replace this: what a good answer must contain.')];
 }
 
 function answerExpectations(answer: string | null): Expectation[] {

@@ -78,7 +78,7 @@ export async function evaluate({ cases }: Dataset, options: EvaluateOptions): Pr
     for (let at = next++; at < work.length && !isStopped(); at = next++) {
       const { one, repetition } = work[at] as (typeof work)[number];
       const result = await resultOf(one, repetition, options);
-      // It was cancelled: that is no error of the system.
+      // It was cancelled: this is not an error of the system.
       if (isStopped() && result.outcome === 'error') return;
       results[at] = result;
       options.done(result);

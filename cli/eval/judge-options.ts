@@ -20,7 +20,7 @@ export interface ChosenJudge {
   /** Whether the judge is an agent of the system. */
   readonly isAgent: boolean;
   /**
-   * @param client of the system; null only for a judge that is no agent
+   * @param client of the system; null only for a judge that is not an agent
    * @param signal ends what is being asked
    * @throws UsageError if the system has no such agent
    */

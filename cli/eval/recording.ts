@@ -35,7 +35,7 @@ export interface Recording {
   readonly notes: readonly string[];
 }
 
-/** A run as it stands among the others. */
+/** A run with its place among the others. */
 interface Place {
   readonly input: JsonObject;
   parent: string | null;
@@ -45,7 +45,7 @@ interface Place {
 /**
  * @param lines of an export
  * @param wanted id of the run; undefined: the last one
- * @throws Error for a line that is no JSON, an export without the run, and a run that no message has started
+ * @throws Error for a line that is not JSON, an export without the run, and a run that was not started by a message
  */
 export async function readRecording(lines: AsyncIterable<string>, wanted: string | undefined): Promise<Recording> {
   const seen = new Surroundings();

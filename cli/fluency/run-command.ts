@@ -127,7 +127,7 @@ function priceOption(call: CommandCall, model: string): Readonly<Record<string, 
   return { [model]: { input: Number(input), output: Number(output), cachedInput: Number(input) } };
 }
 
-/** @throws UsageError for a file that is no report, or none of these tasks */
+/** @throws UsageError for a file that is not a report, or has none of these tasks */
 function earlierOf(call: CommandCall, { tasks, dataset }: Work): EarlierReport | null {
   const file = textOption(call, 'compare');
   if (file === undefined) return null;

@@ -30,7 +30,7 @@ export type EarlierReport = z.infer<typeof earlierReport>;
 
 /**
  * @param digests of the tasks that it is compared with
- * @throws Error if it is no report of this version, or has none of these tasks
+ * @throws Error if it is not a report of this version, or has none of these tasks
  */
 export function readReport(text: string, digests: Digests): EarlierReport {
   const value = JSON.parse(text) as Json;

@@ -236,7 +236,9 @@ describe('[O3] the draft', () => {
 
   test('a run without an answer leaves a task', async () => {
     const { expect: expected } = await drafted([session, run('run_1', 'm')]);
-    expect(expected).toEqual([{ judge: { criteria: expect.stringContaining('TODO'), votes: 1, verdict: 'pass' } }]);
+    expect(expected).toEqual([
+      { judge: { criteria: expect.stringContaining('Replace this'), votes: 1, verdict: 'pass' } },
+    ]);
   });
 
   test('has a name of its own, and the agent if it is another one', async () => {
