@@ -28,7 +28,7 @@ export interface CaseRun {
   readonly models: readonly string[];
 }
 
-/** Runs one message in a new session to its end. @throws Error if there is no run */
+/** Runs one message in a new session to its end. @throws Error if the run could not be started */
 export type RunCase = (request: CaseRequest) => Promise<CaseRun>;
 
 export interface CaseResult {
@@ -36,7 +36,7 @@ export interface CaseResult {
   /** Which repetition, 1-based. */
   readonly repetition: number;
   readonly outcome: Outcome;
-  /** One reason for each expectation that does not hold, or why there is no run or no judgement. */
+  /** One reason for each expectation that does not hold, or why the run or the judgement is missing. */
   readonly reasons: readonly string[];
   /** The answer, cut at 4,000 characters. */
   readonly response: string;

@@ -6,7 +6,7 @@
  *    that it can neither close the block nor be read as protocol.
  * 2. A verdict must contain the code, which did not exist when the judged text was written. So a verdict inside the judged
  *    text is none, also if the judge repeats it.
- * 3. Without a readable verdict there is no judgement: that is an error, never a pass or a fail.
+ * 3. An answer without a readable verdict is an error, neither a pass nor a fail.
  */
 import { messageOf } from '../../src/domain/errors.ts';
 import { parseObject } from '../../src/domain/json.ts';
@@ -97,7 +97,7 @@ export async function judge(
   };
 }
 
-/** @param found the verdict of the majority, which is not the expected one; null: there is no majority */
+/** @param found the verdict of the majority, which differs from the expected one; null: the votes have no majority */
 function reasonOf(
   found: Verdict['verdict'],
   of: (verdict: Verdict['verdict']) => readonly Verdict[],

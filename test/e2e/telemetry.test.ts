@@ -217,7 +217,7 @@ describe('[O1] one run, one tree', () => {
     const child = async (name: string, of: CollectedSpan | undefined): Promise<CollectedSpan | undefined> =>
       (await spansOf(TRACE_ID)).find((span) => span.name === name && span.parentSpanId === of?.spanId);
     const ran = async (): Promise<CollectedSpan | undefined> => await child('run', await child('job python', python));
-    await expect.poll(ran, LATER).toBeDefined();
+    await expect.poll(async () => (await ran())?.traceId, LATER).toBe(TRACE_ID);
     expect((await child('job python', python))?.attributes['gen_ai.conversation.id']).toBe(session);
     const document = await (await send('GET', `/agent/session/${session}/export`)).text();
     expect(document).toContain(header(await ran()));

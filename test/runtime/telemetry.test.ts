@@ -105,7 +105,8 @@ describe('[O1] with an endpoint', () => {
       const ended = Date.now();
       await expect.poll(() => Date.now()).toBeGreaterThan(ended + limits.telemetryDelayMs);
       await object.alarm();
-      await expect.poll(() => storage.kv.get<{ failed?: object }>('telemetry')?.failed).toBeDefined();
+      const repeat = { failures: 1, done: ['metrics'] };
+      await expect.poll(() => storage.kv.get<{ failed?: object }>('telemetry')?.failed).toMatchObject(repeat);
       // The host ends; another one continues, when it is due.
       const state = storage.kv.get<{ failed: object }>('telemetry');
       storage.kv.put('telemetry', { ...state, failed: { ...state?.failed, dueAt: Date.now() } });

@@ -19,7 +19,7 @@ export const END_REASONS: Readonly<Record<WorkEnd, string>> = {
 
 export interface FormReport {
   readonly form: FormName;
-  /** Why there are no runs; null if there are. */
+  /** Why the form was not run; null if it was. */
   readonly unavailable: string | null;
   /** What looks wrong although there are runs. */
   readonly note: string | null;

@@ -71,7 +71,7 @@ function blocked(reason: string): Probe {
   return { blocked: reason, note: null };
 }
 
-/** @throws what is no refusal: the endpoint may be able to do it */
+/** @throws errors other than a refusal: the endpoint may support the form */
 function refusal(fault: unknown, what: string): Probe {
   if (fault instanceof EngineError && fault.code === 'model_rejected') return blocked(`${what}: ${fault.message}`);
   throw fault;

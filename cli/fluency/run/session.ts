@@ -43,7 +43,7 @@ export interface RunPorts {
   readonly model: (resolved: ResolvedAgent) => ModelProvider;
 }
 
-/** @throws Error for a fault of the runtime, which is no mistake of a model */
+/** @throws Error for a fault of the runtime, as opposed to a mistake of the model */
 export async function runTask(
   task: Task,
   resolved: ResolvedAgent,

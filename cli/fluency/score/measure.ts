@@ -87,7 +87,7 @@ export function measure(
   msOf: (tool: string) => number,
 ): RunMeasures {
   const { document, events, generations, modelFailure } = run;
-  // What the endpoint has not let the model write is no text of the model.
+  // Text that the endpoint prevented does not count as the model's.
   const judged = judgeGenerations(form, events, modelFailure === null ? generations : generations.slice(0, -1));
   const calls = callsOf(task, document.actions, events);
   const unsolved = whyUnsolved(task, run, calls);

@@ -84,7 +84,7 @@ function otherForm(form: FormName, own: readonly SessionEvent[], generation: Rec
   return isProtocol ? [] : [{ code: 'no_protocol', message: 'the text has no thought, action or response', wrote }];
 }
 
-/** An action that does not run because of how it was written. A tool that fails is no mistake of the model. */
+/** An action that does not run because of how it was written. A failing tool is not a mistake of the model. */
 function graveMistake(event: SessionEvent, wrote: string): Mistake | null {
   if (event.type === 'action_rejected') return ofRejection(event, wrote);
   if (event.type !== 'action_failed' || event.data.error.code !== 'invalid_parameters') return null;

@@ -87,7 +87,7 @@ export function formScore(runs: readonly RunMeasures[]): FormScore {
     const part = parts[index];
     if (part !== undefined) byTask.set(task, [...(byTask.get(task) ?? []), scoreOf(part)]);
   }
-  // Repetitions of a task are no independent samples, so the tasks are counted.
+  // Repetitions of a task depend on each other, so tasks are counted instead of runs.
   const scores = [...byTask].map(([task, values]): [string, number] => [task, mean(values)]);
   const sum = scores.reduce((total, [, value]) => total + value, 0);
   // Scores between 0 and 1 vary less than shares with the same mean: the interval is wider than needed.

@@ -19,7 +19,7 @@ const MOST_NOMINAL_MS = 60_000;
 const DEFAULT_SLOTS = 8;
 const LONGEST_MESSAGE = 20_000;
 
-/** Stands for the text of a task in its message and in the parameters of its plan. */
+/** Placeholder for the text of a task, in its message and in the parameters of its plan. */
 export const TEXT_PLACEHOLDER = '{{text}}';
 
 const json = z.json() as z.ZodType<Json>;
