@@ -19,6 +19,7 @@ import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-lis
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ForkPage } from '../engine/session/session-fork.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
+import type { CachedTexts } from '../catalog/store/definition-cache.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
 import type { ForkedRecord } from '../http/session-env.ts';
@@ -66,9 +67,15 @@ export interface Env extends Variables {
 }
 
 export interface SessionRpc {
-  create(record: SessionRecord, state: JsonObject, history?: SeededHistory): Promise<void>;
+  /** @param copy the Worker's copy of the definition (Z1) */
+  create(record: SessionRecord, state: JsonObject, history?: SeededHistory, copy?: CachedTexts | null): Promise<void>;
   /** The same, unless there is one of the same start. */
-  open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>>;
+  open(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory,
+    copy?: CachedTexts | null,
+  ): Promise<Reply<SessionRecord>>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */
@@ -135,11 +142,14 @@ export interface ScheduleRpc {
   outlook(count: number): Promise<ScheduleOutlook[]>;
 }
 
+/** The reply to a change of a catalogue; its number is larger than those of earlier changes (Z1). Default: unknown. */
+export type Changed<T> = Reply<T> & { readonly revision?: number };
+
 /** The calls of the routes. */
 type CatalogCalls = {
   [Call in keyof ManifestHost]: (
     ...given: Parameters<ManifestHost[Call]>
-  ) => Promise<Reply<Awaited<ReturnType<ManifestHost[Call]>>>>;
+  ) => Promise<Changed<Awaited<ReturnType<ManifestHost[Call]>>>>;
 };
 
 export interface CatalogRpc extends CatalogCalls {

@@ -23,6 +23,7 @@ import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
+import { PRINCIPAL_HEADER, REVISION_HEADER } from '../../http/session-env.ts';
 import type { ForkedRecord } from '../../http/session-env.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
@@ -30,7 +31,8 @@ import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
-import { learnShapes, PinnedManifests } from '../catalogs.ts';
+import type { CachedTexts } from '../../catalog/store/definition-cache.ts';
+import { catalogRevisions, learnShapes, PinnedManifests, takeCopy } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { codeToolsOf } from '../code-tools.ts';
@@ -370,13 +372,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   override async fetch(request: Request): Promise<Response> {
+    const revision = request.headers.get(REVISION_HEADER);
+    if (revision !== null) catalogRevisions.require(request.headers.get(PRINCIPAL_HEADER), Number(revision));
     const response = await this.#app.fetch(request);
     // Only once the request has recovered the session. Usually nothing has changed.
     this.#alarm.updateLists();
     return response;
   }
 
-  async create(record: SessionRecord, state: JsonObject, history: SeededHistory = NO_HISTORY): Promise<void> {
+  async create(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory = NO_HISTORY,
+    copy: CachedTexts | null = null,
+  ): Promise<void> {
+    if (copy !== null) takeCopy(record, copy);
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
     // together.
     const created = { ...record, incarnation: newIncarnation() };
@@ -384,9 +394,14 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     this.#alarm.updateLists();
   }
 
-  async open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>> {
+  async open(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory,
+    copy: CachedTexts | null = null,
+  ): Promise<Reply<SessionRecord>> {
     return await replyOf(async () => {
-      if (!this.#session.exists) await this.create(record, state, history);
+      if (!this.#session.exists) await this.create(record, state, history, copy);
       const known = this.#session.record;
       // Its id is derived, and a derived id authorises nothing (T5).
       if (!isSameStart(known, record)) throw unknownSession();
