@@ -12,7 +12,7 @@ import { Tokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
 import { agentOf, catalogRevisions, copyOf, manifestHost } from './catalogs.ts';
 import { directoryOf } from './directory.ts';
-import { indexFor } from './executions.ts';
+import { listExecutions } from './executions.ts';
 import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
@@ -72,7 +72,7 @@ function appFor(env: Env): App {
     approvals: (owner, page) => allOpenApprovals(env, owner, page),
     directory: directoryOf(env),
     facts: userFacts(env),
-    executions: (owner, page) => indexFor(env, owner).list(page),
+    executions: (owner, page) => listExecutions(env, owner, page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.
       const runners = runnerOf(env, settings);

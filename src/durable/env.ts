@@ -4,7 +4,7 @@
  * through RPC as structured clones, EngineErrors as a `Reply`.
  */
 import type { ActionOutcome } from '../domain/action.ts';
-import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
@@ -18,7 +18,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ForkPage } from '../engine/session/session-fork.ts';
-import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
+import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
 import type { CachedTexts } from '../catalog/store/definition-cache.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
@@ -48,7 +48,7 @@ interface Objects<T> {
 
 export interface Env extends Variables {
   readonly SESSIONS: Objects<SessionRpc>;
-  readonly EXECUTIONS: Objects<ExecutionIndexRpc>;
+  readonly EXECUTIONS: Objects<EarlierIndexRpc>;
   readonly RATES: Objects<RateLimitRpc>;
   readonly ENDPOINTS: Objects<EndpointStatusRpc>;
   readonly SCHEDULES: Objects<ScheduleRpc>;
@@ -107,13 +107,18 @@ export interface SessionRpc {
   remove(): Promise<Reply<null>>;
 }
 
-export interface ExecutionIndexRpc {
+/** What earlier versions listed in one object of the namespace; it moves to the shards of the directory. */
+export interface EarlierIndexRpc {
+  /** What sessions of an earlier version call, until all of them have restarted. */
   record(entry: ExecutionEntry): void;
-  forgetSession(sessionId: string, incarnation: string | null): void;
-  list(page: ExecutionsPage): ExecutionEntry[];
-  /** Replaces the open approvals of a session. */
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
-  /** Removes settled approvals. */
+  /** A page, in order. Begins to move everything. */
+  listEarlier(
+    owner: string | null,
+    page: ExecutionsPage,
+  ): Promise<{ readonly entries: ExecutionEntry[]; readonly isEmpty: boolean }>;
+  /** @returns whether nothing is left */
+  forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean>;
   settleApprovals(ids: readonly string[]): void;
   approvals(page: ApprovalsPage): OpenApproval[];
 }
@@ -183,9 +188,19 @@ export interface RelicRpc {
 export type SharedFeedRpc = SharedFeeds;
 
 export interface DirectoryRpc {
-  record(record: DirectoryRecord): void;
+  write(record: DirectoryRecord): void;
+  /** What sessions of an earlier version call. */
+  record(record: Pick<DirectoryRecord, 'incarnation' | 'number'> & { readonly entry: DirectoryEntry }): void;
   forget(sessionId: string, incarnation: string): void;
   list(page: DirectoryPage): DirectoryRows;
+  executions(page: ExecutionsPage): ExecutionRows;
+  /** Replaces the open approvals of a session. */
+  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
+  /** Removes settled approvals. */
+  settleApprovals(ids: readonly string[]): void;
+  approvals(page: ApprovalsPage): OpenApproval[];
+  /** Takes over what an earlier version has listed elsewhere. */
+  takeEarlier(runs: readonly ExecutionEntry[], approvals: readonly OpenApproval[]): void;
 }
 
 /** Names of code tools by what is known of them. */

@@ -24,7 +24,7 @@ import type { ApprovalsOf } from './routes/approvals.ts';
 import { directoryRoutes } from './routes/directory.ts';
 import type { DirectoryOf } from './routes/directory.ts';
 import { executionRoutes } from './routes/executions.ts';
-import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
+import type { ExecutionsOf } from './routes/executions.ts';
 import { NO_REVISIONS } from './manifest-host.ts';
 import type { CatalogRevisions } from './manifest-host.ts';
 import { memoryRoutes } from './routes/memory.ts';
@@ -48,7 +48,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly tokens: Tokens;
   readonly debugPrompts?: boolean;
   /** Executions of one namespace, newest first. */
-  readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+  readonly executions: ExecutionsOf;
   readonly approvals: ApprovalsOf;
   readonly directory: DirectoryOf;
   readonly facts: UserFacts;

@@ -16,6 +16,7 @@ import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { DirectoryOutbox } from '../../engine/session/directory-outbox.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
+import { listedSession } from '../../engine/session/run-listing.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
 import { SessionDeletion } from '../../engine/session/session-deletion.ts';
 import { Session } from '../../engine/session/session.ts';
@@ -38,7 +39,7 @@ import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } f
 import { codeToolsOf } from '../code-tools.ts';
 import { mcpAccess, mcpServersOf } from '../mcp.ts';
 import { directoryIndex } from '../directory.ts';
-import { executionEntry, indexFor } from '../executions.ts';
+import { approvalsIndex } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
 import { ForkedSession } from '../fork.ts';
 import type { SendFork } from '../fork.ts';
@@ -195,13 +196,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => this.#alarm.hold(work),
-      runEnded: (run) => {
-        const { record } = this.#session;
-        // The runs of sub-agents belong to those of their parents, and those of stateless clients to nobody.
-        if (record.kind === 'child' || record.ephemeral === true) return;
-        const entry = executionEntry(record, run, this.#session.read().failure(run));
-        ctx.waitUntil(indexFor(env, record.owner).record(entry));
-      },
       log: (event, fields) => this.#logHere(event, fields),
     });
     session.listen((batch) => this.#alarm.published(batch));
@@ -212,7 +206,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return new ApprovalsOutbox({
       storage: this.ctx.storage,
       sessionId: () => this.#session.record.session_id,
-      index: () => indexFor(this.env, this.#session.record.owner),
+      index: () => {
+        const { owner, session_id: id } = this.#session.record;
+        return approvalsIndex(this.env, owner, id);
+      },
       ids: () => this.#session.openApprovalIds,
       open: (page) => this.#session.openApprovals(page),
     });
@@ -221,13 +218,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   #openDirectory(): DirectoryOutbox {
     return new DirectoryOutbox({
       storage: this.ctx.storage.kv,
-      current: () => {
-        const session = this.#opened;
-        const entry = session instanceof EngineError ? null : session.directoryEntry;
-        if (entry === null) return null;
-        const { owner, session_id, incarnation = '' } = this.#session.record;
-        return { whose: { owner, session_id, incarnation }, entry };
-      },
+      current: () => (this.#opened instanceof EngineError ? null : listedSession(this.#opened)),
       index: (owner, sessionId) => directoryIndex(this.env, owner, sessionId),
       clock: platformClock,
     });
@@ -306,15 +297,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   /** Deletes what the session has outside of its storage. */
   async #forget(): Promise<void> {
-    const { record } = this.#session;
     await Promise.all([
       this.#telemetry?.close(),
       this.#forgetRelics(),
       deleteChildren(this.env, this.ctx.storage),
       this.#outbox.clear(),
-      record.kind === 'child'
-        ? null
-        : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
     ]);
   }
 
