@@ -118,7 +118,6 @@ export class TestWorld implements SessionHost {
       },
       modelFor: (resolved) => this.#model(resolved.agent.name),
       hold: () => undefined,
-      runEnded: () => undefined,
       redact: redactor(Object.values(secrets)),
       log: (event, fields) => {
         if (event === 'internal_error') this.faults.push(fields.fault);

@@ -37,11 +37,12 @@ export function installPeer(): void {
   if (npm.status !== 0) throw new Error(`npm install in ${PEER} failed`);
 }
 
-export async function startHost(modelUrl: string): Promise<Host> {
+/** @param folder of a `wrangler.json`. Default: that of the contestants */
+export async function startHost(modelUrl: string, folder = HERE): Promise<Host> {
   const state = mkdtempSync(join(tmpdir(), 'cortex-bench-'));
   // Separate from the state, because files beside the Worker are watched.
   const built = join(state, 'built');
-  build(built);
+  build(built, folder);
   const port = await freePort();
   const service = startService(
     'workerd',
@@ -82,12 +83,12 @@ export async function startHost(modelUrl: string): Promise<Host> {
 }
 
 /** Bundled once, so that no build runs during the measurement. */
-function build(to: string): void {
+function build(to: string, folder: string): void {
   execFileSync(process.execPath, ['cli/main.ts', 'build'], { cwd: PACKAGE_ROOT, stdio: 'ignore' });
   const wrangler = join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js');
-  const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(HERE, 'wrangler.json')}`];
-  execFileSync(process.execPath, args, { cwd: HERE, stdio: ['ignore', 'ignore', 'inherit'] });
-  const settings = JSON.parse(readFileSync(join(HERE, 'wrangler.json'), 'utf8')) as object;
+  const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(folder, 'wrangler.json')}`];
+  execFileSync(process.execPath, args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+  const settings = JSON.parse(readFileSync(join(folder, 'wrangler.json'), 'utf8')) as object;
   writeFileSync(join(to, 'wrangler.json'), JSON.stringify({ ...settings, main: 'worker.js', no_bundle: true }));
 }
 

@@ -1,5 +1,8 @@
 /** The directory of sessions (C6): what it lists about each one, in which of its shards, and the order of its pages. */
+import type { ExecutionEntry } from './execution.ts';
 import { limits } from './limits.ts';
+import { mergePage } from './list-page.ts';
+import type { DirectoryPosition, MergedPage, ShardRows } from './list-page.ts';
 import { objectName } from './owner.ts';
 
 /** `waiting`: nothing is running, and a run waits for people or clients. */
@@ -23,16 +26,14 @@ export interface DirectoryEntry {
 
 /** One write of a session. Later ones have higher numbers. */
 export interface DirectoryRecord {
+  readonly session_id: string;
   /** Distinguishes the session from others with the same id; empty for a session without one (T5). */
   readonly incarnation: string;
   readonly number: number;
-  readonly entry: DirectoryEntry;
-}
-
-/** A place in the order of all entries: by `updated_at`, then by id, both descending. */
-export interface DirectoryPosition {
-  readonly at: number;
-  readonly id: string;
+  /** Null: the directory does not list the session. */
+  readonly entry: DirectoryEntry | null;
+  /** Runs that the index lacks, or whose state has changed. */
+  readonly runs: readonly ExecutionEntry[];
 }
 
 /** Entries after `before` with these properties; null: any. */
@@ -46,25 +47,15 @@ export interface DirectoryPage {
 }
 
 /** What one shard has of a page. */
-export interface DirectoryRows {
-  readonly entries: readonly DirectoryEntry[];
-  /** Entries after this place were not read, because few entries fit the page; null: all were. */
-  readonly scannedTo: DirectoryPosition | null;
-}
+export type DirectoryRows = ShardRows<DirectoryEntry>;
 
-/** What the index of all sessions does for one of them. Both may be repeated. */
+/** What the lists of all sessions and runs do for one session. Both may be repeated. */
 export interface DirectoryIndex {
-  readonly record: (record: DirectoryRecord) => Promise<void>;
+  readonly write: (record: DirectoryRecord) => Promise<void>;
   readonly forget: (sessionId: string, incarnation: string) => Promise<void>;
 }
 
 export const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): DirectoryPosition => ({ at, id });
-
-/** Negative if `one` comes first. */
-function compare(one: DirectoryPosition, other: DirectoryPosition): number {
-  if (one.at !== other.at) return other.at - one.at;
-  return one.id === other.id ? 0 : one.id > other.id ? -1 : 1;
-}
 
 /** The name of the object that lists a session. The number comes first, so no two owners share a name. */
 export function shardOf(owner: string | null, sessionId: string): string {
@@ -87,23 +78,7 @@ function hashOf(text: string): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/**
- * One page of all shards.
- *
- * @param shards each with up to `limit + 1` entries, in order
- * @returns up to `limit` entries; `next`: the place that the next page begins after, null on the last one
- */
-export function mergeShards(
-  shards: readonly DirectoryRows[],
-  limit: number,
-): { readonly entries: readonly DirectoryEntry[]; readonly next: DirectoryPosition | null } {
-  // What comes after it may be in the part of a shard that was not read.
-  const [end = null] = shards.flatMap(({ scannedTo }) => scannedTo ?? []).toSorted(compare);
-  const entries = shards
-    .flatMap((shard) => shard.entries)
-    .filter((entry) => end === null || compare(positionOf(entry), end) <= 0)
-    .toSorted((one, other) => compare(positionOf(one), positionOf(other)));
-  const page = entries.slice(0, limit);
-  const last = page.at(-1);
-  return { entries: page, next: entries.length > limit && last !== undefined ? positionOf(last) : end };
+/** A page of the sessions of all shards. */
+export function mergeShards(shards: readonly DirectoryRows[], limit: number): MergedPage<DirectoryEntry> {
+  return mergePage(shards, limit, positionOf);
 }

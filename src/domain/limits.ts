@@ -371,6 +371,16 @@ export const limits = {
    * list for longer.
    */
   directoryTimeoutMs: 5_000,
+  /** Runs in one write, and runs that are listed again for a session of a version that kept no note of them. */
+  listedRuns: 100,
+  relistedRuns: 20,
+  /**
+   * The object that listed executions in earlier versions: entries that it moves at a time, how long an isolate believes that
+   * it is empty, and for how many namespaces. In this time, what a session of an earlier version writes is not listed.
+   */
+  movedEntries: 500,
+  emptyIndexMs: 600_000,
+  emptyIndexes: 1_000,
   /** A forgotten session is not listed by a write that arrives within this time. */
   directoryForgottenMs: 86_400_000,
   /** Forgotten sessions that one write removes for good. */
@@ -592,8 +602,21 @@ export const limits = {
   learnedShapesPerRun: 100,
   learnedShapes: 1_000,
   storedShapeChars: 8_192,
-  /** How long a message to a bundled agent waits for them. */
+  /** How long the first message to a bundled agent waits for them. */
   learnedShapesWaitMs: 200,
+  /**
+   * Copies of uploaded definitions (Z1): how long one is used without a request to the catalogue, and how long one is used
+   * at most. In between, a message uses it at once and the catalogue is asked behind it. A conversation reads each turn
+   * for some seconds, so 10 s is one request for a burst of messages; 5 minutes is a pause after which a client expects to
+   * wait anyway, and the longest time that a removed manifest or a policy that was made stricter can remain unnoticed.
+   */
+  manifestStalenessMs: 10_000,
+  manifestMaxAgeMs: 300_000,
+  /** Copies of one isolate, and their characters together. */
+  cachedDefinitions: 500,
+  cachedDefinitionChars: 4_194_304,
+  /** How far the clock of a catalogue's object may be ahead. */
+  clockSkewMs: 60_000,
   /** Pinned definitions that a session keeps in addition to those of its open runs and its latest run. */
   pinsIssued: 8,
   /** A description of a result, and the statements that create a relic's tables, in the prompt. */

@@ -3,13 +3,13 @@ import { ERROR_TABLE } from '../domain/errors.ts';
 import { limits } from '../domain/limits.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import { approvalsDocument } from '../http/approvals-page.ts';
-import type { Env, ExecutionIndexRpc, Remote } from './env.ts';
-import { indexFor } from './executions.ts';
+import type { DirectoryRpc, Env, Remote } from './env.ts';
+import { listApprovals, settleApprovals } from './executions.ts';
 
 /** Storage key of the ids that the list has for this session. */
 const LISTED = 'approvals';
 
-type Index = Pick<Remote<ExecutionIndexRpc>, 'keepApprovals'>;
+type Index = Pick<Remote<DirectoryRpc>, 'keepApprovals'>;
 
 interface OutboxSource {
   readonly storage: Pick<DurableObjectStorage, 'kv'>;
@@ -89,8 +89,8 @@ export async function allOpenApprovals(
   owner: string | null,
   page: ApprovalsPage,
 ): Promise<ReturnType<typeof approvalsDocument>> {
-  const index = indexFor(env, owner);
-  const { approvals: rows, next } = approvalsDocument(await index.approvals({ ...page, limit: page.limit + 1 }), page);
+  const listed = await listApprovals(env, owner, { ...page, limit: page.limit + 1 });
+  const { approvals: rows, next } = approvalsDocument(listed, page);
   const sessions = Map.groupBy(rows, ({ session_id: id }) => id);
   const asked = await Promise.all(
     [...sessions].map(async ([id, listed]) => [id, await askSession(env, id, listed)] as const),
@@ -100,8 +100,8 @@ export async function allOpenApprovals(
     const open = current.get(row.session_id) ?? null;
     return open === null ? row : (open.find(({ approval_id: id }) => id === row.approval_id) ?? null);
   });
-  const settled = rows.filter((_row, at) => found[at] === null).map(({ approval_id: id }) => id);
-  if (settled.length > 0) await index.settleApprovals(settled);
+  const settled = rows.filter((_row, at) => found[at] === null);
+  if (settled.length > 0) await settleApprovals(env, owner, settled);
   return { approvals: found.filter((one) => one !== null), next };
 }
 

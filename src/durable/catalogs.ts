@@ -1,12 +1,16 @@
 /** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
 import { bundled } from './project.ts';
 import { shapesIn } from '../catalog/store/learned-shapes.ts';
-import { PinTable } from '../catalog/store/pin-table.ts';
+import { waitUntil } from 'cloudflare:workers';
+import { DefinitionCache } from '../catalog/store/definition-cache.ts';
+import type { CachedTexts, Checked, DefinitionTexts } from '../catalog/store/definition-cache.ts';
+import { checkedIn, PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
 import { mcpToolsIn, withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
 import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
+import type { ExposedManifests } from '../domain/catalog.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../domain/manifests/tool.ts';
@@ -20,20 +24,38 @@ import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from '../domain/owner.ts';
 import type { McpAccess } from './mcp.ts';
-import type { CatalogRpc, Env, Remote } from './env.ts';
+import type { CatalogRpc, Changed, Env, Remote } from './env.ts';
+import { platformClock } from './platform.ts';
 import { valueOf } from './reply.ts';
-import type { Reply } from './reply.ts';
 import { durableSql } from './sql-storage.ts';
 
 function catalogFor(env: Env, owner: string | null): Remote<CatalogRpc> {
   return env.CATALOGS.getByName(objectName(owner));
 }
 
+/** Shared by all objects and requests of this isolate (Z1). */
+const definitions = new DefinitionCache(platformClock);
+
+/** What this isolate knows of changes of catalogues. */
+export const catalogRevisions = {
+  /** The latest change that is known; 0: none is. */
+  of: (owner: string | null): number => definitions.revision(owner),
+  /** From here on, the namespace's manifests are those of this change, or of a later one. */
+  require: (owner: string | null, revision: number): void => definitions.require(owner, revision),
+};
+
+/** Work that nothing waits for. */
+function behind(work: Promise<void>): void {
+  waitUntil(work);
+}
+
 /**
  * After a change: updates the schedule of the namespace's own workflows; the Worker schedules the bundled ones (M6).
  */
-async function changed<T>(env: Env, owner: string | null, change: Promise<Reply<T>>): Promise<T> {
-  const answer = valueOf(await change);
+async function changed<T>(env: Env, owner: string | null, change: Promise<Changed<T>>): Promise<T> {
+  const reply = await change;
+  if (reply.type === 'ok' && reply.revision !== undefined) definitions.require(owner, reply.revision);
+  const answer = valueOf(reply);
   await env.SCHEDULES.getByName(objectName(owner)).follow(owner);
   return answer;
 }
@@ -48,32 +70,82 @@ export function manifestHost(env: Env): ManifestHost {
     upload: (owner, files) => changed(env, owner, of(owner).upload(owner, files)),
     replace: (owner, files) => changed(env, owner, of(owner).replace(owner, files)),
     validate: async (owner, files) => valueOf(await of(owner).validate(owner, files)),
-    exposed: async (owner) => valueOf(await of(owner).exposed(owner)),
+    exposed: async (owner) => {
+      const ask = async (): Promise<DefinitionTexts> => ({
+        text: JSON.stringify(valueOf(await of(owner).exposed(owner))),
+        shapes: null,
+      });
+      const { texts } = await definitions.find({ owner, key: 'exposed', ask, behind });
+      return JSON.parse(texts?.text ?? NOTHING_EXPOSED) as ExposedManifests;
+    },
     graph: async (owner) => valueOf(await of(owner).graph(owner)),
   };
 }
 
+const NOTHING_EXPOSED = JSON.stringify({ agents: [], tools: [], workflows: [] } satisfies ExposedManifests);
+
+/** Identifies a definition in its catalogue. */
+interface Wanted {
+  readonly owner: string | null;
+  readonly kind: 'agent' | 'workflow';
+  readonly name: string;
+  readonly scope?: string | undefined;
+}
+
+/** The definition that a run of it has, and when the catalogue was asked for it; null: it was not asked. */
+type Found = { readonly texts: DefinitionTexts; readonly checked: Checked | null };
+
+function cacheKey({ kind, name, scope }: Wanted): string {
+  return scope === undefined ? `${kind}/${name}` : `${kind}/${name}/${scope}`;
+}
+
 /**
- * Names of bundled manifests are reserved, so these are found here. Null if the name is unknown.
+ * Names of bundled manifests are reserved, so these are found here. Others are read through the copies of this isolate and
+ * of the session (Z1). Null if the name is unknown.
  *
+ * @param known the session's copy
  * @throws EngineError the catalogue's error
  */
 async function current(
   env: Env,
   clock: Clock,
-  owner: string | null,
-  kind: 'agent' | 'workflow',
-  name: string,
-  scope?: string,
-): Promise<PinnedTexts | null> {
+  wanted: Wanted,
+  known: () => CachedTexts | null = () => null,
+): Promise<Found | null> {
+  const { owner, kind, name, scope } = wanted;
   const common = kind === 'agent' ? bundled().agent(name, scope) : bundled().workflow(name, scope);
-  if (common === null) return valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
-  return { text: toPinned(common), shapes: await shapesOf(env, clock, owner, undescribedTargets(common)) };
+  if (common !== null) {
+    const shapes = await shapesOf(env, clock, owner, undescribedTargets(common));
+    return { texts: { text: toPinned(common), shapes }, checked: null };
+  }
+  const ask = async (): Promise<DefinitionTexts | null> =>
+    valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
+  const { texts, ...checked } = await definitions.find({ owner, key: cacheKey(wanted), known, ask, behind });
+  return texts === null ? null : { texts, checked };
+}
+
+/** The isolate's copy of an agent, for the session that is created for it; null: it has none, or the agent is bundled. */
+export function copyOf(record: SessionRecord): CachedTexts | null {
+  return definitions.peek(record.owner, cacheKey(wantedBy(record)));
+}
+
+/** Takes over the copy that came with a new session. */
+export function takeCopy(record: SessionRecord, copy: CachedTexts): void {
+  definitions.take(record.owner, cacheKey(wantedBy(record)), copy);
+}
+
+function wantedBy({
+  agent,
+  workflow,
+  scope,
+  owner,
+}: Pick<SessionRecord, 'agent' | 'workflow' | 'scope' | 'owner'>): Wanted {
+  return { owner, kind: workflow === undefined ? 'agent' : 'workflow', name: workflow ?? agent, scope };
 }
 
 /**
- * Without shapes, a prompt says less; so a message does not fail because of them, and waits at most
- * `limits.learnedShapesWaitMs`.
+ * Without shapes, a prompt says less; so a message does not fail because of them. The first one waits at most
+ * `limits.learnedShapesWaitMs`, later ones use the isolate's copy.
  */
 async function shapesOf(
   env: Env,
@@ -82,8 +154,15 @@ async function shapesOf(
   targets: readonly string[],
 ): Promise<string | null> {
   if (targets.length === 0) return null;
+  const ask = async (): Promise<DefinitionTexts> => ({
+    text: '',
+    shapes: valueOf(await catalogFor(env, owner).shapes(targets)),
+  });
+  const found = definitions
+    .find({ owner, key: `shapes/${JSON.stringify(targets)}`, ask, behind })
+    .then(({ texts }) => texts?.shapes ?? null);
   try {
-    return await within(catalogFor(env, owner).shapes(targets).then(valueOf), limits.learnedShapesWaitMs, clock, null);
+    return await within(found, limits.learnedShapesWaitMs, clock, null);
   } catch {
     return null;
   }
@@ -92,6 +171,7 @@ async function shapesOf(
 /** Stores what a run of the namespace has learned about results (L4). */
 export async function learnShapes(env: Env, owner: string | null, shapes: LearnedShapes): Promise<void> {
   valueOf(await catalogFor(env, owner).learn(shapes));
+  definitions.refreshSoon(owner);
 }
 
 function resolvedFrom({ text, shapes, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
@@ -108,8 +188,8 @@ export async function agentOf(
 ): Promise<ResolvedAgent | null> {
   const common = bundled().agent(name);
   if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, clock, owner, undescribedTargets(common))) };
-  const found = await current(env, clock, owner, 'agent', name);
-  const resolved = found === null ? null : resolvedFrom(found);
+  const found = await current(env, clock, { owner, kind: 'agent', name });
+  const resolved = found === null ? null : resolvedFrom(found.texts);
   return resolved !== null && 'agent' in resolved ? resolved : null;
 }
 
@@ -122,8 +202,8 @@ export async function workflowOf(
 ): Promise<ResolvedWorkflow | null> {
   const common = bundled().workflow(name);
   if (common !== null) return common;
-  const found = await current(env, clock, owner, 'workflow', name);
-  const resolved = found === null ? null : resolvedFrom(found);
+  const found = await current(env, clock, { owner, kind: 'workflow', name });
+  const resolved = found === null ? null : resolvedFrom(found.texts);
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
 
@@ -160,10 +240,21 @@ export class PinnedManifests {
 
   /** Stores the current definition of the session's agent or workflow. @returns its pin; null if there is none */
   async pin(record: Pick<SessionRecord, 'agent' | 'workflow' | 'scope' | 'owner'>): Promise<string | null> {
-    const { agent, workflow, scope, owner } = record;
-    const kind = workflow === undefined ? 'agent' : 'workflow';
-    const found = await current(this.#env, this.#clock, owner, kind, workflow ?? agent, scope);
-    return found === null ? null : this.#table.store({ ...found, mcp: await this.#mcpOf(found, owner) });
+    const wanted = wantedBy(record);
+    const found = await current(this.#env, this.#clock, wanted, () => this.#latestCopy());
+    if (found === null) return null;
+    const { texts, checked } = found;
+    return this.#table.store({ ...texts, mcp: await this.#mcpOf(texts, wanted.owner) }, checked);
+  }
+
+  /** What the latest run of this session has: after a pause, its object is in an isolate without copies (Z1). */
+  #latestCopy(): CachedTexts | null {
+    const pin = [...this.#inUse()].at(-1);
+    const checked = pin === undefined ? null : checkedIn(pin);
+    const texts = pin === undefined || checked === null ? null : this.#table.read(pin);
+    return checked === null || texts === null
+      ? null
+      : { ...checked, texts: { text: texts.text, shapes: texts.shapes } };
   }
 
   /** The tools of the agent's MCP servers as JSON; null if it has none. */

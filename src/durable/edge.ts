@@ -7,11 +7,12 @@ import { describeAbsence } from '../executors/runner/wait.ts';
 import { createApp } from '../http/app.ts';
 import { runnerState } from '../http/health.ts';
 import type { MissingPart } from '../http/health.ts';
+import { PRINCIPAL_HEADER, REVISION_HEADER } from '../http/session-env.ts';
 import { Tokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
-import { agentOf, manifestHost } from './catalogs.ts';
+import { agentOf, catalogRevisions, copyOf, manifestHost } from './catalogs.ts';
 import { directoryOf } from './directory.ts';
-import { indexFor } from './executions.ts';
+import { listExecutions } from './executions.ts';
 import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
@@ -54,18 +55,24 @@ function appFor(env: Env): App {
       return found === null ? agent : withMcpTools(agent, found);
     },
     manifests: manifestHost(env),
-    createSession: (record, state, history) => env.SESSIONS.getByName(record.session_id).create(record, state, history),
+    createSession: (record, state, history) =>
+      env.SESSIONS.getByName(record.session_id).create(record, state, history, copyOf(record)),
     openSession: async (record, state, history) =>
-      valueOf(await env.SESSIONS.getByName(record.session_id).open(record, state, history)),
+      valueOf(await env.SESSIONS.getByName(record.session_id).open(record, state, history, copyOf(record))),
     forkSession: async (record, from) => valueOf(await env.SESSIONS.getByName(record.session_id).fork(record, from)),
-    forward: (sessionId, path, request) =>
-      env.SESSIONS.getByName(sessionId).fetch(new Request(`http://session${path}`, request)),
+    forward: (sessionId, path, request) => {
+      const forwarded = new Request(`http://session${path}`, request);
+      const revision = catalogRevisions.of(request.headers.get(PRINCIPAL_HEADER));
+      if (revision > 0) forwarded.headers.set(REVISION_HEADER, String(revision));
+      return env.SESSIONS.getByName(sessionId).fetch(forwarded);
+    },
+    catalogRevisions,
     workflows: workflowHost(env),
     shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
     approvals: (owner, page) => allOpenApprovals(env, owner, page),
     directory: directoryOf(env),
     facts: userFacts(env),
-    executions: (owner, page) => indexFor(env, owner).list(page),
+    executions: (owner, page) => listExecutions(env, owner, page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.
       const runners = runnerOf(env, settings);

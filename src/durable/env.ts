@@ -4,7 +4,7 @@
  * through RPC as structured clones, EngineErrors as a `Reply`.
  */
 import type { ActionOutcome } from '../domain/action.ts';
-import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
@@ -18,7 +18,8 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ForkPage } from '../engine/session/session-fork.ts';
-import type { ExecutionEntry, ExecutionsPage } from '../http/routes/executions.ts';
+import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
+import type { CachedTexts } from '../catalog/store/definition-cache.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
 import type { ForkedRecord } from '../http/session-env.ts';
@@ -47,7 +48,7 @@ interface Objects<T> {
 
 export interface Env extends Variables {
   readonly SESSIONS: Objects<SessionRpc>;
-  readonly EXECUTIONS: Objects<ExecutionIndexRpc>;
+  readonly EXECUTIONS: Objects<EarlierIndexRpc>;
   readonly RATES: Objects<RateLimitRpc>;
   readonly ENDPOINTS: Objects<EndpointStatusRpc>;
   readonly SCHEDULES: Objects<ScheduleRpc>;
@@ -66,9 +67,15 @@ export interface Env extends Variables {
 }
 
 export interface SessionRpc {
-  create(record: SessionRecord, state: JsonObject, history?: SeededHistory): Promise<void>;
+  /** @param copy the Worker's copy of the definition (Z1) */
+  create(record: SessionRecord, state: JsonObject, history?: SeededHistory, copy?: CachedTexts | null): Promise<void>;
   /** The same, unless there is one of the same start. */
-  open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>>;
+  open(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory,
+    copy?: CachedTexts | null,
+  ): Promise<Reply<SessionRecord>>;
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
   startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */
@@ -100,13 +107,18 @@ export interface SessionRpc {
   remove(): Promise<Reply<null>>;
 }
 
-export interface ExecutionIndexRpc {
+/** What earlier versions listed in one object of the namespace; it moves to the shards of the directory. */
+export interface EarlierIndexRpc {
+  /** What sessions of an earlier version call, until all of them have restarted. */
   record(entry: ExecutionEntry): void;
-  forgetSession(sessionId: string, incarnation: string | null): void;
-  list(page: ExecutionsPage): ExecutionEntry[];
-  /** Replaces the open approvals of a session. */
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
-  /** Removes settled approvals. */
+  /** A page, in order. Begins to move everything. */
+  listEarlier(
+    owner: string | null,
+    page: ExecutionsPage,
+  ): Promise<{ readonly entries: ExecutionEntry[]; readonly isEmpty: boolean }>;
+  /** @returns whether nothing is left */
+  forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean>;
   settleApprovals(ids: readonly string[]): void;
   approvals(page: ApprovalsPage): OpenApproval[];
 }
@@ -135,11 +147,14 @@ export interface ScheduleRpc {
   outlook(count: number): Promise<ScheduleOutlook[]>;
 }
 
+/** The reply to a change of a catalogue; its number is larger than those of earlier changes (Z1). Default: unknown. */
+export type Changed<T> = Reply<T> & { readonly revision?: number };
+
 /** The calls of the routes. */
 type CatalogCalls = {
   [Call in keyof ManifestHost]: (
     ...given: Parameters<ManifestHost[Call]>
-  ) => Promise<Reply<Awaited<ReturnType<ManifestHost[Call]>>>>;
+  ) => Promise<Changed<Awaited<ReturnType<ManifestHost[Call]>>>>;
 };
 
 export interface CatalogRpc extends CatalogCalls {
@@ -173,9 +188,19 @@ export interface RelicRpc {
 export type SharedFeedRpc = SharedFeeds;
 
 export interface DirectoryRpc {
-  record(record: DirectoryRecord): void;
+  write(record: DirectoryRecord): void;
+  /** What sessions of an earlier version call. */
+  record(record: Pick<DirectoryRecord, 'incarnation' | 'number'> & { readonly entry: DirectoryEntry }): void;
   forget(sessionId: string, incarnation: string): void;
   list(page: DirectoryPage): DirectoryRows;
+  executions(page: ExecutionsPage): ExecutionRows;
+  /** Replaces the open approvals of a session. */
+  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
+  /** Removes settled approvals. */
+  settleApprovals(ids: readonly string[]): void;
+  approvals(page: ApprovalsPage): OpenApproval[];
+  /** Takes over what an earlier version has listed elsewhere. */
+  takeEarlier(runs: readonly ExecutionEntry[], approvals: readonly OpenApproval[]): void;
 }
 
 /** Names of code tools by what is known of them. */

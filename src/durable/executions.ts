@@ -1,26 +1,98 @@
-/** The execution index object of a namespace, and its entries. */
+/**
+ * The index of executions, and the list of open approvals: the objects that list those of a namespace (H1, J8). They are the
+ * shards of the directory (C6); earlier versions had one object of another class, which is read until it is empty.
+ */
+import { shardOf, shardsOf } from '../domain/directory.ts';
+import { mergeExecutions } from '../domain/execution.ts';
+import type { MergedPage } from '../domain/list-page.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../domain/execution.ts';
 import { limits } from '../domain/limits.ts';
-import type { ExecutionEntry } from '../http/routes/executions.ts';
-import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { objectName } from '../domain/owner.ts';
-import type { Env, ExecutionIndexRpc, Remote } from './env.ts';
+import { mergeApprovals } from '../engine/actions/approval-list.ts';
+import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
+import type { DirectoryRpc, Env, EarlierIndexRpc, Remote } from './env.ts';
+import { platformClock } from './platform.ts';
+import { allShards } from './shards.ts';
 
-export function indexFor(env: Env, owner: string | null): Remote<ExecutionIndexRpc> {
-  return env.EXECUTIONS.getByName(objectName(owner));
+/** Namespaces whose earlier object was found empty, and until when this is believed. */
+const empty = new Map<string, number>();
+
+/** The namespace's object of earlier versions; null if it is empty. */
+function earlierIndex(env: Env, owner: string | null): Remote<EarlierIndexRpc> | null {
+  const name = objectName(owner);
+  return (empty.get(name) ?? 0) > platformClock.now() ? null : env.EXECUTIONS.getByName(name);
 }
 
-/** @param error why it failed; null if it did not */
-export function executionEntry(record: SessionRecord, run: RunRecord, error: ExecutionEntry['error']): ExecutionEntry {
-  return {
-    execution_id: run.runId,
-    session_id: record.session_id,
-    run_id: run.runId,
-    kind: record.workflow !== undefined ? 'workflow' : record.kind === 'chat' ? 'chat' : 'execution',
-    agent: record.agent,
-    status: run.status,
-    error:
-      error === null ? null : { ...error, message: error.message.slice(0, limits.executionErrorChars).toWellFormed() },
-    started_at: run.startedAt,
-    ended_at: run.endedAt,
-  };
+function noteEmpty(owner: string | null, isEmpty: boolean): void {
+  if (!isEmpty) return;
+  const name = objectName(owner);
+  empty.delete(name);
+  empty.set(name, platformClock.now() + limits.emptyIndexMs);
+  for (const [oldest] of empty) {
+    if (empty.size <= limits.emptyIndexes) break;
+    empty.delete(oldest);
+  }
+}
+
+/** The object that lists this session's approvals. */
+export function approvalsIndex(env: Env, owner: string | null, sessionId: string): Remote<DirectoryRpc> {
+  return env.DIRECTORY.getByName(shardOf(owner, sessionId));
+}
+
+/** Removes a deleted session from the object of earlier versions. */
+export async function forgetEarlier(
+  env: Env,
+  owner: string | null,
+  sessionId: string,
+  incarnation: string,
+): Promise<void> {
+  const earlier = earlierIndex(env, owner);
+  if (earlier !== null) noteEmpty(owner, await earlier.forgetEarlier(owner, sessionId, incarnation));
+}
+
+/** A page of all shards, or none, as of the directory (directory.ts). @throws EngineError `directory_unavailable` */
+export async function listExecutions(
+  env: Env,
+  owner: string | null,
+  page: ExecutionsPage,
+): Promise<MergedPage<ExecutionEntry>> {
+  const asked = { ...page, limit: page.limit + 1 };
+  const earlier = earlierIndex(env, owner);
+  const found = await allShards([
+    ...shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).executions(asked)),
+    ...(earlier === null
+      ? []
+      : [
+          earlier.listEarlier(owner, asked).then(({ entries, isEmpty }) => {
+            noteEmpty(owner, isEmpty);
+            return { entries, scannedTo: null };
+          }),
+        ]),
+  ]);
+  return mergeExecutions(found, page.limit);
+}
+
+/** Open approvals of all shards, oldest first. @throws EngineError `directory_unavailable` */
+export async function listApprovals(env: Env, owner: string | null, page: ApprovalsPage): Promise<OpenApproval[]> {
+  const earlier = earlierIndex(env, owner);
+  const found = await allShards([
+    ...shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).approvals(page)),
+    ...(earlier === null ? [] : [earlier.approvals(page)]),
+  ]);
+  const merged = new Map(found.flat().map((one) => [one.approval_id, one]));
+  return mergeApprovals([[...merged.values()]], page.limit);
+}
+
+/** Removes settled approvals from the lists. */
+export async function settleApprovals(
+  env: Env,
+  owner: string | null,
+  settled: readonly Pick<OpenApproval, 'approval_id' | 'session_id'>[],
+): Promise<void> {
+  const byShard = Map.groupBy(settled, ({ session_id: id }) => shardOf(owner, id));
+  const idsOf = (ones: typeof settled): string[] => ones.map(({ approval_id: id }) => id);
+  await Promise.all([
+    ...[...byShard].map(([name, ones]) => env.DIRECTORY.getByName(name).settleApprovals(idsOf(ones))),
+    earlierIndex(env, owner)?.settleApprovals(idsOf(settled)),
+  ]);
 }

@@ -24,7 +24,9 @@ import type { ApprovalsOf } from './routes/approvals.ts';
 import { directoryRoutes } from './routes/directory.ts';
 import type { DirectoryOf } from './routes/directory.ts';
 import { executionRoutes } from './routes/executions.ts';
-import type { ExecutionEntry, ExecutionsPage } from './routes/executions.ts';
+import type { ExecutionsOf } from './routes/executions.ts';
+import { NO_REVISIONS } from './manifest-host.ts';
+import type { CatalogRevisions } from './manifest-host.ts';
 import { memoryRoutes } from './routes/memory.ts';
 import { manifestRoutes } from './routes/manifests.ts';
 import type { LargeBodies } from './large-bodies.ts';
@@ -33,6 +35,7 @@ import { healthRoute, systemRoutes } from './routes/system.ts';
 import type { SystemRoutesOptions } from './routes/system.ts';
 import { webhookRoutes, workflowRoutes } from './routes/workflows.ts';
 import type { WorkflowHost } from './routes/workflows.ts';
+import { REVISION_HEADER } from './session-env.ts';
 import { sessionRoutes } from './session-app.ts';
 import { surfaceProblem, unknownSurfaceRoute } from './surfaces/edge-surface.ts';
 import { mcpRoute } from './surfaces/mcp/mcp-route.ts';
@@ -45,13 +48,15 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
   readonly tokens: Tokens;
   readonly debugPrompts?: boolean;
   /** Executions of one namespace, newest first. */
-  readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+  readonly executions: ExecutionsOf;
   readonly approvals: ApprovalsOf;
   readonly directory: DirectoryOf;
   readonly facts: UserFacts;
   readonly workflows: WorkflowHost;
   /** A share of the thread for one request of this namespace. */
   readonly shareOf: (owner: string | null) => ThreadShare;
+  /** Default: manifests are not copied. */
+  readonly catalogRevisions?: CatalogRevisions;
   /** Large bodies of the isolate, of new sessions. Default: they are not counted. */
   readonly bodies?: LargeBodies;
   readonly log: Logger;
@@ -89,6 +94,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   const app = new Hono<EdgeEnv>();
   const { auth, manifests, workflows } = options;
   const gateway = new Gateway(options);
+  const { catalogRevisions = NO_REVISIONS } = options;
 
   let documented: Promise<object> | null = null;
   /** The OpenAPI document of these routes and of the session routes. Created once. */
@@ -144,6 +150,17 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
 
   app.use(onlyDeclared);
 
+  /** A caller that has changed manifests sees its change in every isolate, if it says which one it was (Z1). */
+  app.use(async (c, next) => {
+    const { owner, token } = c.get('principal');
+    const asked = c.req.header(REVISION_HEADER) ?? '';
+    if (token === null && /^\d{1,15}$/.test(asked)) catalogRevisions.require(owner, Number(asked));
+    const before = catalogRevisions.of(owner);
+    await next();
+    const after = catalogRevisions.of(owner);
+    if (c.req.method !== 'GET' && after > before) c.res.headers.set(REVISION_HEADER, String(after));
+  });
+
   /** Expensive requests wait for their turn if their namespace has used the thread for long. */
   app.use(async (c, next) => {
     if (c.req.method === 'POST' || c.req.method === 'PUT') {
@@ -183,7 +200,7 @@ function cors(response: Response, origin: string, asked = 'authorization, conten
   open.headers.set('access-control-allow-methods', 'GET, POST, PUT, DELETE');
   open.headers.set(
     'access-control-expose-headers',
-    'x-session-id, x-run-id, retry-after, content-disposition, content-range, etag',
+    'x-session-id, x-run-id, x-manifest-revision, retry-after, content-disposition, content-range, etag',
   );
   open.headers.set('access-control-max-age', '600');
   open.headers.append('vary', 'origin');

@@ -29,6 +29,17 @@ export interface ManifestHost {
   graph(owner: string | null): Promise<{ readonly graph: Graph; readonly text: string }>;
 }
 
+/** What the Worker knows of changes of catalogues (Z1). */
+export interface CatalogRevisions {
+  /** The latest change that is known; 0: none is. */
+  readonly of: (owner: string | null) => number;
+  /** From here on, the namespace's manifests are those of this change, or of a later one. */
+  readonly require: (owner: string | null, revision: number) => void;
+}
+
+/** Where nothing is copied. */
+export const NO_REVISIONS: CatalogRevisions = { of: () => 0, require: () => undefined };
+
 interface Graph {
   readonly nodes: readonly (ManifestRef & { readonly id: string; readonly version: string })[];
   readonly edges: readonly { readonly from: string; readonly to: string; readonly how: 'import' | 'feed' }[];

@@ -25,6 +25,11 @@ export const USER_HEADER = 'x-cortex-user';
 export const AGENTS_HEADER = 'x-cortex-agents';
 /** The incarnation that the request is for: that of a session token, or of a run's id. Empty: a session without one. */
 export const INCARNATION_HEADER = 'x-cortex-incarnation';
+/**
+ * The change of the namespace's manifests that the request must see, in decimal digits (Z1). Answers to changes have it;
+ * a caller with an API key may send it, and the Worker passes the latest that it knows.
+ */
+export const REVISION_HEADER = 'x-manifest-revision';
 /** All of them. The Worker removes those that a client sends. */
 export const WORKER_HEADERS = [
   PRINCIPAL_HEADER,
@@ -33,6 +38,7 @@ export const WORKER_HEADERS = [
   USER_HEADER,
   AGENTS_HEADER,
   INCARNATION_HEADER,
+  REVISION_HEADER,
 ] as const;
 
 /** Where the Worker asks a session for its incarnation. */

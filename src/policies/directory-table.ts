@@ -9,13 +9,8 @@
  *  2. A forgotten session stays forgotten: a tombstone holds its id and incarnation only, for `limits.directoryForgottenMs`.
  *  3. A page reads at most `limits.directoryScannedRows` rows. Each filter has an index; of several, one is used.
  */
-import type {
-  DirectoryEntry,
-  DirectoryPage,
-  DirectoryPosition,
-  DirectoryRecord,
-  DirectoryRows,
-} from '../domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { DirectoryPosition } from '../domain/list-page.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 
@@ -43,6 +38,10 @@ const SCHEMA = [
   `CREATE INDEX IF NOT EXISTS sessions_forgotten ON sessions (deleted_at) WHERE deleted_at IS NOT NULL`,
 ];
 
+interface Listed {
+  readonly entry: DirectoryEntry;
+}
+
 interface Condition {
   readonly sql: string;
   readonly values: readonly SqlValue[];
@@ -59,7 +58,7 @@ export class DirectoryTable {
     for (const statement of SCHEMA) db.exec(statement);
   }
 
-  record({ incarnation, number, entry }: DirectoryRecord): void {
+  record({ incarnation, number, entry }: Pick<DirectoryRecord, 'incarnation' | 'number'> & Listed): void {
     const { session_id: id, updated_at: updatedAt, agent, user_id: userId, status } = entry;
     this.#db.exec(
       `INSERT INTO sessions (session_id, incarnation, number, updated_at, agent, user_id, status, entry)
@@ -77,6 +76,12 @@ export class DirectoryTable {
       JSON.stringify(entry),
     );
     this.#purge();
+  }
+
+  /** Whether this session was deleted. */
+  isForgotten(sessionId: string, incarnation: string): boolean {
+    const sql = `SELECT 1 FROM sessions WHERE session_id = ? AND incarnation = ? AND deleted_at IS NOT NULL`;
+    return this.#db.exec(sql, sessionId, incarnation).length > 0;
   }
 
   forget(sessionId: string, incarnation: string): void {

@@ -115,7 +115,7 @@ beforeEach(async () => {
     },
     executions: async (_owner, page) => {
       asked.push(page);
-      return [];
+      return { entries: [], next: null };
     },
     approvals: async (_owner, page) => {
       asked.push(page);

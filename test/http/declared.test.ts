@@ -46,6 +46,8 @@ describe('[H4] reading a request', () => {
     'INCARNATION_HEADER',
     // of every request that starts work; an invalid one is ignored, as its specification says
     'TRACEPARENT',
+    // of every request with an API key; an invalid one is ignored (docs/manifests.md)
+    'REVISION_HEADER',
   ];
 
   test('headers are read with readHeader and accepts only, which know the declarations', () => {

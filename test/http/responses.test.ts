@@ -77,19 +77,22 @@ describe('[H4] the Worker', () => {
   const fetch = checkedFetch(
     edgeApp({
       approvals: async () => ({ approvals: [], next: null }),
-      executions: async () => [
-        {
-          execution_id: 'run_1',
-          session_id: 'ses_1',
-          run_id: 'run_1',
-          kind: 'chat',
-          agent: 'a',
-          status: 'failed',
-          error: { code: 'model_rejected', message: 'wrong key' },
-          started_at: 1,
-          ended_at: 2,
-        },
-      ],
+      executions: async () => ({
+        next: null,
+        entries: [
+          {
+            execution_id: 'run_1',
+            session_id: 'ses_1',
+            run_id: 'run_1',
+            kind: 'chat',
+            agent: 'a',
+            status: 'failed',
+            error: { code: 'model_rejected', message: 'wrong key' },
+            started_at: 1,
+            ended_at: 2,
+          },
+        ],
+      }),
       status: async () => ({
         executors: [{ type: 'tool', available: true }],
         model: 'm',

@@ -49,7 +49,7 @@ function edge(
       if (mine && path === INCARNATION_PATH) return Response.json({ incarnation: null });
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
-    executions: async () => [],
+    executions: async () => ({ entries: [], next: null }),
     status: async (owner) => ({
       executors: [],
       model: 'm',

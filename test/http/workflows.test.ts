@@ -87,7 +87,7 @@ function worker(keys = parseApiKeys('bob:run:k-bob,ann:admin:k-ann')) {
     ),
     now: () => NOW,
     workflows,
-    executions: async () => [],
+    executions: async () => ({ entries: [], next: null }),
     status: async () => ({ executors: [], model: 'm', runner: null }),
   });
   const post = async (

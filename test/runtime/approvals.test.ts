@@ -5,6 +5,7 @@ import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childEventsOf, eventsOf } from '../support/events.ts';
+import { shardOf } from '../../src/domain/directory.ts';
 import { here, SESSIONS } from './bindings.ts';
 import { call, events, execute, post } from './client.ts';
 
@@ -36,7 +37,7 @@ const all = async (limit = 25): Promise<OpenApproval[]> => {
 const ofSession = async (session: string): Promise<OpenApproval[]> =>
   (await all()).filter(({ session_id: id }) => id === session);
 const listedIn = async (session: string): Promise<string[]> => {
-  const rows = await here.EXECUTIONS.getByName('local').approvals({ limit: 999, after: null });
+  const rows = await here.DIRECTORY.getByName(shardOf(null, session)).approvals({ limit: 999, after: null });
   return rows.filter(({ session_id: id }) => id === session).map(({ action_id: id }) => id);
 };
 
@@ -74,7 +75,7 @@ describe('[J8] open approvals', () => {
     ]);
     await expect.poll(async () => await ofSession(session)).toEqual(own);
     // The list itself holds no call.
-    const rows = await here.EXECUTIONS.getByName('local').approvals({ limit: 999, after: null });
+    const rows = await here.DIRECTORY.getByName(shardOf(null, session)).approvals({ limit: 999, after: null });
     expect(JSON.stringify(rows)).not.toContain('wax');
     const [first, second] = own.map(({ approval_id: id }) => `${path}/approvals/${id}`);
     expect((await post(first ?? '', { approve: true })).status).toBe(200);
@@ -102,8 +103,10 @@ describe('[J8] open approvals', () => {
     const { session_id: session } = await waiting(seal('a', 'x'));
     await expect.poll(async () => await listedIn(session)).toEqual(['a']);
     // A reference to an object does not survive the object's restart.
-    const index = (): typeof here.EXECUTIONS extends { getByName(name: string): infer Stub } ? Stub : never =>
-      here.EXECUTIONS.getByName('local');
+    const index = (
+      id = session,
+    ): typeof here.DIRECTORY extends { getByName(name: string): infer Stub } ? Stub : never =>
+      here.DIRECTORY.getByName(shardOf(null, id));
     const [row] = (await ofSession(session)).slice(0, 1);
     if (row === undefined) throw new Error('nothing is listed');
     // A host that was lost between its own write and that of the list.
@@ -116,7 +119,7 @@ describe('[J8] open approvals', () => {
     const settled = { ...row, approval_id: `apr_${'0'.repeat(32)}` };
     await index().keepApprovals(session, [row, settled]);
     const gone = `ses_${'0'.repeat(32)}`;
-    await index().keepApprovals(gone, [{ ...row, session_id: gone, approval_id: `apr_${'f'.repeat(32)}` }]);
+    await index(gone).keepApprovals(gone, [{ ...row, session_id: gone, approval_id: `apr_${'f'.repeat(32)}` }]);
     expect(await ofSession(session)).toEqual([row]);
     expect([await listedIn(session), await listedIn(gone)]).toEqual([['a'], []]);
     expect((await call(`/agent/session/${session}`, { method: 'DELETE' })).status).toBe(204);

@@ -43,7 +43,7 @@ const later = (ms: number): void => {
   const { now } = platformClock;
   vi.spyOn(platformClock, 'now').mockImplementation(() => now() + ms);
 };
-const away = (method: 'record' | 'forget'): { readonly calls: () => number } => {
+const away = (method: 'write' | 'forget'): { readonly calls: () => number } => {
   const spied = vi.spyOn(DirectoryObject.prototype, method).mockImplementation(() => {
     throw new Error('the shard is away');
   });
@@ -134,7 +134,7 @@ describe('C6: GET /sessions', () => {
 
 describe('C6: a shard that is away', () => {
   test('neither delays nor fails anything of the session; it is listed when the alarm fires', async () => {
-    const shard = away('record');
+    const shard = away('write');
     const id = await newSession();
     await say(id, 'Are you there?');
     await expect.poll(() => shard.calls()).toBeGreaterThan(0);
@@ -189,7 +189,7 @@ describe('C6: a shard that is away', () => {
   });
 
   test('a host that is lost before its first write: the alarm of the creation writes it', async () => {
-    const shard = away('record');
+    const shard = away('write');
     const id = await newSession();
     await expect.poll(() => shard.calls()).toBeGreaterThan(0);
     // As if nothing had been tried.
@@ -348,9 +348,11 @@ test('C6: what an earlier host sent late does not overwrite what a later one wro
   );
   expect(incarnation).toMatch(/^[0-9a-f]{12}$/);
   if (entry === null) throw new Error('not listed');
-  await here.DIRECTORY.getByName(shardOf(null, id)).record({
+  await here.DIRECTORY.getByName(shardOf(null, id)).write({
+    session_id: id,
     incarnation,
     number: 1,
+    runs: [],
     entry: { ...entry, title: 'Late', updated_at: entry.updated_at + 1_000 },
   });
   expect(await find(id)).toEqual(entry);

@@ -1,3 +1,7 @@
+import type { ExecutionEntry } from '../../src/domain/execution.ts';
+import type { ExecutionKind } from '../../src/domain/session.ts';
+import { directoryIndex } from '../../src/durable/directory.ts';
+import { listExecutions } from '../../src/durable/executions.ts';
 import { describe, expect, test } from 'vitest';
 import { objectName } from '../../src/domain/owner.ts';
 import { here } from './bindings.ts';
@@ -210,14 +214,26 @@ describe('the HTTP API', () => {
     const id = `run_${'d'.repeat(32)}_1`;
     const old = { execution_id: id, session_id: `ses_${'d'.repeat(32)}`, agent: 'assistant', status: 'completed' };
     const times = { started_at: Date.now(), ended_at: Date.now() };
-    const index = here.EXECUTIONS.getByName(objectName(null));
-    await index.record({ ...old, ...times } as unknown as Parameters<typeof index.record>[0]);
+    const owner = 'earlier';
+    const index = here.EXECUTIONS.getByName(objectName(owner));
+    type Entry = Parameters<typeof index.record>[0];
+    await index.record({ ...old, ...times } as unknown as Entry);
     const page = { limit: 100, before: null, status: null };
-    const entry = { ...old, ...times, run_id: id, kind: 'execution', error: null };
-    expect(await index.list({ ...page, kind: 'execution' })).toContainEqual(entry);
-    expect(await index.list({ ...page, kind: 'chat' })).not.toContainEqual(entry);
-    await index.forgetSession(old.session_id, null);
-    expect(await index.list({ ...page, kind: null })).not.toContainEqual(entry);
+    const entry = { ...old, ...times, run_id: id, kind: 'execution', error: null } as const;
+    const listed = async (kind: ExecutionKind | null): Promise<readonly ExecutionEntry[]> =>
+      (await listExecutions(here, owner, { ...page, kind })).entries;
+    expect([await listed('execution'), await listed('chat')]).toEqual([[entry], []]);
+    // They move to the shards, where a deletion finds them.
+    const left = async (): Promise<unknown> => (await index.listEarlier(owner, { ...page, kind: null })).entries;
+    await expect.poll(left).toEqual([]);
+    expect(await listed('execution')).toEqual([entry]);
+    await directoryIndex(here, owner, old.session_id).forget(old.session_id, '');
+    expect(await listed(null)).toEqual([]);
+    // Of a session that is deleted before they have moved.
+    const other = { ...old, execution_id: `run_${'e'.repeat(32)}_1`, session_id: `ses_${'e'.repeat(32)}` };
+    await index.record({ ...other, ...times } as unknown as Entry);
+    expect(await index.forgetEarlier(owner, other.session_id, '')).toBe(true);
+    expect(await left()).toEqual([]);
   });
 
   test('[H1] the list of executions has pages, and a status filter', async () => {

@@ -255,12 +255,22 @@ export interface Listed {
   readonly entry: DirectoryEntry;
 }
 
-/** The directory at the end. */
+/** A run in the index of executions. */
+export interface ListedRun {
+  readonly id: string;
+  readonly status: string;
+}
+
+/** The directory and the index of executions at the end. */
 export interface Listing {
   /** What the session shows; null if it was deleted. */
   readonly expected: Listed | null;
   /** Everything that is listed. */
   readonly listed: readonly Listed[];
+  /** The runs of the session that have ended or wait. */
+  readonly expectedRuns: readonly ListedRun[];
+  /** All runs that are listed. */
+  readonly listedRuns: readonly ListedRun[];
 }
 
 /** What the collector has, and what it should have, at the end: spans as JSON. */

@@ -204,7 +204,6 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
       held.push(work);
       options.hold?.(work);
     },
-    runEnded: () => undefined,
     ...(options.expiryMs === undefined ? {} : { expiryMs: options.expiryMs }),
     redact: redactor(options.secrets ?? []),
     ...(options.redactPatterns === undefined ? {} : { redactPatterns: options.redactPatterns }),

@@ -72,7 +72,6 @@ export async function runTask(
     workflow: () => null,
     modelFor: () => recorder,
     hold: () => undefined,
-    runEnded: () => undefined,
     redact: redactor([]),
     log: (event, fields) => {
       if (event === 'internal_error') faults.push(fields.fault);

@@ -13,6 +13,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { limits } from '../../domain/limits.ts';
 import type { SqlDatabase } from '../../domain/ports/storage.ts';
+import type { Checked } from './definition-cache.ts';
 
 /** A definition in the form that is stored with a run, and what was learned about the results of its targets. */
 export interface PinnedTexts {
@@ -43,9 +44,11 @@ export class PinTable {
   /**
    * Stores the texts separately, because shapes and the tools of servers change more often.
    *
-   * @returns `text`, `text+shapes` or `text+shapes+mcp`, each the id of a text, or nothing in its place
+   * @param checked when the catalogue was asked for them. Default: they are not from a catalogue
+   * @returns `text`, `text+shapes` or `text+shapes+mcp`, each the id of a text, or nothing in its place; with `checked`,
+   *   followed by `@revision.time`: a run's row then says how old its definitions are, and costs no further row
    */
-  store({ text, shapes, mcp = null }: PinnedTexts): string {
+  store({ text, shapes, mcp = null }: PinnedTexts, checked: Checked | null = null): string {
     const known = new Set([...this.#last.values()].map(({ id }) => id));
     const ids = [
       this.#keep('text', text),
@@ -57,12 +60,12 @@ export class PinTable {
     this.#issued.delete(pin);
     this.#issued.add(pin);
     if (ids.some((id) => !known.has(id))) this.#deleteUnused();
-    return pin;
+    return checked === null ? pin : `${pin}@${checked.revision}.${checked.checkedAt}`;
   }
 
   /** @param pin the result of `store`. @returns null if it is not stored */
   read(pin: string): PinnedTexts | null {
-    const [textId = '', shapesId = '', mcpId = ''] = pin.split('+');
+    const [textId = '', shapesId = '', mcpId = ''] = idsIn(pin);
     const text = this.#read('text', textId);
     if (text === null) return null;
     const shapes = shapesId === '' ? null : this.#read('shapes', shapesId);
@@ -87,7 +90,7 @@ export class PinTable {
       if (this.#issued.size <= limits.pinsIssued) break;
       this.#issued.delete(pin);
     }
-    const kept = new Set([...this.#issued, ...this.#inUse()].flatMap((pin) => pin.split('+')));
+    const kept = new Set([...this.#issued, ...this.#inUse()].flatMap(idsIn));
     const list = JSON.stringify([...kept]);
     this.#sql.exec(`DELETE FROM pinned_manifests WHERE id NOT IN (SELECT value FROM json_each(?))`, list);
     for (const [part, { id }] of this.#last) if (!kept.has(id)) this.#last.delete(part);
@@ -111,4 +114,14 @@ export class PinTable {
        ) WITHOUT ROWID`,
     );
   }
+}
+
+function idsIn(pin: string): string[] {
+  return (pin.split('@', 1)[0] ?? '').split('+');
+}
+
+/** When the catalogue was asked for what this pin refers to; null: it was not, or an earlier version stored the pin. */
+export function checkedIn(pin: string): Checked | null {
+  const [, revision, checkedAt] = /@(\d+)\.(\d+)$/.exec(pin) ?? [];
+  return revision === undefined ? null : { revision: Number(revision), checkedAt: Number(checkedAt) };
 }

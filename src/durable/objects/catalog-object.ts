@@ -28,10 +28,13 @@ import { servedProject } from '../project.ts';
 import { deploymentOf } from '../../settings/deployment.ts';
 import { refusedSecret } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
-import type { CatalogRpc, Env } from '../env.ts';
+import type { CatalogRpc, Changed, Env } from '../env.ts';
 import { replyOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
+
+/** Storage key of the number of the last change. */
+const REVISION = 'revision';
 
 export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   #opened: Promise<ManifestStore> | null = null;
@@ -56,12 +59,23 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   }
 
   /** The same for a change: what was learned about changed manifests is forgotten. */
-  async #change<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {
-    return await this.#answer(owner, async (store) => {
+  async #change<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Changed<T>> {
+    let revision = 0;
+    const reply = await this.#answer(owner, async (store) => {
       const answer = await work(store);
       this.#shapes.follow(store.list(null));
+      revision = this.#nextRevision();
       return answer;
     });
+    return reply.type === 'ok' ? { ...reply, revision } : reply;
+  }
+
+  /** A time, so that readers recognise a number that no catalogue has given (definition-cache.ts). */
+  #nextRevision(): number {
+    const { kv } = this.ctx.storage;
+    const revision = Math.max(platformClock.now(), (kv.get<number>(REVISION) ?? 0) + 1);
+    kv.put(REVISION, revision);
+    return revision;
   }
 
   async #answer<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {
@@ -86,19 +100,19 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     return await this.#answer(owner, (store) => store.get(ref, wanted));
   }
 
-  async put(owner: string | null, ref: ManifestRef, text: string): Promise<Reply<ChangeReport>> {
+  async put(owner: string | null, ref: ManifestRef, text: string): Promise<Changed<ChangeReport>> {
     return await this.#change(owner, (store) => store.put(ref, text, platformClock.now()));
   }
 
-  async remove(owner: string | null, ref: ManifestRef): Promise<Reply<void>> {
+  async remove(owner: string | null, ref: ManifestRef): Promise<Changed<void>> {
     return await this.#change(owner, (store) => store.remove(ref, platformClock.now()));
   }
 
-  async upload(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ChangeReport>> {
+  async upload(owner: string | null, files: readonly ManifestFile[]): Promise<Changed<ChangeReport>> {
     return await this.#change(owner, (store) => store.upload(files, platformClock.now()));
   }
 
-  async replace(owner: string | null, files: readonly ManifestFile[]): Promise<Reply<ReplaceReport>> {
+  async replace(owner: string | null, files: readonly ManifestFile[]): Promise<Changed<ReplaceReport>> {
     return await this.#change(owner, (store) => store.replace(files, platformClock.now()));
   }
 

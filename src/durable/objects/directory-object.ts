@@ -1,23 +1,57 @@
-/** One shard of the directory of a namespace's sessions (C6). Written by the sessions, so it may lag behind them. */
+/**
+ * One shard of the lists of a namespace: sessions (C6), executions (H1), open approvals (J8). Written by the sessions after
+ * their answers, so it may lag behind them.
+ */
 import { DurableObject } from 'cloudflare:workers';
-import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../../domain/directory.ts';
-import { DirectoryTable } from '../../policies/directory-table.ts';
+import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../../domain/directory.ts';
+import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../../domain/execution.ts';
+import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
+import { ApprovalTable } from '../../policies/approval-table.ts';
+import { DirectoryShard } from '../../policies/directory-shard.ts';
+import { readSettings } from '../../settings/settings.ts';
 import type { DirectoryRpc, Env } from '../env.ts';
 import { platformClock } from '../platform.ts';
 import { durableSql } from '../sql-storage.ts';
 
 export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc {
-  readonly #table = new DirectoryTable(durableSql(this.ctx.storage), platformClock.now);
+  readonly #sql = durableSql(this.ctx.storage);
+  readonly #shard = new DirectoryShard(this.#sql, platformClock.now, () => readSettings(this.env).sessionExpiryMs);
+  readonly #approvals = new ApprovalTable<OpenApproval>(this.#sql);
 
-  record(record: DirectoryRecord): void {
-    this.#table.record(record);
+  write(record: DirectoryRecord): void {
+    this.#shard.write(record);
+  }
+
+  record(record: Pick<DirectoryRecord, 'incarnation' | 'number'> & { readonly entry: DirectoryEntry }): void {
+    this.#shard.record(record);
   }
 
   forget(sessionId: string, incarnation: string): void {
-    this.#table.forget(sessionId, incarnation);
+    this.#shard.forget(sessionId, incarnation);
   }
 
   list(page: DirectoryPage): DirectoryRows {
-    return this.#table.list(page);
+    return this.#shard.list(page);
+  }
+
+  executions(page: ExecutionsPage): ExecutionRows {
+    return this.#shard.executions(page);
+  }
+
+  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void {
+    this.#approvals.keep(sessionId, approvals);
+  }
+
+  settleApprovals(ids: readonly string[]): void {
+    this.#approvals.settle(ids);
+  }
+
+  approvals(page: ApprovalsPage): OpenApproval[] {
+    return this.#approvals.list(page);
+  }
+
+  takeEarlier(runs: readonly ExecutionEntry[], approvals: readonly OpenApproval[]): void {
+    this.#shard.take(runs);
+    for (const approval of approvals) this.#approvals.add(approval.session_id, approval);
   }
 }

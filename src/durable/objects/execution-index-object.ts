@@ -1,13 +1,18 @@
 /**
- * The lists of executions and open approvals of one namespace (H1, J8). They are written after the answer, so they may
- * lag; the authoritative state is in the session.
+ * What earlier versions listed about a namespace in one object: executions and open approvals (H1, J8). Sessions write to the
+ * shards of the directory; this object moves what it has to them when it is read or a session is deleted.
  */
 import { DurableObject } from 'cloudflare:workers';
+import { shardOf } from '../../domain/directory.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../../domain/execution.ts';
+import { limits } from '../../domain/limits.ts';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
-import type { ExecutionEntry, ExecutionsPage } from '../../http/routes/executions.ts';
 import { runIdOf } from '../../journal/run-id.ts';
+import { ApprovalTable } from '../../policies/approval-table.ts';
 import { readSettings } from '../../settings/settings.ts';
-import type { Env, ExecutionIndexRpc } from '../env.ts';
+import type { EarlierIndexRpc, Env } from '../env.ts';
+import { platformClock } from '../platform.ts';
+import { durableSql } from '../sql-storage.ts';
 
 /** The kind of an entry; entries of earlier versions have none, and are executions. */
 const KIND = `COALESCE(entry ->> '$.kind', 'execution')`;
@@ -18,7 +23,12 @@ function storedEntry(json: string): ExecutionEntry {
   return { run_id: entry.execution_id, kind: 'execution', error: null, ...entry };
 }
 
-export class ExecutionIndexObject extends DurableObject<Env> implements ExecutionIndexRpc {
+/** Storage key of the namespace, as an object: null is a namespace. */
+const OWNER = 'owner';
+
+export class ExecutionIndexObject extends DurableObject<Env> implements EarlierIndexRpc {
+  readonly #approvals: ApprovalTable<OpenApproval>;
+
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     ctx.storage.sql.exec(
@@ -32,46 +42,19 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
     ctx.storage.sql.exec(
       `CREATE INDEX IF NOT EXISTS executions_by_status ON executions (entry ->> '$.status', started_at)`,
     );
-    ctx.storage.sql.exec(
-      `CREATE TABLE IF NOT EXISTS approvals (
-         approval_id TEXT PRIMARY KEY, session_id TEXT NOT NULL, requested_at INTEGER NOT NULL, entry TEXT NOT NULL
-       ) WITHOUT ROWID`,
-    );
-    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS approvals_by_time ON approvals (requested_at, approval_id)`);
-    ctx.storage.sql.exec(`CREATE INDEX IF NOT EXISTS approvals_by_session ON approvals (session_id)`);
+    this.#approvals = new ApprovalTable(durableSql(ctx.storage));
   }
 
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void {
-    const { sql } = this.ctx.storage;
-    sql.exec(`DELETE FROM approvals WHERE session_id = ?`, sessionId);
-    for (const approval of approvals) {
-      sql.exec(
-        `INSERT OR REPLACE INTO approvals (approval_id, session_id, requested_at, entry) VALUES (?, ?, ?, ?)`,
-        approval.approval_id,
-        sessionId,
-        approval.requested_at,
-        JSON.stringify(approval),
-      );
-    }
+    this.#approvals.keep(sessionId, approvals);
   }
 
   settleApprovals(ids: readonly string[]): void {
-    for (const id of ids) this.ctx.storage.sql.exec(`DELETE FROM approvals WHERE approval_id = ?`, id);
+    this.#approvals.settle(ids);
   }
 
-  /** Oldest first; ties are ordered by id. */
-  approvals({ limit, after }: ApprovalsPage): OpenApproval[] {
-    const { at, id } = after ?? { at: -1, id: '' };
-    return this.ctx.storage.sql
-      .exec(
-        `SELECT entry FROM approvals WHERE requested_at >= ?1 AND (requested_at > ?1 OR approval_id > ?2)
-         ORDER BY requested_at, approval_id LIMIT ?3`,
-        at,
-        id,
-        limit,
-      )
-      .toArray()
-      .map((row) => JSON.parse(String(row['entry'])) as OpenApproval);
+  approvals(page: ApprovalsPage): OpenApproval[] {
+    return this.#approvals.list(page);
   }
 
   record(entry: ExecutionEntry): void {
@@ -85,16 +68,61 @@ export class ExecutionIndexObject extends DurableObject<Env> implements Executio
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
-  /** Removes the runs of a deleted session from the list. */
-  forgetSession(sessionId: string, incarnation: string | null): void {
+  async listEarlier(
+    owner: string | null,
+    page: ExecutionsPage,
+  ): Promise<{ readonly entries: ExecutionEntry[]; readonly isEmpty: boolean }> {
+    const entries = this.#list(page);
+    return { entries, isEmpty: await this.#moveSoon(owner) };
+  }
+
+  async forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean> {
     // The ids of its runs begin in the same way, and `:` follows after the digits.
-    const first = runIdOf({ session_id: sessionId, ...(incarnation === null ? {} : { incarnation }) }, 0);
+    const first = runIdOf({ session_id: sessionId, ...(incarnation === '' ? {} : { incarnation }) }, 0);
     const last = `${first.slice(0, -1)}:`;
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id >= ? AND execution_id < ?`, first, last);
+    return await this.#moveSoon(owner);
+  }
+
+  /** Moves everything with an alarm, which repeats what fails. @returns whether nothing is left */
+  async #moveSoon(owner: string | null): Promise<boolean> {
+    const { storage } = this.ctx;
+    if (this.#isEmpty()) return true;
+    storage.kv.put(OWNER, { owner });
+    if ((await storage.getAlarm()) === null) await storage.setAlarm(platformClock.now());
+    return false;
+  }
+
+  #isEmpty(): boolean {
+    const sql = `SELECT EXISTS (SELECT 1 FROM executions) OR EXISTS (SELECT 1 FROM approvals) AS some`;
+    return this.ctx.storage.sql.exec(sql).one()['some'] === 0;
+  }
+
+  /** Moves a part to the shards. An entry is deleted here once its shard has it. */
+  override async alarm(): Promise<void> {
+    const { sql, kv } = this.ctx.storage;
+    const { owner } = kv.get<{ readonly owner: string | null }>(OWNER) ?? { owner: null };
+    const part = sql.exec(`SELECT entry FROM executions LIMIT ?`, limits.movedEntries).toArray();
+    const runs = part.map((row) => storedEntry(String(row['entry'])));
+    const approvals = this.#approvals.list({ limit: limits.movedEntries, after: null });
+    const shardFor = ({ session_id: id }: ExecutionEntry | OpenApproval): string => shardOf(owner, id);
+    const byShard = { runs: Map.groupBy(runs, shardFor), approvals: Map.groupBy(approvals, shardFor) };
+    const names = new Set([...byShard.runs.keys(), ...byShard.approvals.keys()]);
+    await Promise.all(
+      [...names].map((name) =>
+        this.env.DIRECTORY.getByName(name).takeEarlier(byShard.runs.get(name) ?? [], byShard.approvals.get(name) ?? []),
+      ),
+    );
+    // An entry that a session of an earlier version has changed meanwhile is moved again.
+    for (const [at, { execution_id: id }] of runs.entries()) {
+      sql.exec(`DELETE FROM executions WHERE execution_id = ? AND entry = ?`, id, part[at]?.['entry']);
+    }
+    this.#approvals.settle(approvals.map(({ approval_id: id }) => id));
+    if (!this.#isEmpty()) await this.ctx.storage.setAlarm(platformClock.now());
   }
 
   /** Newest first; ties are ordered by id. */
-  list({ limit, before, status, kind }: ExecutionsPage): ExecutionEntry[] {
+  #list({ limit, before, status, kind }: ExecutionsPage): ExecutionEntry[] {
     const { at, id } = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
     const filters: readonly (readonly [condition: string, value: string | null])[] = [
       [`entry ->> '$.status' = ?`, status],

@@ -16,6 +16,7 @@ import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { DirectoryOutbox } from '../../engine/session/directory-outbox.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
+import { listedSession } from '../../engine/session/run-listing.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
 import { SessionDeletion } from '../../engine/session/session-deletion.ts';
 import { Session } from '../../engine/session/session.ts';
@@ -23,6 +24,7 @@ import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { createSessionApp, eventSource } from '../../http/session-app.ts';
+import { PRINCIPAL_HEADER, REVISION_HEADER } from '../../http/session-env.ts';
 import type { ForkedRecord } from '../../http/session-env.ts';
 import { batchStream } from '../../http/sse.ts';
 import { Journal } from '../../journal/journal.ts';
@@ -30,13 +32,14 @@ import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
-import { learnShapes, PinnedManifests } from '../catalogs.ts';
+import type { CachedTexts } from '../../catalog/store/definition-cache.ts';
+import { catalogRevisions, learnShapes, PinnedManifests, takeCopy } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { codeToolsOf } from '../code-tools.ts';
 import { mcpAccess, mcpServersOf } from '../mcp.ts';
 import { directoryIndex } from '../directory.ts';
-import { executionEntry, indexFor } from '../executions.ts';
+import { approvalsIndex } from '../executions.ts';
 import { DeletedFiles } from '../deleted-files.ts';
 import { ForkedSession } from '../fork.ts';
 import type { SendFork } from '../fork.ts';
@@ -193,13 +196,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       feedMinMs: settings.intervals.feedMinMs,
       modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
       hold: (work) => this.#alarm.hold(work),
-      runEnded: (run) => {
-        const { record } = this.#session;
-        // The runs of sub-agents belong to those of their parents, and those of stateless clients to nobody.
-        if (record.kind === 'child' || record.ephemeral === true) return;
-        const entry = executionEntry(record, run, this.#session.read().failure(run));
-        ctx.waitUntil(indexFor(env, record.owner).record(entry));
-      },
       log: (event, fields) => this.#logHere(event, fields),
     });
     session.listen((batch) => this.#alarm.published(batch));
@@ -210,7 +206,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return new ApprovalsOutbox({
       storage: this.ctx.storage,
       sessionId: () => this.#session.record.session_id,
-      index: () => indexFor(this.env, this.#session.record.owner),
+      index: () => {
+        const { owner, session_id: id } = this.#session.record;
+        return approvalsIndex(this.env, owner, id);
+      },
       ids: () => this.#session.openApprovalIds,
       open: (page) => this.#session.openApprovals(page),
     });
@@ -219,13 +218,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   #openDirectory(): DirectoryOutbox {
     return new DirectoryOutbox({
       storage: this.ctx.storage.kv,
-      current: () => {
-        const session = this.#opened;
-        const entry = session instanceof EngineError ? null : session.directoryEntry;
-        if (entry === null) return null;
-        const { owner, session_id, incarnation = '' } = this.#session.record;
-        return { whose: { owner, session_id, incarnation }, entry };
-      },
+      current: () => (this.#opened instanceof EngineError ? null : listedSession(this.#opened)),
       index: (owner, sessionId) => directoryIndex(this.env, owner, sessionId),
       clock: platformClock,
     });
@@ -304,15 +297,11 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   /** Deletes what the session has outside of its storage. */
   async #forget(): Promise<void> {
-    const { record } = this.#session;
     await Promise.all([
       this.#telemetry?.close(),
       this.#forgetRelics(),
       deleteChildren(this.env, this.ctx.storage),
       this.#outbox.clear(),
-      record.kind === 'child'
-        ? null
-        : indexFor(this.env, record.owner).forgetSession(record.session_id, record.incarnation ?? null),
     ]);
   }
 
@@ -370,13 +359,21 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   override async fetch(request: Request): Promise<Response> {
+    const revision = request.headers.get(REVISION_HEADER);
+    if (revision !== null) catalogRevisions.require(request.headers.get(PRINCIPAL_HEADER), Number(revision));
     const response = await this.#app.fetch(request);
     // Only once the request has recovered the session. Usually nothing has changed.
     this.#alarm.updateLists();
     return response;
   }
 
-  async create(record: SessionRecord, state: JsonObject, history: SeededHistory = NO_HISTORY): Promise<void> {
+  async create(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory = NO_HISTORY,
+    copy: CachedTexts | null = null,
+  ): Promise<void> {
+    if (copy !== null) takeCopy(record, copy);
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
     // together.
     const created = { ...record, incarnation: newIncarnation() };
@@ -384,9 +381,14 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     this.#alarm.updateLists();
   }
 
-  async open(record: SessionRecord, state: JsonObject, history: SeededHistory): Promise<Reply<SessionRecord>> {
+  async open(
+    record: SessionRecord,
+    state: JsonObject,
+    history: SeededHistory,
+    copy: CachedTexts | null = null,
+  ): Promise<Reply<SessionRecord>> {
     return await replyOf(async () => {
-      if (!this.#session.exists) await this.create(record, state, history);
+      if (!this.#session.exists) await this.create(record, state, history, copy);
       const known = this.#session.record;
       // Its id is derived, and a derived id authorises nothing (T5).
       if (!isSameStart(known, record)) throw unknownSession();

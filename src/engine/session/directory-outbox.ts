@@ -1,5 +1,6 @@
 /**
- * Brings the directory of sessions up to date with one session, and with those that were deleted in its object (C6).
+ * Brings the lists of all sessions and their runs up to date with one session, and with those that were deleted in its
+ * object (C6, H1). One write has what both lists lack.
  *
  * Owns the notes about what the index has, what it must forget, and the next attempt after a failure. Does not own the
  * alarm (session-alarm.ts), the session's entry (session-listing.ts) or the index: they are ports.
@@ -15,6 +16,7 @@
  */
 import { backoffMs } from '../../domain/backoff.ts';
 import type { DirectoryEntry, DirectoryIndex } from '../../domain/directory.ts';
+import type { ListedRuns, UnlistedRuns } from '../../domain/execution.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
@@ -36,8 +38,10 @@ interface Whose {
 interface Listed extends Whose {
   /** Of the last write that was sent. */
   readonly number: number;
-  /** The entry that the index has, as JSON; null: unknown. */
+  /** The entry that the index has, as JSON; null: unknown, or the session has none. */
   readonly entry: string | null;
+  /** The runs that it has. Absent: an earlier version has written this. */
+  readonly runs?: ListedRuns;
 }
 
 interface Retry {
@@ -56,10 +60,18 @@ interface NoteStorage {
   readonly list: <T>(options: { readonly prefix: string }) => Iterable<readonly [key: string, value: T]>;
 }
 
+export interface ListedSession {
+  readonly whose: Whose;
+  /** Null: the directory does not list it. */
+  readonly entry: DirectoryEntry | null;
+  /** @param known see run-listing.ts */
+  readonly runs: (known: ListedRuns | null | 'unknown') => UnlistedRuns;
+}
+
 export interface DirectoryOutboxPorts {
   readonly storage: NoteStorage;
-  /** The session and its entry; null if there is none, it is not listed, or its state is not known yet. */
-  readonly current: () => { readonly whose: Whose; readonly entry: DirectoryEntry } | null;
+  /** The session; null if there is none, nothing of it is listed, or its state is not known yet. */
+  readonly current: () => ListedSession | null;
   /** The index that lists this session. */
   readonly index: (owner: string | null, sessionId: string) => DirectoryIndex;
   readonly clock: Clock;
@@ -81,7 +93,10 @@ export class DirectoryOutbox {
     if (this.#isClosed) return false;
     if (this.hasUnlisted) return true;
     const current = this.#ports.current();
-    return current !== null && JSON.stringify(current.entry) !== (this.#listed?.entry ?? null);
+    if (current === null) return false;
+    const listed = this.#listed;
+    if (current.entry !== null && JSON.stringify(current.entry) !== (listed?.entry ?? null)) return true;
+    return lacks(current.runs(runsIn(listed)), runsIn(listed));
   }
 
   /** Whether the index must still forget a deleted session. */
@@ -162,12 +177,17 @@ export class DirectoryOutbox {
     const found = current();
     if (found === null) return;
     const { whose, entry } = found;
-    const { incarnation } = whose;
+    const { owner, session_id, incarnation } = whose;
     const known = this.#listed;
+    const { entries: runs, listed } = found.runs(runsIn(known));
     const number = (known?.number ?? 0) + 1;
-    storage.put(LISTED, { ...whose, number, entry: known?.entry ?? null } satisfies Listed);
-    await this.#answered(index(whose.owner, entry.session_id).record({ incarnation, number, entry }));
-    if (!this.#isClosed) storage.put(LISTED, { ...whose, number, entry: JSON.stringify(entry) } satisfies Listed);
+    // Runs have no numbers: their ends replace what they were before, in any order.
+    if (known === null) storage.put(LISTED, { ...whose, number, entry: null, runs: NO_RUNS } satisfies Listed);
+    else if (entry !== null) storage.put(LISTED, { ...known, ...whose, number } satisfies Listed);
+    await this.#answered(index(owner, session_id).write({ session_id, incarnation, number, entry, runs }));
+    if (this.#isClosed) return;
+    const text = entry === null ? null : JSON.stringify(entry);
+    storage.put(LISTED, { ...whose, number, entry: text, runs: listed } satisfies Listed);
   }
 
   /** @throws EngineError `directory_unavailable` if the index does not answer in time */
@@ -180,7 +200,7 @@ export class DirectoryOutbox {
 
   /** A running session keeps its host anyway, and may change again soon. */
   #mayWait(): boolean {
-    return !this.#isClosed && !this.hasUnlisted && this.#ports.current()?.entry.status === 'running';
+    return !this.#isClosed && !this.hasUnlisted && this.#ports.current()?.entry?.status === 'running';
   }
 
   async #delay(): Promise<void> {
@@ -201,4 +221,18 @@ export class DirectoryOutbox {
   get #retry(): Retry | null {
     return this.#ports.storage.get<Retry>(RETRY) ?? null;
   }
+}
+
+const NO_RUNS: ListedRuns = { through: 0, open: [] };
+
+/** Of a note without runs, an earlier version has listed some elsewhere. */
+function runsIn(listed: Listed | null): ListedRuns | null | 'unknown' {
+  return listed === null ? null : (listed.runs ?? 'unknown');
+}
+
+/** Whether a write is due; a run that has only begun is noted with the next one. */
+function lacks({ entries, listed }: UnlistedRuns, known: ListedRuns | null | 'unknown'): boolean {
+  if (entries.length > 0) return true;
+  // Further runs may follow those that were read.
+  return known !== 'unknown' && listed.through >= (known?.through ?? 0) + limits.listedRuns;
 }

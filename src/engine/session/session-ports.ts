@@ -4,7 +4,7 @@ import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/res
 import type { PolicyRule } from '../../domain/policy.ts';
 import type { ObjectStore } from '../../domain/ports/storage.ts';
 import type { ShapeStore } from '../../domain/ports/shared-values.ts';
-import type { RunRecord, SessionRecord } from '../../domain/session.ts';
+import type { SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Sampling } from '../../telemetry/run-trace.ts';
 import type { RecoveryQueue } from '../replay/recovery-queue.ts';
@@ -62,8 +62,6 @@ export interface SessionPorts extends Pick<
   readonly sampling?: Sampling | null;
   /** The operator's log; it adds the session to each entry. */
   readonly log: Logger;
-  /** Called when a run has ended. */
-  readonly runEnded: (run: RunRecord) => void;
 }
 
 /** The ports, as used by the parts of a session. */

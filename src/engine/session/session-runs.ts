@@ -474,6 +474,5 @@ export class SessionRuns {
     const record = this.#journal.runs.require(run);
     const failure = this.#journal.runFailure(record);
     if (failure !== null) this.#scope.log('run_failed', { run_id: record.runId, ...failure });
-    this.#scope.runEnded(record);
   }
 }

@@ -1,6 +1,7 @@
 /** The sessions of a namespace, or of a token's user (C6). One session: session-reading.ts. */
 import { Hono } from 'hono';
-import type { DirectoryEntry, DirectoryPage, DirectoryPosition } from '../../domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage } from '../../domain/directory.ts';
+import type { DirectoryPosition } from '../../domain/list-page.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { EdgeEnv } from '../gateway.ts';

@@ -1,11 +1,13 @@
 /** Protocol text without a model: executions and dry runs. Every execution is a separate session (H1). */
 import { Hono } from 'hono';
 import type { Context } from 'hono';
+import type { MergedPage } from '../../domain/list-page.ts';
 import { EngineError } from '../../domain/errors.ts';
+import type { ExecutionEntry, ExecutionsPage } from '../../domain/execution.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { incarnationIn } from '../../domain/session.ts';
-import type { ExecutionKind, RunStatus } from '../../domain/session.ts';
+import type { ExecutionKind } from '../../domain/session.ts';
 import { planText } from '../../dry-run/dry-run.ts';
 import type { Caller } from '../access.ts';
 import { readProtocolBody, readText } from '../body.ts';
@@ -17,33 +19,13 @@ import { executeQuery, executionsQuery, planQuery, readQuery } from '../query.ts
 import * as answers from '../responses/runs.ts';
 import { cancelBody, executeBody, planBody, validate } from '../schemas.ts';
 
-export interface ExecutionEntry {
-  readonly execution_id: string;
-  readonly session_id: string;
-  /** The same as `execution_id`. */
-  readonly run_id: string;
-  readonly kind: ExecutionKind;
-  /** The agent, or the workflow. */
-  readonly agent: string;
-  readonly status: string;
-  /** Why it failed; null if it did not. */
-  readonly error: { readonly code: string; readonly message: string } | null;
-  readonly started_at: number;
-  readonly ended_at: number | null;
-}
-
-/** Newest first: executions after `before` in that order, with this status and kind. */
-export interface ExecutionsPage {
-  readonly limit: number;
-  readonly before: { readonly at: number; readonly id: string } | null;
-  readonly status: RunStatus | null;
-  readonly kind: ExecutionKind | null;
-}
+/** A page of one namespace, newest first. @throws EngineError `directory_unavailable` */
+export type ExecutionsOf = (owner: string | null, page: ExecutionsPage) => Promise<MergedPage<ExecutionEntry>>;
 
 interface ExecutionRoutesOptions {
   readonly gateway: Gateway;
   /** Executions of one namespace, newest first. */
-  readonly executions: (owner: string | null, page: ExecutionsPage) => Promise<readonly ExecutionEntry[]>;
+  readonly executions: ExecutionsOf;
 }
 
 export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions): Hono<EdgeEnv> {
@@ -117,15 +99,13 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     const { status = null, limit = limits.pageRows, before, ...rest } = readQuery(executionsQuery, c.req.url);
     const kind = kindOf(rest);
     const [at = '', id = ''] = before?.split('-', 2) ?? [];
-    const found = await executions(c.get('principal').owner, {
-      limit: limit + 1,
+    const { entries, next } = await executions(c.get('principal').owner, {
+      limit,
       before: before === undefined ? null : { at: Number(at), id },
       status,
       kind,
     });
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
-    return c.json({ executions: page, next: last === undefined ? null : `${last.started_at}-${last.execution_id}` });
+    return c.json({ executions: entries, next: next === null ? null : `${next.at}-${next.id}` });
   });
   operation(app, 'GET /executions/:id', { response: answers.runResult }, (c) => {
     const id = c.req.param('id');

@@ -1,6 +1,7 @@
 /** Writes of a session to the directory of all sessions: lost hosts, failures, deletions (C6). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { DirectoryEntry, DirectoryRecord } from '../../../src/domain/directory.ts';
+import type { ExecutionEntry, ListedRuns, UnlistedRuns } from '../../../src/domain/execution.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
 import type { DirectoryNote } from '../../../src/engine/session/directory-outbox.ts';
@@ -47,13 +48,42 @@ let calls: Call[];
 let answer: () => Promise<void>;
 let current: DirectoryEntry | null;
 let incarnation: string;
+/** Runs by number: the status of each one that has ended or waits. */
+let runs: Map<number, string>;
 let outbox: DirectoryOutbox;
+
+const runEntry = (run: number, status: string): ExecutionEntry => ({
+  execution_id: `run_${'1'.repeat(32)}_${run}`,
+  session_id: ID,
+  run_id: `run_${'1'.repeat(32)}_${run}`,
+  kind: 'chat',
+  agent: 'assistant',
+  status,
+  error: null,
+  started_at: run,
+  ended_at: run,
+});
+
+/** As run-listing.ts, of runs that end in order. */
+const listing = (known: ListedRuns | null | 'unknown'): UnlistedRuns => {
+  const listed = known === null || known === 'unknown' ? { through: 0, open: [] } : known;
+  const isNew = (run: number): boolean =>
+    run > listed.through || (listed.open.some(([one]) => one === run) && runs.get(run) !== 'waiting');
+  const found = [...runs].filter(([run]) => isNew(run));
+  return {
+    entries: found.map(([run, status]) => runEntry(run, status)),
+    listed: {
+      through: runs.size,
+      open: [...runs].flatMap(([run, status]) => (status === 'waiting' ? [[run, true]] : [])),
+    },
+  };
+};
 
 /** The next host of the same object, or the same host with another session. */
 function open(): DirectoryOutbox {
   return (outbox = new DirectoryOutbox({
     storage: notes,
-    current: () => current && { whose: { owner: 'ann', session_id: ID, incarnation }, entry: current },
+    current: () => current && { whose: { owner: 'ann', session_id: ID, incarnation }, entry: current, runs: listing },
     index: (owner, id) => {
       expect([owner, id]).toEqual(['ann', ID]);
       const call = async (made: Call): Promise<void> => {
@@ -61,7 +91,7 @@ function open(): DirectoryOutbox {
         await answer();
       };
       return {
-        record: (record) => call(record),
+        write: (record) => call(record),
         forget: (_id, forgotten) => call({ forgotten }),
       };
     },
@@ -76,18 +106,19 @@ beforeEach(() => {
   answer = async () => undefined;
   current = ENTRY;
   incarnation = 'i1';
+  runs = new Map();
   open();
 });
 
 const change = (given: Partial<DirectoryEntry>): void => void (current = { ...ENTRY, ...current, ...given });
 const away = (): Promise<void> => Promise.reject(new Error('the index is away'));
-const written = (): unknown[] => calls.map((call) => ('entry' in call ? [call.number, call.entry.title] : call));
+const written = (): unknown[] => calls.map((call) => ('entry' in call ? [call.number, call.entry?.title] : call));
 
 describe('C6: the outbox', () => {
   test('writes a session once, and again after each change', async () => {
     expect(outbox.isBehind).toBe(true);
     await outbox.update();
-    expect(calls).toEqual([{ incarnation: 'i1', number: 1, entry: ENTRY }]);
+    expect(calls).toEqual([{ session_id: ID, incarnation: 'i1', number: 1, entry: ENTRY, runs: [] }]);
     expect([outbox.isBehind, outbox.dueAt, outbox.update()]).toEqual([false, null, null]);
     change({ title: 'Hello' });
     await outbox.update();
@@ -131,7 +162,7 @@ describe('C6: the outbox', () => {
     change({ status: 'idle', updated_at: 2 });
     expect(outbox.update()).toBeNull();
     await done;
-    expect(calls.slice(1)).toEqual([{ incarnation: 'i1', number: 2, entry: current }]);
+    expect(calls.slice(1)).toEqual([{ session_id: ID, incarnation: 'i1', number: 2, entry: current, runs: [] }]);
     expect(clock.next).toBeNull();
   });
 
@@ -166,6 +197,50 @@ describe('C6: the outbox', () => {
     await settle();
     expect(outbox.isBehind).toBe(false);
     expect(written().at(-1)).toEqual([2, 'late']);
+  });
+});
+
+describe('[Z2] runs', () => {
+  const sent = (): unknown[] =>
+    calls.map((call) =>
+      'runs' in call ? [call.number, call.runs.map(({ run_id: id, status }) => [id.at(-1), status])] : call,
+    );
+
+  test('are in the write of their session, once, and again when they continue after a wait', async () => {
+    runs.set(1, 'waiting');
+    change({ status: 'waiting' });
+    await outbox.update();
+    expect(outbox.isBehind).toBe(false);
+    runs.set(1, 'completed').set(2, 'failed');
+    change({ status: 'idle' });
+    await outbox.update();
+    await open().update();
+    expect(sent()).toEqual([
+      [1, [['1', 'waiting']]],
+      [
+        2,
+        [
+          ['1', 'completed'],
+          ['2', 'failed'],
+        ],
+      ],
+    ]);
+  });
+
+  test('are written again by the next host, if their write had no answer', async () => {
+    await outbox.update();
+    runs.set(1, 'completed');
+    change({ updated_at: 2 });
+    answer = away;
+    await expect(outbox.update()).rejects.toThrow('away');
+    answer = async () => undefined;
+    clock.advance(limits.directoryRetryMs);
+    await open().update();
+    expect(sent().slice(1)).toEqual([
+      [2, [['1', 'completed']]],
+      [3, [['1', 'completed']]],
+    ]);
+    expect(outbox.isBehind).toBe(false);
   });
 });
 
@@ -362,7 +437,10 @@ describe('C6: a deleted session', () => {
     answer = async () => undefined;
     await outbox.update();
     // The second one was never written.
-    expect(calls).toEqual([{ forgotten: 'i1' }, { incarnation: 'i3', number: 1, entry: current }]);
+    expect(calls).toEqual([
+      { forgotten: 'i1' },
+      { session_id: ID, runs: [], incarnation: 'i3', number: 1, entry: current },
+    ]);
     expect(outbox.isBehind).toBe(false);
   });
 

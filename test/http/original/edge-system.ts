@@ -118,7 +118,7 @@ export function edgeSystem(kitOptions: KitOptions = {}, options: Partial<AppOpti
       find: async (name) => (name === 'daily' ? WORKFLOW : null),
       create: async (record) => await create(record, { workflow: WORKFLOW }),
     },
-    executions: async () => [],
+    executions: async () => ({ entries: [], next: null }),
     status: async () => ({ executors: [], model: 'm', runner: null }),
     ...options,
   });

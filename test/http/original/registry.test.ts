@@ -1,4 +1,5 @@
 /** The original's registry, and agent-lib-cpp's agents, as other names of routes of this system. */
+import type { ExecutionsOf } from '../../../src/http/routes/executions.ts';
 import { describe, expect, test } from 'vitest';
 import { edgeSystem, TOOL } from './edge-system.ts';
 
@@ -93,9 +94,9 @@ describe('[H1] GET /executions', () => {
     ['limit=50', null],
   ])('%s lists the kind %s', async (query, kind) => {
     const asked: unknown[] = [];
-    const executions = async (_owner: unknown, page: { readonly kind: unknown }): Promise<[]> => {
+    const executions = async (_owner: unknown, page: { readonly kind: unknown }): ReturnType<ExecutionsOf> => {
       asked.push(page.kind);
-      return [];
+      return { entries: [], next: null };
     };
     const { ask } = edgeSystem({}, { executions });
     expect((await ask('GET', `/executions?${query}`)).status).toBe(200);

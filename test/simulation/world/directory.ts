@@ -1,5 +1,5 @@
 /**
- * The index of all sessions, which outlives the hosts: the real table, behind a network that takes time and fails as the
+ * The lists of all sessions and their runs, which outlives the hosts: the real table, behind a network that takes time and fails as the
  * history plans.
  *
  * Invariants:
@@ -7,10 +7,10 @@
  *  2. It is sent when everything that the host has written before is durable, as the platform guarantees.
  */
 import type { DirectoryEntry, DirectoryIndex } from '../../../src/domain/directory.ts';
-import { DirectoryTable } from '../../../src/policies/directory-table.ts';
+import { DirectoryShard } from '../../../src/policies/directory-shard.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { Fault } from '../history.ts';
-import type { Listed } from '../observation.ts';
+import type { Listed, ListedRun } from '../observation.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
@@ -27,7 +27,7 @@ const MOST_LATE_MS = 5_000;
 export class WorldDirectory {
   readonly #stage: Stage;
   readonly #sql = openNodeSql();
-  readonly #table: DirectoryTable;
+  readonly #shard: DirectoryShard;
   /** Calls so far. */
   #calls = 0;
   /** What was sent and has not arrived. */
@@ -35,14 +35,18 @@ export class WorldDirectory {
 
   constructor(stage: Stage) {
     this.#stage = stage;
-    this.#table = new DirectoryTable(this.#sql, () => stage.hostNow);
+    this.#shard = new DirectoryShard(
+      this.#sql,
+      () => stage.hostNow,
+      () => Number.MAX_SAFE_INTEGER,
+    );
   }
 
   /** As a host sees it. */
   of(life: Life): DirectoryIndex {
     return {
-      record: (record) => this.#call(life, () => this.#table.record(record)),
-      forget: (id, incarnation) => this.#call(life, () => this.#table.forget(id, incarnation)),
+      write: (record) => this.#call(life, () => this.#shard.write(record)),
+      forget: (id, incarnation) => this.#call(life, () => this.#shard.forget(id, incarnation)),
     };
   }
 
@@ -53,6 +57,13 @@ export class WorldDirectory {
         incarnation: String(incarnation),
         entry: JSON.parse(String(entry)) as DirectoryEntry,
       }));
+  }
+
+  /** The status of each run that the index has. */
+  get runs(): ListedRun[] {
+    return this.#sql
+      .exec(`SELECT execution_id, status FROM executions ORDER BY execution_id`)
+      .map(({ execution_id: id, status }) => ({ id: String(id), status: String(status) }));
   }
 
   async #call(life: Life, act: () => void): Promise<void> {

@@ -16,6 +16,7 @@ import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts
 import { limits } from '../../../src/domain/limits.ts';
 import { redactor } from '../../../src/engine/session/redact.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
+import { listedSession } from '../../../src/engine/session/run-listing.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
 import { Session } from '../../../src/engine/session/session.ts';
 import type { ActionCall, Executor } from '../../../src/executors/executor.ts';
@@ -186,12 +187,7 @@ export class Host {
     if (directory === null) return null;
     return new DirectoryOutbox({
       storage: this.life.notes,
-      current: () => {
-        const entry = this.session.directoryEntry;
-        if (entry === null) return null;
-        const { owner, session_id, incarnation = '' } = this.session.record;
-        return { whose: { owner, session_id, incarnation }, entry };
-      },
+      current: () => listedSession(this.session),
       index: () => directory.of(this.life),
       clock: this.life.clock,
     });
@@ -237,7 +233,6 @@ export class Host {
       workflow: () => null,
       modelFor: () => model.provider(life, incarnation),
       hold: (work) => this.#alarm.hold(work),
-      runEnded: () => undefined,
       redact: noRedaction,
       sampling: this.#around.collector === null ? null : EVERYTHING,
       ...(expiryMs === null ? {} : { expiryMs }),

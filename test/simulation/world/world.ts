@@ -8,7 +8,7 @@
  */
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
-import type { Listed, Listing, Observation, SeenPlace, Sizes, Exported } from '../observation.ts';
+import type { Listed, ListedRun, Listing, Observation, SeenPlace, Sizes, Exported } from '../observation.ts';
 import { Clients } from './clients.ts';
 import { exported } from '../../support/otlp.ts';
 import { spanTexts, WorldCollector } from './collector.ts';
@@ -229,11 +229,13 @@ class World {
     if (time.now > Math.max(this.#overAt, faultsEnd) + LISTED_WITHIN_MS) return true;
     if (this.#directory.underway > 0) return false;
     const { listed } = this.#directory;
-    if (this.#isDeleted) return listed.length === 0;
+    if (this.#isDeleted) return listed.length + this.#directory.runs.length === 0;
     const incarnation = this.#stage.identity(this.#stage.incarnation).incarnation ?? '';
     const [first, ...others] = listed;
     if (others.length > 0 || first?.incarnation !== incarnation || first.entry.status !== 'idle') return false;
-    return first.entry.updated_at === (this.#rows.lastActivity ?? first.entry.created_at);
+    if (first.entry.updated_at !== (this.#rows.lastActivity ?? first.entry.created_at)) return false;
+    const statuses = this.#directory.runs.map(({ status }) => status).toSorted();
+    return String(statuses) === String(this.#rows.runs.map(({ status }) => status).toSorted());
   }
 
   /** Whether the collector has everything; true if it must have. The invariant decides. */
@@ -255,13 +257,26 @@ class World {
     return { expected: spanTexts(bodies), received: this.#collector.received };
   }
 
-  /** @param listed what the index had at the end */
-  #listing(listed: readonly Listed[] | null): Listing | null {
+  /**
+   * @param listed what the directory had at the end
+   * @param listedRuns what the index of executions had then
+   */
+  #listing(listed: readonly Listed[] | null, listedRuns: readonly ListedRun[]): Listing | null {
     if (listed === null) return null;
     const session = this.#live()?.session;
     const entry = session?.directoryEntry ?? null;
     const expected = entry === null ? null : { incarnation: session?.record.incarnation ?? '', entry };
-    return { expected, listed };
+    return { expected, listed, expectedRuns: this.#runsAtRest(), listedRuns };
+  }
+
+  #runsAtRest(): ListedRun[] {
+    const session = this.#live()?.session;
+    if (session?.exists !== true) return [];
+    return session
+      .runs()
+      .filter(({ status }) => status !== 'queued' && status !== 'running')
+      .map(({ runId: id, status }) => ({ id, status }))
+      .toSorted((one, other) => (one.id < other.id ? -1 : 1));
   }
 
   #openWork(): string {
@@ -364,8 +379,9 @@ class World {
     const { incarnation } = this.#stage;
     const last = sessions.at(-1);
     const listed = this.#directory?.listed ?? null;
+    const listedRuns = this.#directory?.runs ?? [];
     if (this.#isDeleted && last !== undefined)
-      return stuck === null ? { ...last, listing: this.#listing(listed) } : last;
+      return stuck === null ? { ...last, listing: this.#listing(listed, listedRuns) } : last;
     if (stuck !== null) {
       const facts = this.#stage.factsOf(incarnation);
       const events = facts.flatMap((fact) => (fact.type === 'published' ? [fact.event] : []));
@@ -380,7 +396,7 @@ class World {
     const examined = new Examination(this.#stage, this.#rows, () => this.#live());
     const replacements = [await examined.replace('at the end')];
     // Of a host that no fault of the history ends.
-    const listing = this.#listing(listed);
+    const listing = this.#listing(listed, listedRuns);
     const spans = await this.#exported();
     if (!this.#stage.hasDiskFailed) replacements.push(await examined.replayEnded());
     const host = this.#live();

@@ -1,0 +1,75 @@
+/**
+ * One shard of the lists of a namespace: its sessions (C6) and their runs (H1), written together.
+ *
+ * Owns the rules that concern both. Does not own their tables.
+ *
+ * Invariants:
+ *  1. Nothing about a forgotten session is written, also by a write that arrives late.
+ *  2. Runs are listed for as long as their sessions may be kept.
+ */
+import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
+import type { SqlDatabase } from '../domain/ports/storage.ts';
+import { incarnationIn } from '../domain/session.ts';
+import { DirectoryTable } from './directory-table.ts';
+import { ExecutionTable } from './execution-table.ts';
+
+export class DirectoryShard {
+  readonly #db: SqlDatabase;
+  readonly #sessions: DirectoryTable;
+  readonly #executions: ExecutionTable;
+  readonly #now: () => number;
+  readonly #keptMs: () => number;
+
+  /**
+   * @param now epoch milliseconds
+   * @param keptMs how long a run is listed after its start
+   */
+  constructor(db: SqlDatabase, now: () => number, keptMs: () => number) {
+    this.#db = db;
+    this.#sessions = new DirectoryTable(db, now);
+    this.#executions = new ExecutionTable(db);
+    this.#now = now;
+    this.#keptMs = keptMs;
+  }
+
+  write({ session_id: id, incarnation, number, entry, runs }: DirectoryRecord): void {
+    this.#db.transaction(() => {
+      if (runs.length > 0 && !this.#sessions.isForgotten(id, incarnation)) {
+        for (const run of runs) this.#executions.record(run);
+        this.#executions.removeBefore(this.#now() - this.#keptMs());
+      }
+      if (entry !== null) this.#sessions.record({ incarnation, number, entry });
+    });
+  }
+
+  /** The write of a host of an earlier version. */
+  record(record: { readonly incarnation: string; readonly number: number; readonly entry: DirectoryEntry }): void {
+    this.#sessions.record(record);
+  }
+
+  /** Takes over runs that an earlier version has listed elsewhere. */
+  take(runs: readonly ExecutionEntry[]): void {
+    this.#db.transaction(() => {
+      for (const run of runs) {
+        const isGone = this.#sessions.isForgotten(run.session_id, incarnationIn(run.execution_id) ?? '');
+        if (!isGone) this.#executions.record(run);
+      }
+    });
+  }
+
+  forget(sessionId: string, incarnation: string): void {
+    this.#db.transaction(() => {
+      this.#sessions.forget(sessionId, incarnation);
+      this.#executions.forget({ session_id: sessionId, ...(incarnation === '' ? {} : { incarnation }) });
+    });
+  }
+
+  list(page: DirectoryPage): DirectoryRows {
+    return this.#sessions.list(page);
+  }
+
+  executions(page: ExecutionsPage): ExecutionRows {
+    return this.#executions.list(page);
+  }
+}

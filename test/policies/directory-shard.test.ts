@@ -1,0 +1,132 @@
+/** One shard of the lists of sessions and runs (C6, H1). */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { ExecutionEntry, ExecutionsPage } from '../../src/domain/execution.ts';
+import { mergeExecutions } from '../../src/domain/execution.ts';
+import { limits } from '../../src/domain/limits.ts';
+import { DirectoryShard } from '../../src/policies/directory-shard.ts';
+import { openNodeSql } from '../support/node-sql.ts';
+
+const KEPT_MS = 1_000_000;
+let now: number;
+let sql: ReturnType<typeof openNodeSql>;
+let shard: DirectoryShard;
+
+beforeEach(() => {
+  now = 2_000_000;
+  sql = openNodeSql();
+  shard = new DirectoryShard(
+    sql,
+    () => now,
+    () => KEPT_MS,
+  );
+});
+
+const INCARNATION = 'abcdefabcdef';
+const idOf = (session: number): string => `ses_${String(session).padStart(32, '0')}`;
+
+function runOf(session: number, run: number, more: Partial<ExecutionEntry> = {}): ExecutionEntry {
+  const id = `run_${String(session).padStart(32, '0')}_${INCARNATION}_${run}`;
+  const names = { execution_id: id, run_id: id, session_id: idOf(session), agent: 'assistant' };
+  return {
+    ...names,
+    kind: 'chat',
+    status: 'completed',
+    error: null,
+    started_at: now + run,
+    ended_at: now + run,
+    ...more,
+  };
+}
+
+/** Of a session that the directory does not list. */
+function write(session: number, ...runs: readonly ExecutionEntry[]): void {
+  shard.write({ session_id: idOf(session), incarnation: INCARNATION, number: 1, entry: null, runs });
+}
+
+const page = (more: Partial<ExecutionsPage> = {}): ExecutionsPage => ({
+  limit: 100,
+  before: null,
+  status: null,
+  kind: null,
+  ...more,
+});
+const listed = (more: Partial<ExecutionsPage> = {}): string[] =>
+  shard.executions(page(more)).entries.map(({ execution_id: id, status }) => `${id.slice(-3)} ${status}`);
+
+describe('[Z2] the index of executions', () => {
+  test('has each run once, with its end, in whatever order and however often its writes arrive', () => {
+    const [waiting, ended] = [runOf(1, 1, { status: 'waiting' }), runOf(1, 1, { status: 'failed' })];
+    write(1, ended);
+    for (const late of [waiting, ended, runOf(1, 1, { status: 'completed' })]) write(1, late);
+    write(2, runOf(2, 2, { status: 'waiting' }));
+    write(2, runOf(2, 2));
+    expect(listed()).toEqual(['f_2 completed', 'f_1 failed']);
+    expect([listed({ status: 'failed' }), listed({ status: 'waiting' })]).toEqual([['f_1 failed'], []]);
+  });
+
+  test('forgets the runs of a deleted session, and ignores their late writes', () => {
+    write(1, runOf(1, 1), runOf(1, 2));
+    write(2, runOf(2, 3));
+    shard.forget(idOf(1), INCARNATION);
+    write(1, runOf(1, 1));
+    shard.take([runOf(1, 2), runOf(3, 4)]);
+    expect(listed()).toEqual(['f_4 completed', 'f_3 completed']);
+  });
+
+  test('takes over waiting runs of earlier versions, and does not undo their ends', () => {
+    write(1, runOf(1, 1));
+    shard.take([runOf(1, 1, { status: 'waiting' }), runOf(1, 2, { status: 'waiting' })]);
+    expect(listed()).toEqual(['f_2 waiting', 'f_1 completed']);
+  });
+
+  test('removes runs that are older than sessions are kept', () => {
+    write(1, runOf(1, 1));
+    now += KEPT_MS + 2;
+    write(2, runOf(2, 2));
+    expect(listed()).toEqual(['f_2 completed']);
+  });
+
+  test('has pages without gaps or repetitions, also with ties and filters that few runs fit', () => {
+    const few = limits.directoryScannedRows + 10;
+    for (let run = 1; run <= few; run += 1) {
+      const kind = run === 1 ? 'workflow' : 'chat';
+      write(1, runOf(1, run, { kind, started_at: now + (run >> 2) }));
+    }
+    const all = (more: Partial<ExecutionsPage>): [ids: string[], pages: number] => {
+      const ids: string[] = [];
+      let before: ExecutionsPage['before'] = null;
+      for (let pages = 1; ; pages += 1) {
+        const { entries, next } = mergeExecutions([shard.executions(page({ ...more, before, limit: 101 }))], 100);
+        ids.push(...entries.map(({ execution_id: id }) => id));
+        if (next === null) return [ids, pages];
+        before = next;
+      }
+    };
+    const [ids] = all({});
+    expect([ids.length, new Set(ids).size]).toEqual([few, few]);
+    expect(all({ kind: 'workflow' })).toEqual([[runOf(1, 1).execution_id], 2]);
+  });
+
+  test('a completed run costs two rows', () => {
+    const before = Number(sql.exec(`SELECT COUNT(*) AS n FROM executions INDEXED BY executions_by_time`)[0]?.['n']);
+    write(1, runOf(1, 1));
+    const unusual = `SELECT COUNT(*) AS n FROM executions INDEXED BY executions_unusual WHERE status <> 'completed'`;
+    expect([before, Number(sql.exec(unusual)[0]?.['n'])]).toEqual([0, 0]);
+    const indexes = sql.exec(
+      `SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions' AND sql IS NOT NULL`,
+    );
+    expect(indexes.map(({ name }) => name)).toEqual(['executions_by_time', 'executions_unusual']);
+  });
+});
+
+test('[Z2] of shards: an entry that two of them have is on a page once', () => {
+  const other = new DirectoryShard(
+    openNodeSql(),
+    () => now,
+    () => KEPT_MS,
+  );
+  write(1, runOf(1, 1), runOf(1, 2));
+  other.take([runOf(1, 1, { status: 'waiting' })]);
+  const merged = mergeExecutions([shard.executions(page()), other.executions(page())], 100);
+  expect(merged.entries.map(({ status }) => status)).toEqual(['completed', 'completed']);
+});
