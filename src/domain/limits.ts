@@ -1024,8 +1024,8 @@ export const limits = {
   runnerBytesPerMs: 10_000,
   /** Weight of a new round-trip time. */
   runnerSmoothing: 0.25,
-  /** How long a job waits while all runners are full, before it fails for the scheduler to retry. */
-  runnerBusyMs: 30_000,
+  /** How long a job waits while all runners are full, before it fails for the scheduler to retry: a share of its timeout. */
+  runnerBusyShare: 0.5,
   /** After rejections in a row, the pause before the next offer doubles, up to this factor. */
   runnerBusyMostFactor: 4,
   /** Allowance for network and start-up, in addition to a relic call's timeout. */

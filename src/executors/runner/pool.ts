@@ -40,7 +40,8 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
   const addresses = runners.map(({ address }) => address);
 
   async function run(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
-    const wait = { timeoutMs: job.limits.timeoutMs, busyMs: limits.runnerBusyMs, random };
+    const { timeoutMs } = job.limits;
+    const wait = { timeoutMs, busyMs: timeoutMs * limits.runnerBusyShare, random };
     return await retryUntilReached(clock, wait, observe, () => offerJob(job, observe));
   }
 
@@ -53,8 +54,10 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
       if (observe.signal.aborted) runner?.record.submitted();
       observe.signal.throwIfAborted();
       if (runner === null) {
-        if (lost !== null) return lost;
-        throw full(job, refused) ?? refused ?? noRunnerFor(job, addresses);
+        // A lost job that is movable waits for a place like any other.
+        const busy = full(job, refused);
+        if (busy === null && lost !== null) return lost;
+        throw busy ?? refused ?? noRunnerFor(job, addresses);
       }
       tried.add(runner);
       const away = await fleet.unreachable(runner);

@@ -319,6 +319,25 @@ describe('[R7] many jobs', () => {
     expect(lost.started.length).toBeGreaterThan(startedBefore);
   });
 
+  test('[S7] [R8] an idempotent job whose runner is lost waits for a place if the others are full', async () => {
+    const runners = [runner({ places: 1, jobMs: 60_000 }), runner({ places: 1, queued: 0, jobMs: 20_000 })];
+    const [lost, other] = runners;
+    if (lost === undefined || other === undefined) throw new Error('no runner');
+    const moved = submit(poolOf([lost]), 'ses_0');
+    await pass(20);
+    const both = poolOf(runners);
+    submit(poolOf([other]), 'ses_1');
+    await pass(20);
+    const mine = submit(both, 'ses_2', { movable: true });
+    await pass(20);
+    expect(lost.counts).toEqual({ running: 1, queued: 1 });
+    lost.kill();
+    await untilEnded([mine]);
+    expect(mine.result?.end).toBe('exited');
+    expect(other.started.map(({ id }) => id)).toContain(mine.id);
+    expect(moved.result?.end ?? 'lost').toBe('lost');
+  });
+
   test('[R8] while all runners are full, jobs wait with pauses, and all of them run', async () => {
     const runners = [runner({ queued: 16 }), runner({ queued: 16 })];
     const many = crowd(runners, 1_000, () => ({}));

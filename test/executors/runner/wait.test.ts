@@ -177,7 +177,7 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     const running = start();
     await untilSo(() => expect(running.fault).toMatchObject({ code: 'runner_busy', beforeDispatch: true }));
     expect(waits).toEqual(['all runners are at capacity']);
-    expect(clock.now() - startedAt).toBeGreaterThanOrEqual(limits.runnerBusyMs);
+    expect(clock.now() - startedAt).toBeGreaterThanOrEqual(JOB.limits.timeoutMs * limits.runnerBusyShare);
     // after 0, 1, 3, 7, 11, … 27 and 30 seconds
     expect(sent.length).toBeLessThanOrEqual((which === 'one runner' ? 1 : 3) * 9);
   });
