@@ -39,6 +39,10 @@ export class SimulatedRunner {
   #time = new PlaceTime();
   #awake: boolean;
   isDown = false;
+  /** Number of its deaths. */
+  #deaths = 0;
+  /** Its ledger: a job that is submitted again does not run again. */
+  readonly #known = new Map<string, Promise<JobResult['end']>>();
   /** How long its jobs take from now on. */
   jobMs: number;
   /** Requests, by kind. */
@@ -64,6 +68,7 @@ export class SimulatedRunner {
   /** It dies with its jobs. Their callers notice after a time. */
   kill(): void {
     this.isDown = true;
+    this.#deaths += 1;
     const { clock } = this.#options;
     for (const job of [...this.#running, ...this.#queue.clear()]) {
       clock.schedule(job.movable ? limits.runnerMoveMs : limits.runnerLostMs, () => job.settle('lost'));
@@ -84,8 +89,8 @@ export class SimulatedRunner {
 
   client({ alive, jobAnswered }: RunnerReports, tenant: string | null = null): SingleRunner {
     const { clock, roundTripMs, queued = 64 } = this.#options;
-    const unavailable = (): RunnerError =>
-      new RunnerError('runner_unavailable', 'The runner could not be reached', { beforeDispatch: true });
+    const unavailable = (beforeDispatch = true): RunnerError =>
+      new RunnerError('runner_unavailable', 'The runner could not be reached', { beforeDispatch });
     return {
       run: async (job, observe) => {
         this.asked.jobs += 1;
@@ -94,13 +99,21 @@ export class SimulatedRunner {
           alive.at = Number.NEGATIVE_INFINITY;
           throw unavailable();
         }
+        const deaths = this.#deaths;
         const headers = new Headers();
         if (!this.#awake) headers.set('cortex-cold-start', String(await this.#start()));
         const who = { tenant, session: job.session };
-        const isFull = this.#running.size >= this.#options.places && this.#queue.size >= queued;
+        if (deaths !== this.#deaths) throw unavailable();
+        const isFull =
+          !this.#known.has(job.id) && this.#running.size >= this.#options.places && this.#queue.size >= queued;
         const ended = isFull ? null : this.#accept(job, tenant);
         headers.set('cortex-load', formatLoad(this.#loadFor(who)));
         await pause(roundTripMs / 2, clock);
+        if (deaths !== this.#deaths) {
+          // The answer is lost: the job may have started.
+          alive.at = Number.NEGATIVE_INFINITY;
+          throw unavailable(ended === null);
+        }
         alive.at = clock.now();
         jobAnswered({
           status: isFull ? 429 : 202,
@@ -140,7 +153,10 @@ export class SimulatedRunner {
   }
 
   #accept({ id, session, movable = false }: RunnerJob, tenant: string | null): Promise<JobResult['end']> {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
     const { promise, resolve } = Promise.withResolvers<JobResult['end']>();
+    this.#known.set(id, promise);
     this.#queue.push({ id, tenant, session, movable, settle: resolve });
     this.#startNext();
     return promise;

@@ -2,112 +2,26 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
-import type { JobResult, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
+import type { RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { type Candidate, chooseRunner, moveMsOf, rankOf } from '../../../src/executors/runner/choice.ts';
-import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
-import { RunnerRecord } from '../../../src/executors/runner/record.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
-import { SimulatedRunner, type SimulatedRunnerOptions } from '../../support/simulated-runner.ts';
+import { SimulatedFleet, type Submitted } from '../../support/simulated-fleet.ts';
+import type { SimulatedRunner, SimulatedRunnerOptions } from '../../support/simulated-runner.ts';
 
 let clock: VirtualClock;
-/** What the sessions of the thread know. */
-let records: Map<string, RunnerRecord>;
-let jobs: number;
-/** Number of runners. */
-let made: number;
+let fleet: SimulatedFleet;
 beforeEach(() => {
   clock = new VirtualClock();
-  records = new Map();
-  jobs = 0;
-  made = 0;
+  fleet = new SimulatedFleet(clock);
 });
 
-function runner(options: Partial<SimulatedRunnerOptions> = {}): SimulatedRunner {
-  made += 1;
-  return new SimulatedRunner({
-    clock,
-    url: `http://runner-${made}`,
-    roundTripMs: 2,
-    places: 8,
-    jobMs: 100,
-    ...options,
-  });
-}
-
-/** The pool of one session, as its object makes it. */
-function poolOf(runners: readonly SimulatedRunner[], tenant: string | null = null): RunnerClient {
-  return createRunnerPool({
-    runners: runners.map(({ url }) => ({ url, labels: [] })),
-    clock,
-    random: () => (jobs * 0.618) % 1,
-    recordOf: (url) => {
-      const record = records.get(url) ?? new RunnerRecord();
-      records.set(url, record);
-      return record;
-    },
-    connect: (url, reports) => {
-      const found = runners.find((one) => one.url === url);
-      if (found === undefined) throw new Error(url);
-      return found.client(reports, tenant);
-    },
-  });
-}
-
-interface Submitted {
-  readonly id: string;
-  readonly at: number;
-  readonly waits: string[];
-  result: JobResult | null;
-  fault: unknown;
-  endedAt: number;
-}
-
-function submit(pool: RunnerClient, session: string, more: Partial<RunnerJob> = {}): Submitted {
-  jobs += 1;
-  const waits: string[] = [];
-  const id = `${session}/${jobs}`;
-  const submitted: Submitted = { id, at: clock.now(), waits, result: null, fault: null, endedAt: Number.NaN };
-  const job: RunnerJob = {
-    id,
-    session,
-    kind: 'python',
-    code: '',
-    runtime: null,
-    inputs: {},
-    limits: { timeoutMs: 600_000, memoryMb: null },
-    ...more,
-  };
-  const observe = {
-    signal: new AbortController().signal,
-    output: () => undefined,
-    waiting: (reason: string) => waits.push(reason),
-  };
-  void pool
-    .run(job, observe)
-    .then(
-      (result) => (submitted.result = result),
-      (fault: unknown) => (submitted.fault = fault),
-    )
-    .then(() => (submitted.endedAt = clock.now()));
-  return submitted;
-}
-
-async function pass(ms: number, stepMs = 1): Promise<void> {
-  for (let passed = 0; passed < ms; passed += stepMs) {
-    await new Promise((resolve) => setImmediate(resolve));
-    clock.advance(stepMs);
-  }
-  await new Promise((resolve) => setImmediate(resolve));
-}
-
-async function untilEnded(all: readonly Submitted[], mostMs = 120_000): Promise<void> {
-  const until = clock.now() + mostMs;
-  while (all.some(({ result, fault }) => result === null && fault === null)) {
-    if (clock.now() >= until) throw new Error('jobs have not ended');
-    await pass(5, 5);
-  }
-}
-
+const runner = (options: Partial<SimulatedRunnerOptions> = {}): SimulatedRunner => fleet.runner(options);
+const poolOf = (runners: readonly SimulatedRunner[], tenant: string | null = null): RunnerClient =>
+  fleet.poolOf(runners, tenant);
+const submit = (pool: RunnerClient, session: string, more: Partial<RunnerJob> = {}): Submitted =>
+  fleet.submit(pool, session, more);
+const pass = (ms: number, stepMs?: number): Promise<void> => fleet.pass(ms, stepMs);
+const untilEnded = (all: readonly Submitted[]): Promise<void> => fleet.untilEnded(all);
 const startsOf = (runners: readonly SimulatedRunner[]): number[] => runners.map(({ started }) => started.length);
 
 describe('[R7] the rule', () => {
@@ -379,9 +293,9 @@ describe('[R7] containers that sleep', () => {
     expect(await healthOf(poolOf(all))).toMatchObject({ status: 'asleep', executors: ['python'] });
     expect(all.some(({ isAwake }) => isAwake)).toBe(false);
     await untilEnded([submit(poolOf(all), 'ses_0')]);
-    const roundTrips = [...records.values()].map(({ roundTripMs }) => roundTripMs ?? 0);
+    const roundTrips = [...fleet.records.values()].map(({ roundTripMs }) => roundTripMs ?? 0);
     expect(Math.max(...roundTrips)).toBeLessThan(10);
-    expect([...records.values()].every(({ downUntil }) => downUntil === 0)).toBe(true);
+    expect([...fleet.records.values()].every(({ downUntil }) => downUntil === 0)).toBe(true);
   });
 
   test('one that went to sleep again is started by the next job', async () => {
