@@ -103,14 +103,14 @@ export class SimulatedFleet {
   }
 
   /** @throws if one has not ended after `mostMs` */
-  async untilEnded(all: readonly Submitted[], mostMs = 120_000): Promise<void> {
+  async untilEnded(all: readonly Submitted[], mostMs = 120_000, stepMs = 5): Promise<void> {
     const until = this.#clock.now() + mostMs;
     for (;;) {
       const open = all.filter(({ result, fault }) => result === null && fault === null);
       if (open.length === 0) return;
       if (this.#clock.now() >= until)
         throw new Error(`${open.length} jobs have not ended, such as ${open[0]?.id ?? ''}`);
-      await this.pass(5, 5);
+      await this.pass(stepMs, stepMs);
     }
   }
 }
