@@ -13,28 +13,25 @@ import { createInterface } from 'node:readline';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { freePort } from '../../cli/system/services.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
-import type { JobResult, RunnerClient } from '../../src/domain/ports/runner.ts';
+import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient, type SingleRunner } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
-import { RunnerRecord } from '../../src/executors/runner/record.ts';
-import { percentile, table } from '../report.ts';
+import { RunnerRecord, type RunnerReports } from '../../src/executors/runner/record.ts';
+import {
+  AT_ONCE,
+  type Job,
+  JOB_SECONDS,
+  MOVE_AFTER_MS,
+  NAMES,
+  type Namespace,
+  NAMESPACES,
+  PLACES,
+  report,
+  RESTART_AFTER_MS,
+  type Run,
+} from './several-report.ts';
 
-const PLACES = 4;
-const JOB_SECONDS = 0.1;
-/** Jobs of one session that are submitted at once: an agent's slots. */
-const AT_ONCE = 2;
 const SECRET = randomUUID().repeat(2);
-const RESTART_AFTER_MS = 2_000;
-const MOVE_AFTER_MS = 1_000;
-/** Sessions, jobs of each, and the pause between the beginnings of sessions. */
-const NAMESPACES = {
-  a: { sessions: 44, jobs: 20, everyMs: 0 },
-  b: { sessions: 10, jobs: 10, everyMs: 0 },
-  c: { sessions: 20, jobs: 1, everyMs: 1_000 },
-} as const;
-type Namespace = keyof typeof NAMESPACES;
-const NAMES = Object.keys(NAMESPACES) as Namespace[];
-
 const clock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   schedule(delayMs, callback) {
@@ -42,30 +39,6 @@ const clock: Clock = {
     return () => clearTimeout(timer);
   },
 };
-
-interface Job {
-  readonly namespace: Namespace;
-  readonly session: string;
-  readonly movable: boolean;
-  /** URLs of the runners to which it was submitted, in order. */
-  readonly runners: string[];
-  /** Starts of its program that were reported. */
-  starts: number;
-  /** From the submission to the first byte of the program's output. */
-  waitMs: number;
-  /** From there to its end. */
-  placeMs: number;
-  end: JobResult['end'] | 'refused';
-}
-
-interface Run {
-  readonly title: string;
-  readonly jobs: readonly Job[];
-  readonly seconds: number;
-  readonly refusals: number;
-  /** Until the runner that was killed and started again had work; null: none was killed. */
-  readonly backMs: number | null;
-}
 
 class RunnerProcess {
   readonly url: string;
@@ -145,22 +118,18 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
   let backMs: number | null = null;
 
   function poolOf(namespace: Namespace): RunnerClient {
-    const connect = (url: string, reports: Parameters<typeof createRunnerClient>[0]['reports']): SingleRunner => {
-      const client = createRunnerClient({
-        baseUrl: url,
-        key: { id: null, secret: SECRET },
-        clock,
-        tenant: () => namespace,
-        newNonce: randomUUID,
-        moveAfterMs: MOVE_AFTER_MS,
-        ...(reports === undefined ? {} : { reports }),
-        fetch: async (input, init) => {
+    const connect = (url: string, reports: RunnerReports): SingleRunner => {
+      const client = clientOf(
+        url,
+        () => namespace,
+        async (input, init) => {
           const answer = await fetch(input, init);
           if (answer.status === 429) refusals += 1;
           if (init.method === 'PUT' && answer.ok && url === restarted?.url) backMs ??= clock.now() - restarted.at;
           return answer;
         },
-      });
+        reports,
+      );
       return {
         ...client,
         run: (job, observe) => {
@@ -175,15 +144,12 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
   }
 
   async function runJob(pool: RunnerClient, job: Job): Promise<void> {
-    const id = `${job.session}/${jobs.length}`;
     jobs.push(job);
-    byId.set(id, job);
-    const submittedAt = clock.now();
-    let startedAt = submittedAt;
+    byId.set(job.id, job);
     try {
       const result = await pool.run(
         {
-          id,
+          id: job.id,
           session: job.session,
           kind: 'shell',
           code: `echo started; sleep ${JOB_SECONDS}`,
@@ -192,17 +158,9 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
           limits: { timeoutMs: 120_000, memoryMb: null },
           movable: job.movable,
         },
-        {
-          signal: new AbortController().signal,
-          output: () => {
-            job.starts += 1;
-            startedAt = clock.now();
-            job.waitMs = startedAt - submittedAt;
-          },
-        },
+        { signal: new AbortController().signal, output: () => (job.starts += 1) },
       );
       job.end = result.end;
-      job.placeMs = clock.now() - startedAt;
     } catch {
       job.end = 'refused';
     }
@@ -220,7 +178,9 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
         const movable = next % 2 === 0;
         await runJob(pool, {
           namespace,
+          id: `ses_${namespace}_${at}/${next}`,
           session: `ses_${namespace}_${at}`,
+          submittedAt: clock.now(),
           movable,
           runners: [],
           starts: 0,
@@ -248,94 +208,42 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
     Array.from({ length: NAMESPACES[name].sessions }, (_, at) => runSession(name, at)),
   );
   await Promise.all([...sessions, ...(kills ? [killOne()] : [])]);
-  const title = `${processes.length}${kills ? ', one killed' : ''}`;
-  return { title, jobs, seconds: (clock.now() - startedAt) / 1_000, refusals, backMs };
-}
-
-function report(runs: readonly Run[]): string {
-  const total = NAMES.reduce((sum, name) => sum + NAMESPACES[name].sessions * NAMESPACES[name].jobs, 0);
-  const head = NAMES.map((name) => `wait of ${name}, p50 / p99`);
-  return [
-    `${total} jobs (shell in bubblewrap, \`sleep ${JOB_SECONDS}\`) of three namespaces, through the Worker's client: ${NAMES.map((name) => describe(name)).join('; ')}.`,
-    `Each runner is a process with ${PLACES} places and a queue of 64. *Wait* is the time from the submission to the first byte of output, including the time in which all runners are full.`,
-    'By [fair capacity](runner.md#fair-capacity), a lone job waits for at most one job of each other namespace; *bound* is twice the p99 of the time for which jobs hold their place.',
-    '*Stays* is the share of jobs that ran on the runner of the previous job of their session.',
-    '',
-    table(
-      ['runners', 'jobs/s', ...head, 'bound for c', 'stays', '429 per job', 'ends'],
-      runs.map(({ title, jobs, seconds, refusals }) => [
-        title,
-        (jobs.length / seconds).toFixed(1),
-        ...NAMES.map((name) => waits(jobs.filter(({ namespace }) => namespace === name))),
-        `${(2 * percentile(placeTimes(jobs), 0.99)).toFixed(0)} ms`,
-        `${(100 * stays(jobs)).toFixed(0)} %`,
-        (refusals / jobs.length).toFixed(2),
-        ends(jobs),
-      ]),
-    ),
-    '',
-    `A runner is killed with SIGKILL after 300 ends, and started again after ${RESTART_AFTER_MS / 1_000} s. Every second job is idempotent; the others are unsafe. Idempotent jobs move after ${MOVE_AFTER_MS / 1_000} s (5 s in production).`,
-    '',
-    table(
-      [
-        'runners',
-        'ends of idempotent jobs',
-        'ends of unsafe jobs',
-        'unsafe jobs that started twice',
-        'moved',
-        'it had work again after',
-      ],
-      runs
-        .slice(-1)
-        .map(({ title, jobs, backMs }) => [
-          title,
-          ends(jobs.filter(({ movable }) => movable)),
-          ends(jobs.filter(({ movable }) => !movable)),
-          String(jobs.filter(({ movable, starts }) => !movable && starts > 1).length),
-          String(jobs.filter(({ movable, runners }) => movable && new Set(runners).size > 1).length),
-          backMs === null ? '–' : `${(backMs / 1_000).toFixed(1)} s`,
-        ]),
-    ),
-  ].join('\n');
-}
-
-function describe(name: Namespace): string {
-  const { sessions, jobs, everyMs } = NAMESPACES[name];
-  const when = everyMs === 0 ? `at once, ${AT_ONCE} jobs of a session at a time` : `one every ${everyMs} ms`;
-  return `${name} has ${sessions} sessions with ${jobs} job${jobs === 1 ? '' : 's'} (${when})`;
-}
-
-function finite(values: readonly number[]): number[] {
-  return values.filter((value) => Number.isFinite(value));
-}
-
-function placeTimes(jobs: readonly Job[]): number[] {
-  return jobs.filter(({ end, starts }) => end === 'exited' && starts === 1).map(({ placeMs }) => placeMs);
-}
-
-function waits(jobs: readonly Job[]): string {
-  const samples = finite(jobs.map(({ waitMs }) => waitMs));
-  return `${percentile(samples, 0.5).toFixed(0)} / ${percentile(samples, 0.99).toFixed(0)} ms`;
-}
-
-function ends(jobs: readonly Job[]): string {
-  return Object.entries(Object.groupBy(jobs, ({ end }) => end))
-    .map(([end, list]) => `${end} ${list?.length ?? 0}`)
-    .join(', ');
-}
-
-function stays(jobs: readonly Job[]): number {
-  const last = new Map<string, string>();
-  let same = 0;
-  let all = 0;
-  for (const { session, runners } of jobs) {
-    const runner = runners.at(-1);
-    if (runner === undefined) continue;
-    const before = last.get(session);
-    last.set(session, runner);
-    if (before === undefined) continue;
-    all += 1;
-    if (before === runner) same += 1;
+  const seconds = (clock.now() - startedAt) / 1_000;
+  const clients = new Map(
+    processes.map(({ url }) => [
+      url,
+      clientOf(
+        url,
+        () => null,
+        (input, init) => fetch(input, init),
+      ),
+    ]),
+  );
+  for (const job of jobs) {
+    const record = await clients.get(job.runners.at(-1) ?? '')?.record(job.id);
+    const [from, to] = [record?.['started_at'], record?.['ended_at']];
+    if (typeof from !== 'number' || typeof to !== 'number') continue;
+    job.waitMs = from - job.submittedAt;
+    job.placeMs = to - from;
   }
-  return same / all;
+  const title = `${processes.length}${kills ? ', one killed' : ''}`;
+  return { title, jobs, seconds, refusals, backMs };
+}
+
+function clientOf(
+  baseUrl: string,
+  tenant: () => string | null,
+  send: (input: string, init: RequestInit) => Promise<Response>,
+  reports?: RunnerReports,
+): SingleRunner {
+  return createRunnerClient({
+    baseUrl,
+    key: { id: null, secret: SECRET },
+    clock,
+    tenant,
+    newNonce: randomUUID,
+    moveAfterMs: MOVE_AFTER_MS,
+    fetch: send,
+    ...(reports === undefined ? {} : { reports }),
+  });
 }
