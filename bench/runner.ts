@@ -1,6 +1,7 @@
 /**
  * `npm run bench:runner`: the time from the request for an action to the first byte of the program's output in the
- * session's event stream; jobs per second; 200 concurrent jobs; remaining processes and containers; what a workspace costs.
+ * session's event stream; jobs per second; 200 concurrent jobs; remaining processes and containers; what a workspace costs; 1,000 jobs on several
+ * runners.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -14,6 +15,7 @@ import { connectEngine } from '../container-runner/sandbox/docker-engine.ts';
 import { descendantsOf } from '../container-runner/sandbox/process-tree.ts';
 import { writeBars } from './chart.ts';
 import { percentile, table, writeSection } from './report.ts';
+import { measureSeveral } from './runner/several.ts';
 import { measureWorkspaces, type WorkspaceRow, workspaceTables } from './runner/workspace.ts';
 
 const SAMPLES = Number(process.env['BENCH_SAMPLES'] ?? 40);
@@ -128,16 +130,25 @@ class Bench {
   }
 }
 
+/** `BENCH_ONLY=workspace` or `several` measures only that part. */
+const ONLY = process.env['BENCH_ONLY'];
+if (ONLY === undefined || ONLY === 'several') {
+  const several = await measureSeveral();
+  if (process.env['BENCH_DRY'] !== '1')
+    writeSection('Several runners', 'BENCH_ONLY=several npm run bench:runner', several);
+  console.log(several);
+  if (ONLY === 'several') process.exit();
+}
+
 const rows: Row[] = [];
 const bursts: Burst[] = [];
 const notes: string[] = [];
 const workspaces: WorkspaceRow[] = [];
 for (const level of LEVELS) {
-  // `BENCH_ONLY=workspace` omits the rest
-  if (process.env['BENCH_ONLY'] !== 'workspace') await measure(level);
+  if (ONLY !== 'workspace') await measure(level);
   workspaces.push(...(await measureWorkspaces(level, Math.ceil(SAMPLES / 2))));
 }
-if (process.env['BENCH_ONLY'] === 'workspace') {
+if (ONLY === 'workspace') {
   console.log(workspaceTables(workspaces));
   process.exit();
 }

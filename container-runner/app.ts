@@ -11,6 +11,7 @@ import { formatOf } from './exposition.ts';
 import { eventStream } from './jobs/event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
 import type { Jobs } from './jobs/jobs.ts';
+import { formatLoad, LOAD_HEADER } from './jobs/load.ts';
 import type { JobRecord, Ledger } from './ledger/ledger.ts';
 import { LedgerError } from './ledger/ledger-error.ts';
 import { limits } from './limits.ts';
@@ -74,7 +75,7 @@ export function createApp(parts: AppParts): Hono {
 
   app.get('/health', (c) => {
     const sandbox = sandboxes.report();
-    const { running, queued } = jobs.counts;
+    const { running, queued, maxRunning, jobMs, firstMs } = jobs.loadFor({ tenant: null, session: '' });
     return c.json({
       status: stopping.aborted ? 'stopping' : jobs.draining ? 'draining' : 'healthy',
       service: SERVICE,
@@ -90,7 +91,14 @@ export function createApp(parts: AppParts): Hono {
       ],
       sandbox,
       relics: { level: relics.level, running: relics.running, max_running: operatorLimits.relics },
-      jobs: { running, queued, max_running: operatorLimits.running, max_queued: operatorLimits.queued },
+      jobs: {
+        running,
+        queued,
+        max_running: maxRunning,
+        max_queued: operatorLimits.queued,
+        job_ms: Math.round(jobMs),
+        first_ms: Math.round(firstMs),
+      },
       set_aside: state.setAsideNames(),
     });
   });
@@ -122,6 +130,7 @@ export function createApp(parts: AppParts): Hono {
     const tenant = tenantOf(c.req.query('tenant'));
     try {
       const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
+      c.header(LOAD_HEADER, formatLoad(jobs.loadFor({ tenant, session: record.session })));
       return c.json(summaryOf(record), created ? 202 : 200);
     } catch (fault) {
       metrics.jobRejected(codeOf(fault));

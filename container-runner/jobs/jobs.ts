@@ -3,8 +3,9 @@
  *
  * Owns the running and queued jobs. Does not own their records (the ledger) and their processes (the sandbox).
  * Invariants:
- * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait; others are rejected before anything is recorded.
- * 2. Queued jobs of a tenant start in order; among tenants, one with the fewest running jobs is next.
+ * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait, besides first jobs of sessions (`#admit`); others are rejected
+ *    before anything is recorded.
+ * 2. Queued jobs start in fair order among tenants and sessions (fair-queue.ts).
  * 3. No tenant can use the whole capacity, of running or of queued jobs (fair-share.ts).
  * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. If the ledger cannot be
  *    written, the end is kept in memory and retried.
@@ -15,8 +16,10 @@ import type { Logger } from 'pino';
 
 import { isAllowed } from '../images/image-name.ts';
 import { BuildFailure } from '../images/tool-images.ts';
+import { FairQueue } from './fair-queue.ts';
 import { type Program, programOf, withTrace, withWorkspace } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
+import { formatLoad, type Load, LOAD_HEADER, PlaceTime, waitMsOf } from './load.ts';
 import type { JobRecord, Ledger } from '../ledger/ledger.ts';
 import { LedgerError } from '../ledger/ledger-error.ts';
 import { limits } from '../limits.ts';
@@ -69,7 +72,8 @@ export class Jobs {
   readonly #killGraceMs: number;
   readonly #exportsSpans: boolean;
   readonly #now: () => number;
-  readonly #queue: Entry[] = [];
+  readonly #queue = new FairQueue<Entry>();
+  readonly #placeTime = new PlaceTime();
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
   /** Ends that could not be written yet; few, because jobs end at once when the disk is full. */
@@ -114,7 +118,24 @@ export class Jobs {
       const { level } = entry.sandbox;
       inUse.set(level, (inUse.get(level) ?? 0) + 1);
     }
-    return { running: this.#running.size, queued: this.#queue.length, inUse };
+    return { running: this.#running.size, queued: this.#queue.size, inUse };
+  }
+
+  /** The load as the next job of a session sees it (R7). */
+  loadFor(job: { readonly tenant: string | null; readonly session: string }): Load {
+    const maxRunning = this.#operatorLimits.running;
+    const jobMs = this.#placeTime.meanMs(this.#now());
+    const waitMs = (of: typeof job): number =>
+      waitMsOf(this.#queue.aheadOf(of), { hasFreePlace: this.#mayRun(of.tenant), maxRunning, jobMs });
+    return {
+      running: this.#running.size,
+      queued: this.#queue.size,
+      maxRunning,
+      jobMs,
+      waitMs: waitMs(job),
+      // no session has an empty id
+      firstMs: waitMs({ ...job, session: '' }),
+    };
   }
 
   /**
@@ -143,7 +164,8 @@ export class Jobs {
     requireWithinLimits(request.limits, this.#operatorLimits);
     const program = programOf(request);
     const sandbox = this.#sandboxFor(program, request);
-    this.#admit(tenant);
+    const who = { tenant, session: request.session };
+    this.#admit(who);
     let workspace: JobWorkspace | null = null;
     if (given !== undefined) workspace = await JobWorkspace.take(this.#files, request.session, given);
     try {
@@ -153,7 +175,7 @@ export class Jobs {
         workspace?.release();
         return { record: added, created: false };
       }
-      this.#admit(tenant);
+      this.#admit(who);
       const spansDue = this.#exportsSpans && recordedTrace(traced) !== null;
       this.#ledger.add({ ...traced, session: request.session, kind: request.kind, requestHash, spansDue });
     } catch (fault) {
@@ -175,7 +197,7 @@ export class Jobs {
     };
     this.#queue.push(entry);
     this.#startNext();
-    entry.hasWaited = this.#queue.includes(entry);
+    entry.hasWaited = this.#queue.find(id) !== undefined;
     const record = this.#ledger.job(id);
     if (record === null) throw new Error(`The ledger has no job ${JSON.stringify(id)}`);
     return { record, created: true };
@@ -202,10 +224,13 @@ export class Jobs {
       running.entry.stop.abort();
       return;
     }
-    const index = this.#queue.findIndex((entry) => entry.id === id);
-    const [entry] = index < 0 ? [] : this.#queue.splice(index, 1);
-    if (entry === undefined) this.#ledger.recordKilled(id);
-    else this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+    const entry = this.#queue.find(id);
+    if (entry === undefined) {
+      this.#ledger.recordKilled(id);
+      return;
+    }
+    this.#queue.remove(entry);
+    this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
   }
 
   get draining(): boolean {
@@ -221,7 +246,7 @@ export class Jobs {
   /** Accepts no new jobs and kills the running ones; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const entry of this.#queue.splice(0)) this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
+    for (const entry of this.#queue.clear()) this.#finish(entry, { end: 'killed', exitCode: null, truncated: false });
     const running = [...this.#running.values()];
     for (const { entry } of running) entry.stop.abort();
     await Promise.all(running.map(({ done }) => done));
@@ -229,53 +254,45 @@ export class Jobs {
     clearTimeout(this.#retry);
   }
 
-  /** @throws RunnerError `busy` if all job slots and the queue are full */
-  #admit(tenant: string | null): void {
+  /**
+   * A session without queued jobs may also use the reserve, so that a session that fills the queue does not keep others
+   * out.
+   *
+   * @throws RunnerError `busy` if all job slots and the queue are full
+   */
+  #admit(who: { readonly tenant: string | null; readonly session: string }): void {
+    const { tenant } = who;
     const { running, queued } = this.#operatorLimits;
-    const waits = this.#queue.filter((entry) => entry.tenant === tenant).length;
+    const waits = this.#queue.waitingOf(tenant);
     if (waits === 0 && this.#mayRun(tenant)) return;
-    if (hasCapacity(tenant, { own: waits, used: this.#queue.length, most: queued })) return;
-    const own = tenant === null ? '' : `, ${this.#runningOf(tenant)} and ${waits} of them for this namespace`;
+    const isFirst = this.#queue.waitingOfSession(who) === 0;
+    const most = queued + (isFirst ? Math.ceil(queued * limits.queueReserve) : 0);
+    if (hasCapacity(tenant, { own: waits, used: this.#queue.size, most })) return;
+    const own = tenant === null ? '' : `, ${this.#queue.runningOf(tenant)} and ${waits} of them for this namespace`;
     throw new RunnerError(
       'busy',
-      `${this.#running.size} jobs are running and ${this.#queue.length} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a namespace must leave as much capacity free as it uses'})`,
-      { 'retry-after': String(limits.retryAfterSeconds) },
+      `${this.#running.size} jobs are running and ${this.#queue.size} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a namespace must leave as much capacity free as it uses'})`,
+      { 'retry-after': String(limits.retryAfterSeconds), [LOAD_HEADER]: formatLoad(this.loadFor(who)) },
     );
-  }
-
-  #runningOf(tenant: string | null): number {
-    let own = 0;
-    for (const { entry } of this.#running.values()) if (entry.tenant === tenant) own += 1;
-    return own;
   }
 
   #mayRun(tenant: string | null): boolean {
     return hasCapacity(tenant, {
-      own: this.#runningOf(tenant),
+      own: this.#queue.runningOf(tenant),
       used: this.#running.size,
       most: this.#operatorLimits.running,
     });
   }
 
-  /** Among the jobs that may start, the first of the tenant with the fewest running jobs. */
-  #takeNext(): Entry | undefined {
-    let next: { readonly at: number; readonly own: number } | null = null;
-    const seen = new Set<string | null>();
-    for (const [at, { tenant }] of this.#queue.entries()) {
-      if (seen.has(tenant)) continue;
-      seen.add(tenant);
-      const own = this.#runningOf(tenant);
-      if (this.#mayRun(tenant) && (next === null || own < next.own)) next = { at, own };
-    }
-    return next === null ? undefined : this.#queue.splice(next.at, 1)[0];
-  }
-
   #startNext(): void {
     for (;;) {
-      const entry = this.#takeNext();
+      const entry = this.#queue.take((tenant) => this.#mayRun(tenant));
       if (entry === undefined) return;
+      this.#placeTime.taken(entry.id, this.#now());
       const done = this.#run(entry).finally(() => {
         this.#running.delete(entry.id);
+        this.#queue.ended(entry);
+        this.#placeTime.freed(entry.id, this.#now());
         this.#startNext();
       });
       this.#running.set(entry.id, { entry, done });

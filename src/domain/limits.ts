@@ -1036,11 +1036,30 @@ export const limits = {
   runnerLoadMs: 2_000,
   /** Maximum wait for a runner's load, if another one has answered. */
   runnerChoiceMs: 300,
+  /** Maximum age of the load of a runner that is too far away to be chosen, of health answers and of round-trip times. */
+  runnerExploreMs: 30_000,
+  /** Expected starts that differ by less are equal. */
+  runnerTieMs: 20,
+  /** A session moves to another runner if its job starts earlier there by this time, and by this share. */
+  runnerSwitchMs: 50,
+  runnerSwitchShare: 0.25,
+  /** Assumed rate of a transfer of files to a runner: 10 MB/s. */
+  runnerBytesPerMs: 10_000,
+  /** Weight of a new round-trip time. */
+  runnerSmoothing: 0.25,
+  /** How long a job waits while all runners are full, before it fails for the scheduler to retry: a share of its timeout. */
+  runnerBusyShare: 0.5,
+  /** After rejections in a row, the pause before the next offer doubles, up to this factor. */
+  runnerBusyMostFactor: 4,
   /** Allowance for network and start-up, in addition to a relic call's timeout. */
   relicGraceMs: 5_000,
   /** A runner in a Cloudflare Container: maximum time to its first answer, and poll interval. */
   containerStartMs: 8_000,
   containerPollMs: 100,
+  /** Expected time of its start, until one was measured. */
+  containerColdStartMs: 3_000,
+  /** Health questions reach it only for this time after a job, because they would keep it awake. */
+  containerQuietMs: 10_000,
   /** It sleeps after this time without a request. */
   containerIdleMs: 600_000,
   containerInstances: 20,

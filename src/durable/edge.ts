@@ -77,7 +77,8 @@ function appFor(env: Env): App {
       // One for each request: a request must not wait for the answer of another one.
       const runners = runnerOf(env, settings);
       const runner = (await runners?.health()) ?? null;
-      const works = runner?.['status'] === 'healthy';
+      // A container that sleeps starts with the first job.
+      const works = runner?.['status'] === 'healthy' || runner?.['status'] === 'asleep';
       const missing: MissingPart[] =
         runners === null || works
           ? []

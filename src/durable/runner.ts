@@ -11,6 +11,7 @@ import { createFileFetch } from '../executors/outbound/file-fetch.ts';
 import { createOutboundFetch } from '../executors/outbound/outbound.ts';
 import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
+import { RunnerRecord } from '../executors/runner/record.ts';
 import { RunnerWatch } from '../executors/runner/watch.ts';
 import { loggerOf } from './log.ts';
 import { newId, platformClock } from './platform.ts';
@@ -19,6 +20,16 @@ import type { Env } from './env.ts';
 
 /** Shared by all objects of this thread. */
 const watch = new RunnerWatch(platformClock.now);
+/** What this thread knows about each runner, by its URL. Runners come from the settings, so they are few. */
+const records = new Map<string, RunnerRecord>();
+
+function recordOf(url: string): RunnerRecord {
+  const known = records.get(url);
+  if (known !== undefined) return known;
+  const record = new RunnerRecord();
+  records.set(url, record);
+  return record;
+}
 
 type Reach = (input: string, init: RequestInit) => Promise<Response>;
 
@@ -41,9 +52,12 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
   return createRunnerPool({
     runners,
     clock: platformClock,
-    connect: (baseUrl) =>
+    random: Math.random,
+    recordOf,
+    connect: (baseUrl, reports) =>
       createRunnerClient({
         baseUrl,
+        reports,
         key: runnerKey,
         fetch: reachOf(env, settings),
         clock: platformClock,

@@ -424,6 +424,35 @@ describe('[R8] places shared by tenants', () => {
     expect(await counts()).toMatchObject({ running: 4, queued: 8 });
   });
 
+  test('a session that fills the queue leaves places for first jobs of others, which start first', async () => {
+    expect((await hand(null, 20)).filter((status) => status === 202)).toHaveLength(12);
+    const late = ['ses_x', 'ses_y', 'ses_z'].map((session) => other.put(`late-${session}`, { ...hello, session }));
+    const statuses = await Promise.all(late.map(async (answer) => (await answer).status));
+    // a quarter of the eight places is reserved for them
+    expect(statuses).toEqual([202, 202, 429]);
+    places.started[0]?.end();
+    await other.watch('ses_x', 0, ({ type }) => type === 'started');
+    expect(places.started).toHaveLength(5);
+  });
+
+  test('[R7] answers tell the load as the next job of the session sees it, and health as a new session does', async () => {
+    await hand('ann', 2);
+    const answers: (string | null)[] = [];
+    for (const at of [1, 2, 3, 4, 5]) {
+      const answer = await other.ask('PUT', `/jobs/more-${at}?tenant=ann`, hello);
+      answers.push(answer.headers.get('cortex-load'));
+    }
+    const waits = answers.map((load) => /queued=(\d+).*job_ms=1000, wait_ms=(\d+), first_ms=(\d+)/.exec(load ?? ''));
+    expect(waits.map((found) => found?.slice(1).map(Number))).toEqual([
+      [1, 500, 500],
+      [2, 750, 500],
+      [3, 1_000, 500],
+      [4, 1_250, 500],
+      [4, 1_250, 500],
+    ]);
+    expect(await counts()).toMatchObject({ job_ms: 1_000, first_ms: 500 });
+  });
+
   test('the same job with another tenant name is the same job, and an invalid tenant name is refused', async () => {
     await hand('ann', 1);
     expect((await other.ask('PUT', '/jobs/ann-0', { ...hello, session: 'ses_ann' })).status).toBe(200);

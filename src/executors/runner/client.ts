@@ -17,6 +17,7 @@ import { pause } from '../../domain/sleep.ts';
 import { TRACEPARENT } from '../../domain/trace.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
+import type { RunnerReports } from './record.ts';
 import { tokenOf } from './signature.ts';
 import { FileRequests, missingFilesOf } from './file-requests.ts';
 import { killed, mergeRecord, runnerRetryMs, SessionStream, watch } from './stream.ts';
@@ -38,6 +39,8 @@ export interface RunnerClientOptions {
   readonly moveAfterMs?: number;
   /** Called after each contact, or attempt. @param answered whether the runner answered */
   readonly contacted?: (answered: boolean) => void;
+  /** What it reports to the pool, whose sessions share the time of the last contact. */
+  readonly reports?: RunnerReports;
 }
 
 /** One runner. `record` returns the record of a job, null if it is unknown, undefined if the runner is unreachable. */
@@ -51,10 +54,10 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   const { clock } = options;
   const base = options.baseUrl.replace(/\/+$/, '');
   const sessions = new Map<string, SessionStream>();
-  let lastContactAt = Number.NEGATIVE_INFINITY;
+  const contactedLast = options.reports?.alive ?? { at: Number.NEGATIVE_INFINITY };
   /** @param answered whether anything was received, for example that the runner is starting */
   const contact = (alive: boolean, answered = alive): void => {
-    lastContactAt = alive ? clock.now() : Number.NEGATIVE_INFINITY;
+    contactedLast.at = alive ? clock.now() : Number.NEGATIVE_INFINITY;
     options.contacted?.(answered);
   };
 
@@ -123,6 +126,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     let transfers = 0;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
+      const sentAt = clock.now();
       try {
         answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body, job.trace);
       } catch (fault) {
@@ -136,11 +140,13 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
           cause: fault,
         });
       }
-      if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
       const { session, workspace } = job;
-      const missing = workspace === undefined ? null : missingFilesOf(answer);
-      if (workspace === undefined || missing === null || transfers >= limits.workspaceAttempts)
+      const missing = workspace === undefined || transfers >= limits.workspaceAttempts ? null : missingFilesOf(answer);
+      if (workspace === undefined || missing === null) {
+        options.reports?.jobAnswered({ status: answer.status, headers: answer.headers, ms: clock.now() - sentAt });
+        if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
         throw refusalOf(answer, mayBeThere);
+      }
       attempt -= 1;
       if (await files.send({ session, workspace }, missing, mayBeThere, signal)) transfers += 1;
     }
@@ -249,7 +255,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     },
 
     record: lookUp,
-    lastContactAt: () => lastContactAt,
+    lastContactAt: () => contactedLast.at,
 
     async callRelic(call, { signal }) {
       const stop = new AbortController();

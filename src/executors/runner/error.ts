@@ -59,6 +59,8 @@ export function refusalOf(
   const reason = typeof detail === 'string' ? detail : `it answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
+  const code = parseObject(text)?.['code'];
+  const problem = typeof code === 'string' ? { problem: code } : {};
   if (status === 429) {
     return new RunnerError('runner_busy', `The runner is at capacity: ${reason}`, {
       beforeDispatch: true,
@@ -70,12 +72,12 @@ export function refusalOf(
     return new RunnerError('runner_unavailable', `The runner cannot accept jobs: ${reason}`, {
       beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
+      ...problem,
     });
   }
-  const problem = parseObject(text)?.['code'];
   return new RunnerError('runner_rejected', `The runner rejected the request: ${reason}`, {
     beforeDispatch: true,
-    ...(typeof problem === 'string' ? { problem } : {}),
+    ...problem,
   });
 }
 

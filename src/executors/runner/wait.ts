@@ -1,44 +1,59 @@
 /** Waits for a runner: work that was not sent to any runner is offered again until its time is up (S7, R7). */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { Clock } from '../../domain/ports/clock.ts';
+import type { Clock, Random } from '../../domain/ports/clock.ts';
 import type { JobObserver } from '../../domain/ports/runner.ts';
 import { pause } from '../../domain/sleep.ts';
 import { RunnerError } from './error.ts';
 
+/** How long work waits for a runner. */
+export interface RunnerWait {
+  /** The work's timeout, including the wait. */
+  readonly timeoutMs: number;
+  /** How long it waits while the runners are full; default: not at all. */
+  readonly busyMs?: number;
+  /** For the jitter of pauses while they are full; default: none. */
+  readonly random?: Random | undefined;
+}
+
 /**
- * Offers work to the runners repeatedly while none can be reached and nothing was sent. A full runner, a rejection and
+ * Offers work to the runners repeatedly while none can be reached, or all are full, and nothing was sent. A rejection and
  * a lost answer are returned to the caller immediately.
  *
- * @param timeoutMs the work's timeout, including the wait
  * @param offer one round over the runners. Repeated offers must be identical, because a runner accepts an id once. The
  *   caller's signal ends it when the time is up.
- * @throws RunnerError `runner_unavailable` shortly before the time is up; not retryable
+ * @throws RunnerError `runner_unavailable` shortly before the time is up, not retryable; `runner_busy` after `busyMs`
  */
 export async function retryUntilReached<T>(
   clock: Clock,
-  timeoutMs: number,
+  { timeoutMs, busyMs = 0, random = () => 0 }: RunnerWait,
   { signal, waiting }: Pick<JobObserver, 'signal' | 'waiting'>,
   offer: () => Promise<T>,
 ): Promise<T> {
   const startedAt = clock.now();
   const until = startedAt + timeoutMs - Math.min(limits.runnerWaitMarginMs, timeoutMs / 10);
+  const busyUntil = Math.min(until, startedAt + busyMs);
   let reported = '';
   for (;;) {
     let refused: RunnerError;
     try {
       return await offer();
     } catch (fault) {
-      const mayWait = fault instanceof RunnerError && fault.code === 'runner_unavailable' && fault.beforeDispatch;
-      if (!mayWait || signal.aborted) throw fault;
+      if (!(fault instanceof RunnerError) || !fault.beforeDispatch || signal.aborted) throw fault;
       refused = fault;
     }
     const now = clock.now();
+    const isBusy = refused.code === 'runner_busy';
+    if (isBusy && now >= busyUntil) throw refused;
+    if (!isBusy && refused.code !== 'runner_unavailable') throw refused;
     if (now >= until) throw timedOut(refused, now - startedAt);
-    if (refused.message !== reported) waiting?.(refused.message);
-    reported = refused.message;
-    const pauseMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
-    await pause(Math.min(pauseMs, until - now), clock, signal);
+    const reason = isBusy ? 'all runners are at capacity' : refused.message;
+    if (reason !== reported) waiting?.(reason);
+    reported = reason;
+    const leastMs = Math.max(isBusy ? limits.runnerRetryMs : limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
+    // Jobs that were rejected together must not come back together.
+    const jitterMs = isBusy ? random() * leastMs : 0;
+    await pause(Math.min(leastMs + jitterMs, (isBusy ? busyUntil : until) - now), clock, signal);
     signal.throwIfAborted();
   }
 }

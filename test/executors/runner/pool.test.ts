@@ -10,6 +10,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
+import { RunnerRecord } from '../../../src/executors/runner/record.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
 
@@ -25,6 +26,8 @@ interface Node {
 
 let clock: VirtualClock;
 let nodes: Node[];
+/** What the sessions of the thread know. */
+let records: Map<string, RunnerRecord>;
 
 async function startNode(): Promise<Node> {
   const sandbox = new FakeSandbox();
@@ -42,10 +45,16 @@ function poolOf(labels: readonly (readonly string[])[] = [[], [], []]): RunnerCl
   return createRunnerPool({
     runners: nodes.map(({ runner }, at) => ({ url: runner.url, labels: labels[at] ?? [] })),
     clock,
-    connect: (baseUrl) => {
+    recordOf: (url) => {
+      const record = records.get(url) ?? new RunnerRecord();
+      records.set(url, record);
+      return record;
+    },
+    connect: (baseUrl, reports) => {
       const node = nodes.find(({ runner }) => runner.url === baseUrl);
       return createRunnerClient({
         baseUrl,
+        reports,
         key: { id: null, secret: SECRET },
         clock,
         newNonce: randomUUID,
@@ -117,6 +126,7 @@ async function untilSo(check: () => void): Promise<void> {
 
 beforeEach(async () => {
   clock = new VirtualClock(Date.now());
+  records = new Map();
   nodes = await Promise.all([startNode(), startNode(), startNode()]);
 });
 afterEach(async () => {
@@ -140,6 +150,28 @@ describe('runner selection', () => {
     await spread(2);
     void start(poolOf(), job({ session: 'c' }));
     expect(await spread(3)).toEqual([1, 1, 1]);
+  });
+
+  test('[R7] sessions of a thread share what they know: answers to jobs tell the load, so no further question is needed', async () => {
+    for (const session of ['a', 'b', 'c']) void start(poolOf(), job({ session }));
+    await spread(3);
+    await vi.waitFor(
+      () => expect([...records.values()].filter(({ loadAt }) => loadAt === clock.now())).toHaveLength(3),
+      { timeout: 60_000 },
+    );
+    const questions = (): number => nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET health').length;
+    const asked = questions();
+    for (let at = 3; at < 24; at += 1) {
+      clock.advance(limits.runnerLoadMs / 4);
+      void start(poolOf(), job({ session: `ses_${at}` }));
+      await spread(at + 1);
+      // its answer has arrived; otherwise, it would seem to take as long as the clock advances
+      const isTold = (): boolean => [...records.values()].some(({ loadAt }) => loadAt === clock.now());
+      await vi.waitFor(() => expect(isTold()).toBe(true), { timeout: 60_000 });
+    }
+    expect(Math.min(...(await spread(24)))).toBeGreaterThanOrEqual(4);
+    // each of the 21 sessions would otherwise ask three runners
+    expect(questions() - asked).toBeLessThan(12);
   });
 
   test('[R7] all jobs of a session go to one runner and share one stream', async () => {

@@ -171,11 +171,25 @@ describe.each(['one runner', 'several'])('%s', (which) => {
     expect(sent).toHaveLength(limits.runnerAttempts);
   });
 
-  test('[R8] a job for a full runner fails at once, for the scheduler to retry', async () => {
+  test('[R8] a job for a full runner waits with pauses that grow, and then fails for the scheduler to retry', async () => {
+    answer = () => Response.json({ detail: 'full' }, { status: 429, headers: { 'retry-after': '1' } });
+    const startedAt = clock.now();
+    const running = start();
+    await untilSo(() => expect(running.fault).toMatchObject({ code: 'runner_busy', beforeDispatch: true }));
+    expect(waits).toEqual(['all runners are at capacity']);
+    expect(clock.now() - startedAt).toBeGreaterThanOrEqual(JOB.limits.timeoutMs * limits.runnerBusyShare);
+    // after 0, 1, 3, 7, 11, … 27 and 30 seconds
+    expect(sent.length).toBeLessThanOrEqual((which === 'one runner' ? 1 : 3) * 9);
+  });
+
+  test('[R8] a job that waited for a full runner runs once', async () => {
     answer = () => Response.json({ detail: 'full' }, { status: 429, headers: { 'retry-after': '1' } });
     const running = start();
-    await untilSo(() => expect(running.fault).toMatchObject({ code: 'runner_busy', retryAfterMs: 1_000 }));
-    expect(waits).toEqual([]);
+    await untilSo(() => expect(waits).toEqual(['all runners are at capacity']));
+    answer = () => Response.json({ state: 'ended' });
+    sent = [];
+    await untilSo(() => expect(running.result).toMatchObject({ end: 'exited', stdout: '42' }));
+    expect(sent).toEqual(['PUT jobs']);
   });
 
   test('[R5] a call to a relic waits too', async () => {
