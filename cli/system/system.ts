@@ -15,6 +15,7 @@ import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
 import { imageProgress } from './start-progress.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 import { QUIET, wranglerProgram } from './wrangler.ts';
 
 export interface SystemOptions {
@@ -160,6 +161,7 @@ export function planSystem(options: SystemOptions): SystemPlan {
         cwd: PROJECT_ROOT,
         env: {
           ...workerEnvironment(process.env),
+          ...temporaryFolder(stateDir),
           ...QUIET,
           CLOUDFLARE_CF_FETCH_ENABLED: 'false',
           // Logs every request, statement and fetch to a file: it costs a third of the Worker's time, and the log would

@@ -24,6 +24,10 @@ export interface RealSystemOptions {
   readonly toolHost: string;
   readonly modelHost: string;
   readonly log: WorkerLog;
+  /** Settings of the Worker, besides those that name the other parts. */
+  readonly vars?: Readonly<Record<string, string>>;
+  /** Settings of the runner's sandbox. Default: the level `process`. */
+  readonly sandbox?: Readonly<Record<string, string>>;
 }
 
 export class RealSystem implements AsyncDisposable {
@@ -41,6 +45,14 @@ export class RealSystem implements AsyncDisposable {
 
   static async open(options: RealSystemOptions): Promise<RealSystem> {
     return new RealSystem(options, { worker: await freePort(), runner: await freePort() });
+  }
+
+  /** Leaders of the process groups that are running. */
+  get leaders(): { readonly worker: number | null; readonly runner: number | null } {
+    return {
+      worker: this.#worker?.services[0]?.process.pid ?? null,
+      runner: this.#runner?.process.pid ?? null,
+    };
   }
 
   /** Starts what is not running. */
@@ -65,7 +77,8 @@ export class RealSystem implements AsyncDisposable {
     if (this.#runner !== null) return;
     const { root } = this.#options.stage;
     const stateDir = withSnapshot(join(root, 'state'));
-    const sandbox = process.platform === 'win32' ? LIGHT_SANDBOX : PYTHON_WITH_NETWORK;
+    const usual = process.platform === 'win32' ? LIGHT_SANDBOX : PYTHON_WITH_NETWORK;
+    const { sandbox = usual } = this.#options;
     this.#runner = startService('runner', process.execPath, [join(root, 'container-runner/main.ts')], {
       cwd: root,
       env: {
@@ -82,12 +95,13 @@ export class RealSystem implements AsyncDisposable {
 
   async #startWorker(): Promise<void> {
     if (this.#worker !== null) return;
-    const { stage, modelHost, toolHost, log } = this.#options;
+    const { stage, modelHost, toolHost, log, vars = {} } = this.#options;
     this.#worker = await stage.startSystem({
       port: this.#ports.worker,
       runnerPort: this.#ports.runner,
       stateDir: join(stage.root, 'state'),
       vars: {
+        ...vars,
         ALLOW_HOSTS: toolHost,
         LLM_BASE_URL: `http://${modelHost}/v1`,
         LLM_API_KEY: 'none',
