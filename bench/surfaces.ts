@@ -3,7 +3,10 @@
  * the first byte, to the first character and to the end. The same scripted model writes the same answer for this system
  * and for the AI SDK's own server.
  *
- * BENCH_ROWS=<part of a name> measures only those rows beside the AI SDK's, and writes nothing.
+ * A second table has the bytes and the processor time of each form for patches of one size.
+ *
+ * BENCH_ROWS=<part of a name> measures only those rows beside the AI SDK's, and writes nothing; BENCH_ROWS=wire only the
+ * second table.
  */
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,8 +16,11 @@ import { tokensOf } from './makespan/generation.ts';
 import { promptOf, startModelServer } from './makespan/model-server.ts';
 import { agentFor, startStagedSystem } from './makespan/staged-system.ts';
 import { percentile, table, writeSection } from './report.ts';
+import { SseReader } from '../src/client/sse-reader.ts';
+import type { SessionEvent } from '../src/domain/event.ts';
 import { contestants } from './surfaces/contestants.ts';
 import type { Contestant } from './surfaces/contestants.ts';
+import { wireTable } from './surfaces/wire.ts';
 
 /** Occurs nowhere else: the first character of the answer has arrived when this has. */
 const MARK = 'Zephyr';
@@ -37,8 +43,10 @@ try {
   const all = contestants(system, agentFor(8), `http://127.0.0.1:${port}`, version, model.baseUrl).filter(
     ({ name }) => name.includes(only) || name.startsWith('AI SDK'),
   );
-  const sections: string[] = [];
-  for (const tokensPerSecond of PACES) {
+  const sections: string[] = [
+    `### Bytes and processor time\n\nOf the same answer, with its text in patches of one size, 20 ms apart, each encoded alone; from the first event of the run to its end. Bytes and nanoseconds of processor time are for each character of the answer.\n\n${await measureWire()}`,
+  ];
+  for (const tokensPerSecond of only === 'wire' ? [] : PACES) {
     console.error(`${tokensPerSecond} tokens a second`);
     sections.push(await measure(all, tokensPerSecond));
   }
@@ -50,6 +58,35 @@ try {
   console.log(text);
 } finally {
   server.kill();
+}
+
+/** The table of a real run's events, in every form. */
+async function measureWire(): Promise<string> {
+  const own = contestants(system, agentFor(8), '', '', model.baseUrl).find(({ name }) =>
+    name.endsWith('own events, full'),
+  );
+  if (own === undefined) throw new Error('no contestant has our own events');
+  const response = await own.ask(prepared(own, PACES[2]), runs, PACES[2]);
+  const events = new SseReader().feed(await response.text()).map((data) => {
+    const { event_type: _second, ...event } = JSON.parse(data) as SessionEvent & { readonly event_type?: string };
+    return event as SessionEvent;
+  });
+  return wireTable(events, ANSWER);
+}
+
+/** Registers the answer with the model. @returns the prompt for it */
+function prepared({ text }: Contestant, tokensPerSecond: number): string {
+  runs += 1;
+  const name = `surface${runs}`;
+  const pieces =
+    text === 'bare'
+      ? tokensOf(ANSWER)
+      : [...tokensOf('<response final="true">'), ...tokensOf(ANSWER), ...tokensOf('</response>')];
+  model.register(name, {
+    pace: { firstTokenMs: FIRST_TOKEN_MS, tokensPerSecond },
+    next: () => ({ segments: [{ type: 'text', pieces, closes: null }] }),
+  });
+  return promptOf(name);
 }
 
 interface Sample {
@@ -85,20 +122,11 @@ async function measure(all: readonly Contestant[], tokensPerSecond: number): Pro
   return `### ${tokensPerSecond} tokens a second\n\n${table(head, rows)}`;
 }
 
-async function ask({ text, ask: send }: Contestant, tokensPerSecond: number): Promise<Sample> {
-  runs += 1;
-  const name = `surface${runs}`;
-  const pieces =
-    text === 'bare'
-      ? tokensOf(ANSWER)
-      : [...tokensOf('<response final="true">'), ...tokensOf(ANSWER), ...tokensOf('</response>')];
-  model.register(name, {
-    pace: { firstTokenMs: FIRST_TOKEN_MS, tokensPerSecond },
-    next: () => ({ segments: [{ type: 'text', pieces, closes: null }] }),
-  });
+async function ask(one: Contestant, tokensPerSecond: number): Promise<Sample> {
+  const prompt = prepared(one, tokensPerSecond);
   const startedAt = performance.now();
   const since = (): number => performance.now() - startedAt;
-  const response = await send(promptOf(name), runs, tokensPerSecond);
+  const response = await one.ask(prompt, runs, tokensPerSecond);
   let firstByteMs = Number.NaN;
   let firstCharacterMs = Number.NaN;
   let bytes = 0;

@@ -80,14 +80,14 @@ export function contestants(
           messages: [{ id: `m${n}`, role: 'user', content: prompt }],
         }),
     },
-    {
-      name: 'Cortex Edge: own events',
+    ...(['full', 'compact'] as const).map((format): Contestant => ({
+      name: `Cortex Edge: own events, ${format}`,
       text: 'protocol',
       ask: async (prompt) => {
         const created = await post(`${system.url}/agent/${agent}/session`, {});
         const { session_id: id } = (await created.json()) as { session_id: string };
-        return await post(`${system.url}/agent/session/${id}/message`, { content: prompt });
+        return await post(`${system.url}/agent/session/${id}/message?format=${format}`, { content: prompt });
       },
-    },
+    })),
   ];
 }

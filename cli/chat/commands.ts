@@ -134,7 +134,7 @@ export class Commands {
       const page: { messages: Message[]; next: string | null } = await this.#api.read(`${this.#path}/history${query}`);
       hasMessages ||= page.messages.length > 0;
       const run = page.messages.findLast(canSendAgain)?.run_id;
-      if (run !== undefined) return { answer: await this.#api.call(`${this.#path}/runs/${run}/retry`, change) };
+      if (run !== undefined) return { answer: await this.#api.stream(`${this.#path}/runs/${run}/retry`, change) };
       before = page.next;
     }
     return {

@@ -31,7 +31,7 @@ export class Follower {
     // The stream of a message ends when its run waits; that of its events continues to the end of the run.
     if (last?.type !== 'agent_waiting' || view.isUnanswered) return;
     await view.show(
-      await this.#api.call(`/agent/session/${last.session_id}/events?after=${last.seq}&run=${last.run_id}`),
+      await this.#api.stream(`/agent/session/${last.session_id}/events?after=${last.seq}&run=${last.run_id}`),
     );
   }
 
@@ -51,7 +51,7 @@ export class Follower {
     if (run === undefined) return;
     const { pending = [] } = await api.read<{ pending?: ClientCall[] }>(`${path}/runs/${run.run_id}`);
     for (const call of pending) if (!(await this.#answer(clientCall(session, call)))) return;
-    await this.follow(await api.call(`${path}/events?after=${seq}&run=${run.run_id}`));
+    await this.follow(await api.stream(`${path}/events?after=${seq}&run=${run.run_id}`));
   }
 
   async *#openApprovals(path: string): AsyncGenerator<Question> {

@@ -1,6 +1,6 @@
 /** What a run waits for and a person answers at the prompt: an approval, or the result of a client tool. */
 import { boxed } from '../terminal/visible.ts';
-import { request } from '../terminal/connection.ts';
+import { Refusal, request } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 
 /** Asks for a line of input; null at the end of the input. */
@@ -26,6 +26,18 @@ export class Api {
     const headers = { 'content-type': 'application/json' };
     const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
     return await request(this.#connection, path, init);
+  }
+
+  /**
+   * A stream of events in the compact form, or in the full one of a system that is older. The refusal of the parameter comes
+   * before anything else is done; another one is the same for the second request.
+   */
+  async stream(path: string, body?: unknown): Promise<Response> {
+    const query = path.includes('?') ? '&' : '?';
+    return await this.call(`${path}${query}format=compact`, body).catch(async (fault: unknown) => {
+      if (!(fault instanceof Refusal) || fault.problem?.code !== 'invalid_request') throw fault;
+      return await this.call(path, body);
+    });
   }
 
   /** A request whose body is no JSON. */

@@ -61,7 +61,7 @@ async function chat({ agent, connection, tools }: ChatOptions): Promise<ExitCode
     await terminal.during(async () => {
       if (done !== null) return await take(done, follower, refused);
       const message = { content: attachments.take(messageIn(line)), ...(tools.length === 0 ? {} : { tools }) };
-      const answer = await api.call(`/agent/session/${commands.session}/message`, message).catch(refused);
+      const answer = await api.stream(`/agent/session/${commands.session}/message`, message).catch(refused);
       if (answer !== null) await follower.follow(answer);
     }, stop);
   }

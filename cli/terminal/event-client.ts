@@ -1,9 +1,10 @@
 /** Reads the system's Server-Sent Events from a fetch response. */
 import { createParser } from 'eventsource-parser';
+import { FrameDecoder } from '../../src/client/frame-decoder.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 
 /**
- * The events of a streaming answer, as they arrive.
+ * The events of a streaming answer in the full or the compact form, as they arrive.
  *
  * @throws Error with the problem document's code and detail when the answer is not a stream
  */
@@ -12,7 +13,8 @@ export async function* readEvents(response: Response): AsyncGenerator<SessionEve
     throw new Error(`HTTP ${response.status}: ${(await response.text()).slice(0, 500)}`);
   }
   const waiting: SessionEvent[] = [];
-  const parser = createParser({ onEvent: ({ data }) => void waiting.push(JSON.parse(data) as SessionEvent) });
+  const frames = new FrameDecoder();
+  const parser = createParser({ onEvent: ({ data }) => void waiting.push(frames.decode(data)) });
   const decoder = new TextDecoder();
   for await (const chunk of response.body) {
     parser.feed(decoder.decode(chunk, { stream: true }));

@@ -4,7 +4,7 @@
  * The requests of the run itself are journaled events. Those of its sub-agents are only live events of the run, which a
  * reader can miss: while a sub-agent or workflow is running, the list is looked up whenever the stream was cut or is quiet.
  */
-import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { OpenApproval } from './documents.ts';
 import { CortexError } from './error.ts';
@@ -59,7 +59,7 @@ export class ApprovalRequests {
     if (event.type === 'action_queued') {
       const { type } = event.data;
       if (type === 'agent' || type === 'workflow') this.#children.add(placeOf(event));
-    } else if (ENDS.has(event.type)) this.#children.delete(placeOf(event));
+    } else if (END.test(event.type)) this.#children.delete(placeOf(event));
   }
 
   async #askOpen(): Promise<void> {
@@ -85,12 +85,7 @@ export class ApprovalRequests {
   }
 }
 
-const ENDS: ReadonlySet<EventType> = new Set<EventType>([
-  'action_completed',
-  'action_failed',
-  'action_skipped',
-  'action_cancelled',
-]);
+const END = /^action_(completed|failed|skipped|cancelled)$/;
 
 /** Of an action: its id is unique within its iteration. */
 function placeOf({ iteration, action_id: id }: SessionEvent): string {

@@ -6,7 +6,8 @@
  *     504), at most `retries` times, and not before `Retry-After`.
  *  2. Every POST has an idempotency key, which its attempts share.
  *  3. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
- *  4. A token that no header can carry, and an id that would lead to another path, are refused before anything is sent.
+ *  4. Streams ask for compact events, until the server refuses the parameter.
+ *  5. A token that no header can carry, and an id that would lead to another path, are refused before anything is sent.
  */
 import { connectionLost, CortexError, errorOf, invalidResponse, invalidToken, unusableId } from './error.ts';
 import { newKey } from './key.ts';
@@ -65,6 +66,8 @@ export const PATIENT_RETRIES = 100;
 export class Connection {
   readonly options: ConnectionOptions;
   readonly #root: string;
+  /** The form of events that streams ask for; undefined: the server knows only the full one. */
+  format: 'compact' | undefined = 'compact';
 
   constructor(options: ConnectionOptions) {
     this.options = options;
@@ -96,9 +99,16 @@ export class Connection {
 
   /** The answer of one attempt. @throws CortexError */
   async once(path: string, options: RequestOptions): Promise<Response> {
-    const { response, begun } = await this.#send(path, options);
-    begun();
-    return response;
+    try {
+      const { response, begun } = await this.#send(path, options);
+      begun();
+      return response;
+    } catch (fault) {
+      if (!(fault instanceof CortexError) || this.format === undefined || !isFormatRefused(fault)) throw fault;
+      // The server is older than the compact form: it has refused the request before it did anything.
+      this.format = undefined;
+      return await this.once(path, { ...options, query: { ...options.query, format: this.format } });
+    }
   }
 
   async #retry<T>(given: RequestOptions, attempt: (options: RequestOptions) => Promise<T>): Promise<T> {
@@ -178,6 +188,12 @@ export class Connection {
       throw connectionLost(`${method} ${path} did not reach the server`, fault);
     }
   }
+}
+
+/** Whether the system is older than the parameter. */
+function isFormatRefused({ problem }: CortexError): boolean {
+  const [issue] = (problem['issues'] ?? []) as readonly { readonly path?: unknown }[];
+  return issue?.path === 'format';
 }
 
 /** Nothing more of it is read. */

@@ -7,13 +7,7 @@
  *     block off, the reader may have more than the journal: then `content` of the closing event counts.
  */
 import type { BlockEnd, SessionEvent, TextPatch } from '../domain/event.ts';
-
-const PATCHES: ReadonlySet<string> = new Set<TextPatch['type']>(['thought', 'text', 'response']);
-const PATCH_OF: Readonly<Record<string, TextPatch['type']>> = {
-  thought_completed: 'thought',
-  text_completed: 'text',
-  response_completed: 'response',
-} satisfies Record<BlockEnd['type'], TextPatch['type']>;
+import { BLOCK_TYPE } from './frame-decoder.ts';
 
 export class Delivered {
   /** Number of the last journaled event. */
@@ -27,11 +21,11 @@ export class Delivered {
 
   /** What is new in an event: nothing, the event, the rest of a patch, or a block's missing text and its closing event. */
   take(event: SessionEvent): readonly SessionEvent[] {
-    if (isPatch(event)) return this.#patch(event);
-    if (event.seq === null) return [event];
+    const block = BLOCK_TYPE.exec(event.type);
+    if (event.seq === null) return block === null ? [event] : this.#patch(event as TextPatch);
     if (event.seq <= this.seq) return [];
     this.seq = event.seq;
-    return isEnd(event) ? this.#end(event) : [event];
+    return block === null ? [event] : this.#end(event as BlockEnd, block[1] as TextPatch['type']);
   }
 
   #patch(patch: TextPatch): readonly TextPatch[] {
@@ -45,23 +39,14 @@ export class Delivered {
     return [{ ...patch, data: { ...patch.data, offset: chars, delta: delta.slice(chars - offset) } }];
   }
 
-  #end(end: BlockEnd): readonly SessionEvent[] {
+  #end(end: BlockEnd, type: TextPatch['type']): readonly SessionEvent[] {
     const { session_id, run_id, iteration, timestamp, data } = end;
     const { segment, content } = data;
     const chars = this.#chars.get(segment) ?? 0;
     // Nothing more of it is wanted.
     this.#chars.set(segment, Number.POSITIVE_INFINITY);
     if (content.length <= chars) return [end];
-    const type = PATCH_OF[end.type] ?? 'text';
     const rest = { segment, offset: chars, delta: content.slice(chars) };
     return [{ seq: null, type, session_id, run_id, iteration, timestamp, data: rest }, end];
   }
-}
-
-function isPatch(event: SessionEvent): event is TextPatch {
-  return PATCHES.has(event.type);
-}
-
-function isEnd(event: SessionEvent): event is BlockEnd {
-  return Object.hasOwn(PATCH_OF, event.type);
 }

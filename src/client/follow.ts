@@ -16,6 +16,7 @@ import { MOST_WAIT_MS } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { Delivered } from './delivered.ts';
 import { connectionLost, CortexError, invalidResponse } from './error.ts';
+import { FrameDecoder } from './frame-decoder.ts';
 import { backoffMs, LinkedSignal, pause } from './pause.ts';
 import { SseReader } from './sse-reader.ts';
 
@@ -49,9 +50,10 @@ export async function* follow(
     let last: SessionEvent | null = null;
     let isMalformed = false;
     const linked = new LinkedSignal(signal);
+    const frames = new FrameDecoder();
     try {
       if (resumes > 0) onResume?.();
-      const query = { after: delivered.seq, run };
+      const query = { after: delivered.seq, run, format: connection.format };
       stream ??= await connection.once(path, { query, signal: linked.signal, timeoutMs: silenceMs });
       wasOpen = true;
       if (resumes > 0) {
@@ -59,7 +61,7 @@ export async function* follow(
         onGap?.();
       }
       for await (const text of texts(stream, connection, linked, onGap)) {
-        const parsed = eventOf(text);
+        const parsed = eventOf(frames, text);
         if (parsed === null) {
           isMalformed = true;
           throw invalidResponse(`Not an event: ${text.slice(0, 100)}`, 200);
@@ -92,10 +94,10 @@ export async function* follow(
   }
 }
 
-/** The data of a stream's events. @throws CortexError `connection_lost` if it is cut or silent */
+/** The data of a stream's events, until the signal is aborted. @throws CortexError `connection_lost` if it is cut or silent */
 async function* texts(
   response: Response,
-  connection: Connection,
+  { options: { clock, silenceMs } }: Connection,
   linked: LinkedSignal,
   onQuiet?: () => void,
 ): AsyncGenerator<string> {
@@ -104,51 +106,31 @@ async function* texts(
     throw invalidResponse(`Expected a stream of events, got "${type.slice(0, 100)}"`, response.status);
   }
   const bytes = response.body.getReader();
+  const { signal } = linked;
+  signal.addEventListener('abort', () => void bytes.cancel().catch(() => undefined));
   const sse = new SseReader();
   const decoder = new TextDecoder();
-  try {
-    for (;;) {
-      const { done, value } = await readBefore(bytes, connection, linked.signal);
-      if (done) return;
-      const events = sse.feed(decoder.decode(value, { stream: true }));
-      // A comment, every 5 seconds.
-      if (events.length === 0) onQuiet?.();
-      yield* events;
-    }
-  } finally {
-    void bytes.cancel().catch(() => undefined);
+  for (;;) {
+    // The time counts only while bytes are waited for: a slow caller is no silent server.
+    const heard = clock.schedule(silenceMs, () =>
+      linked.abort(connectionLost(`The server was silent for ${silenceMs} ms`)),
+    );
+    const result = await bytes.read().catch((fault: unknown) => connectionLost('The stream was cut', fault));
+    heard();
+    signal.throwIfAborted();
+    if (result instanceof CortexError) throw result;
+    if (result.done) return;
+    const events = sse.feed(decoder.decode(result.value, { stream: true }));
+    // A comment, every 5 seconds.
+    if (events.length === 0) onQuiet?.();
+    yield* events;
   }
 }
 
-/** The next bytes. The time counts only while they are waited for: a slow caller is no silent server. */
-async function readBefore(
-  bytes: ReadableStreamDefaultReader<Uint8Array>,
-  { options: { clock, silenceMs } }: Connection,
-  signal: AbortSignal,
-): Promise<Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>> {
-  return await new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      cancel();
-      signal.removeEventListener('abort', leave);
-      settle();
-    };
-    const leave = (): void => end(() => reject(connectionLost('The stream was left')));
-    const cancel = clock.schedule(silenceMs, () =>
-      end(() => reject(connectionLost(`The server was silent for ${silenceMs} ms`))),
-    );
-    signal.addEventListener('abort', leave);
-    if (signal.aborted) leave();
-    bytes.read().then(
-      (result) => end(() => resolve(result)),
-      (fault: unknown) => end(() => reject(connectionLost('The stream was cut', fault))),
-    );
-  });
-}
-
-/** Null if the text is not JSON: something between the server and here has damaged it. */
-function eventOf(text: string): SessionEvent | null {
+/** Null if the text is no frame: something between the server and here has damaged it. */
+function eventOf(frames: FrameDecoder, text: string): SessionEvent | null {
   try {
-    return JSON.parse(text) as SessionEvent;
+    return frames.decode(text);
   } catch {
     return null;
   }

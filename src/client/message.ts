@@ -90,12 +90,11 @@ function ended(message: Message, end: Partial<Message>): Message {
 }
 
 type Opening = EventOf<'thought_started' | 'text_started' | 'response_started'>;
-const TYPES = { thought_started: 'thought', text_started: 'text', response_started: 'response' } as const;
 
 function opened(blocks: Message['blocks'], event: Opening): Message['blocks'] {
   const replaced = event.type === 'response_started' ? event.data.completes : undefined;
   const block: Block = {
-    type: TYPES[event.type],
+    type: event.type.slice(0, -'_started'.length) as Block['type'],
     segment: event.seq,
     iteration: event.iteration,
     text: '',

@@ -21,6 +21,7 @@ export async function openRun(connection: Connection, path: string, request: Req
   let isLive = request.idempotencyKey === undefined;
   const response = await connection.response(path, {
     ...request,
+    query: { ...request.query, format: connection.format },
     method: 'POST',
     headers: { accept: 'text/event-stream' },
     // The first attempt may have started the run.

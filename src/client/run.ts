@@ -6,7 +6,7 @@
  *  2. Calls of client tools are executed, and approvals are asked for, while someone reads; once, however many read.
  *  3. Leaving, by `break` or by a signal, never cancels the run.
  */
-import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { SessionEvent } from '../domain/event.ts';
 import type { ApprovalRequestsOptions, OnApproval } from './approvals.ts';
 import type { ToolCallsOptions } from './client-tools.ts';
 import { PATIENT_RETRIES } from './connection.ts';
@@ -61,7 +61,7 @@ interface Reader {
   fault: Fault | null;
 }
 
-const END_EVENTS: ReadonlySet<EventType> = new Set<EventType>(['agent_completed', 'agent_failed', 'agent_cancelled']);
+const END_EVENT = /^agent_(completed|failed|cancelled)$/;
 
 export class Run {
   readonly id: string;
@@ -122,7 +122,7 @@ export class Run {
         after: this.#before ?? 0,
         open: open?.response ?? null,
         signal: linked.signal,
-        isLast: ({ type }) => END_EVENTS.has(type),
+        isLast: ({ type }) => END_EVENT.test(type),
         onResume: () => (isLive = false),
         onGap: () => this.#attendants.forEach((attendant) => attendant.missed?.()),
       });

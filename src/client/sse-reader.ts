@@ -1,5 +1,8 @@
 /** Reads Server-Sent Events from text that is cut anywhere. Only their data: the events of Cortex Edge have the rest in it. */
 
+const LINE_END = /\r\n?|\n/;
+const DATA = /^data(?:: ?(.*))?$/s;
+
 export class SseReader {
   /** The unfinished line. */
   #line = '';
@@ -14,32 +17,18 @@ export class SseReader {
    */
   feed(text: string): string[] {
     const events: string[] = [];
-    let from = this.#endsWithCr && text.startsWith('\n') ? 1 : 0;
+    // A long line is not searched again with each of its pieces.
+    const lines = (this.#endsWithCr ? text.replace(/^\n/, '') : text).split(LINE_END);
+    lines[0] = `${this.#line}${lines[0]}`;
+    this.#line = lines.pop() ?? '';
     if (text !== '') this.#endsWithCr = text.endsWith('\r');
-    const ends = /\r\n|\n|\r/g;
-    ends.lastIndex = from;
-    for (let end = ends.exec(text); end !== null; end = ends.exec(text)) {
-      const event = this.#end(this.#line + text.slice(from, end.index));
-      if (event !== null) events.push(event);
-      this.#line = '';
-      from = ends.lastIndex;
-    }
-    this.#line += text.slice(from);
-    return events;
-  }
-
-  /** A line has ended. @returns the data of the event that it completes */
-  #end(line: string): string | null {
-    if (line === '') {
-      const event = this.#data.length === 0 ? null : this.#data.join('\n');
+    for (const line of lines) {
+      const data = DATA.exec(line);
+      if (data !== null) this.#data.push(data[1] ?? '');
+      if (line !== '' || this.#data.length === 0) continue;
+      events.push(this.#data.join('\n'));
       this.#data = [];
-      return event;
     }
-    // A comment begins with a colon.
-    const colon = line.indexOf(':');
-    const field = colon === -1 ? line : line.slice(0, colon);
-    const value = colon === -1 ? '' : line.slice(colon + 1);
-    if (field === 'data') this.#data.push(value.startsWith(' ') ? value.slice(1) : value);
-    return null;
+    return events;
   }
 }

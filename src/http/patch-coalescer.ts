@@ -4,10 +4,11 @@
  *
  * Invariants:
  *  1. Order is kept and nothing is dropped; consecutive patches are joined (J4).
- *  2. A journaled event flushes the waiting events immediately, as does the first patch after a pause.
+ *  2. A journaled event flushes the waiting events immediately, as do the first patch of a block and the first one after a
+ *     pause: coalescing never delays what a reader sees first (Z4).
  *  3. A patch waits at most `limits.patchCoalesceMs`.
  */
-import { joinPatches } from '../domain/event.ts';
+import { isTextPatch, joinPatches } from '../domain/event.ts';
 import type { SessionEvent } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
@@ -50,7 +51,7 @@ export class PatchCoalescer {
     }
     // Not longer, even if the clock was set back.
     const waitMs = Math.min(limits.patchCoalesceMs, this.#sentAt + limits.patchCoalesceMs - this.#clock.now());
-    const now = waitMs <= 0 || batch.some(({ seq }) => seq !== null);
+    const now = waitMs <= 0 || batch.some(isUrgent);
     // The common case: every reader gets the session's own array.
     if (now && this.#waiting.length === 0) return this.#publish(batch);
     for (const event of batch) this.#join(event);
@@ -77,4 +78,9 @@ export class PatchCoalescer {
     this.#sentAt = this.#clock.now();
     for (const reader of this.#readers) reader(batch);
   }
+}
+
+/** A journaled event, or the first character of a block. */
+function isUrgent(event: SessionEvent): boolean {
+  return event.seq !== null || (isTextPatch(event) && event.data.offset === 0);
 }

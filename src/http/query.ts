@@ -17,6 +17,8 @@ interface QueryField<T = unknown> {
   readonly expected: string;
   /** May be given without a value: `?ready`. */
   readonly bare: boolean;
+  /** All allowed values, if they are names. */
+  readonly names?: readonly string[];
 }
 
 /** The query parameters of a route, by name. All are optional. */
@@ -38,7 +40,7 @@ function oneOf<const Names extends readonly [string, ...string[]]>(
   names: Names,
   description: string,
 ): QueryField<Names[number]> {
-  return field(z.enum(names), names.length === 1 ? names[0] : `one of ${names.join(', ')}`, description);
+  return { ...field(z.enum(names), names.length === 1 ? names[0] : `one of ${names.join(', ')}`, description), names };
 }
 
 function flag(description: string): QueryField<boolean> {
@@ -59,6 +61,14 @@ const STATUSES = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancel
 
 const limit = wholeNumber(1, limits.pageRows, `Rows of a page, 1 to ${limits.pageRows} (default)`);
 
+/** For routes that stream our own events. */
+export const formatQuery = {
+  format: oneOf(
+    ['full', 'compact'],
+    'Form of a stream of events: `compact` leaves out what earlier events of the stream have said; default `full`',
+  ),
+} as const satisfies Query;
+
 /** For routes without query parameters. */
 export const noQuery = {} as const satisfies Query;
 
@@ -73,6 +83,7 @@ export const eventsQuery = {
     'the id of a run',
     'Only this run; the stream ends with the end of the run, also if the run waits for approvals or client tools meanwhile',
   ),
+  ...formatQuery,
 } as const satisfies Query;
 
 export const responseQuery = {
@@ -148,15 +159,18 @@ export const messageQuery = {
     ['queue', 'reject', 'steer'],
     '`reject` returns 409 during a run, also while it waits for an approval or a client tool. `steer` shows the message to the model in the next generation of that run; if the run ends before, the message is queued. Otherwise the message is queued, and cancels open approvals and calls',
   ),
+  ...formatQuery,
 } as const satisfies Query;
 
 export const retryQuery = {
   if_busy: oneOf(['queue', 'reject'], '`reject` returns 409 during a run; otherwise the new run is queued'),
+  ...formatQuery,
 } as const satisfies Query;
 
 export const executeQuery = {
   agent: name('With a text/plain body: the agent whose tools and permissions apply'),
   stream: oneOf(['true', 'false'], 'With a text/plain body: `false` returns one document'),
+  ...formatQuery,
 } as const satisfies Query;
 
 export const planQuery = {
@@ -247,7 +261,11 @@ export function readQuery<const Q extends Query>(
     if (Object.hasOwn(values, key)) throw wrong(key, `"${key}" is given more than once; expected ${known.expected}`);
     if (value === '' && !known.bare) throw wrong(key, `"${key}" is empty; expected ${known.expected}`);
     const parsed = known.schema.safeParse(value);
-    if (!parsed.success) throw wrong(key, `"${key}" must be ${known.expected}, not "${excerpt(value)}"`);
+    if (!parsed.success) {
+      const [near] = nearestNames(value, known.names ?? []);
+      const hint = near === undefined ? '' : ` (did you mean "${near}"?)`;
+      throw wrong(key, `"${key}" must be ${known.expected}, not "${excerpt(value)}"${hint}`);
+    }
     values[key] = parsed.data;
   }
   return values as Values<Q>;

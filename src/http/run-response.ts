@@ -9,6 +9,7 @@ import type { SessionReading } from '../engine/session/session-reading.ts';
 import { jsonAnswer } from './lines.ts';
 import { retryAfter } from './problem.ts';
 import { accepts } from './openapi/describe.ts';
+import { formatQuery, readQuery } from './query.ts';
 import { EXPIRY_HEADER, hasScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
@@ -24,6 +25,11 @@ export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
 /** What the caller may have of an event; null: everything. A token with `view` has less, unless it also has `read` (T1). */
 export function viewFor(c: Context<SessionEnv>): EventView | null {
   return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? viewOf : null;
+}
+
+/** Whether the caller asks for the compact form of events (Z4). */
+export function isCompact(c: Context<SessionEnv>): boolean {
+  return readQuery(formatQuery, c.req.url, 'ignored').format === 'compact';
 }
 
 /** The same for messages of the seeded history. */
@@ -88,7 +94,8 @@ export function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<st
 export function streamOfRun(c: Context<SessionEnv>, { runId }: RunRecord, after: number): ReadableStream<Uint8Array> {
   const { session, heartbeat, events } = c.env;
   const { slices } = session.read();
-  const options = { after, runId, endsWaiting: true, expiry: expiryOf(c), view: viewFor(c), slices };
+  const reader = { expiry: expiryOf(c), view: viewFor(c), compact: isCompact(c) };
+  const options = { after, runId, endsWaiting: true, slices, ...reader };
   return eventStream(events, heartbeat, options);
 }
 

@@ -13,7 +13,8 @@
  *     when the run waits for people or clients; a stream of `GET …/events?run=` continues (J8).
  *  5. A stream opened with a token ends when the token expires, after a comment that explains it.
  *  6. A reader that may only view gets neither thoughts nor feeds, also not in patches (T1).
- *  7. The output of one turn is one chunk, encoded once for all readers with the same filter.
+ *  7. The output of one turn is one chunk, encoded once for all readers with the same filter and form. In the compact form
+ *     (compact-frames.ts), once for those that got the same chunk before.
  */
 import {
   encodeEvent,
@@ -31,6 +32,7 @@ import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { Fold, StreamEnd } from '../surfaces/surface.ts';
+import { CompactEncoder } from './compact-frames.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
 /** The source of a reader's events. */
@@ -95,6 +97,8 @@ interface StreamOptions {
   readonly view?: EventView | null;
   /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
+  /** Whether frames leave out what the ones before them have said (Z4). Default: no. */
+  readonly compact?: boolean;
 }
 
 /** The output format: bytes for a client, values for a parent session. */
@@ -112,6 +116,11 @@ const SSE: Wire<Uint8Array> = {
   heartbeat: HEARTBEAT,
   last: (how) => (how === 'token_expired' ? EXPIRED : null),
 };
+
+function compactWire(): Wire<Uint8Array> {
+  const encoder = new CompactEncoder();
+  return { ...SSE, encode: (batch) => encoder.encode(batch) };
+}
 
 const VALUES: Wire<EventBatch> = {
   encode: (batch) => batch,
@@ -304,7 +313,7 @@ export function eventStream(
   heartbeat: Heartbeat,
   options: StreamOptions,
 ): ReadableStream<Uint8Array> {
-  return streamOf(SSE, source, heartbeat, options);
+  return streamOf(options.compact === true ? compactWire() : SSE, source, heartbeat, options);
 }
 
 /** A run's stream in another protocol (E1 to E3). `options.after` is before the first event of the run. */

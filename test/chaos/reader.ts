@@ -1,6 +1,10 @@
-/** A reader of a session's event stream over HTTP: it reads at its own pace, loses its connection and reconnects. */
+/**
+ * A reader of a session's event stream over HTTP: it reads at its own pace, loses its connection and reconnects. Every
+ * other connection has the compact form.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
+import { FrameDecoder } from '../../src/client/frame-decoder.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { Request } from '../simulation/history.ts';
 import type { ReaderFrame, ReaderLog } from '../simulation/observation.ts';
@@ -59,13 +63,17 @@ export class SseReader implements ReaderLog {
   async #read(): Promise<boolean> {
     const { signal } = this.#leave;
     const own = new AbortController();
-    const response = await fetch(`${this.#url}/events?after=${this.#cursor}`, {
+    const frames = this.#connection % 2 === 0 ? null : new FrameDecoder();
+    const format = frames === null ? 'full' : 'compact';
+    const response = await fetch(`${this.#url}/events?after=${this.#cursor}&format=${format}`, {
       signal: AbortSignal.any([signal, own.signal]),
     });
     if (response.status === 404) return true;
     if (!response.ok || response.body === null) return false;
     this.#connection += 1;
-    const parser = createParser({ onEvent: ({ id, data, event }) => this.#take(id, data, event ?? '') });
+    const parser = createParser({
+      onEvent: ({ id, data, event }) => this.#take(id, frames === null ? full(data, event) : whole(frames, data)),
+    });
     const decoder = new TextDecoder();
     let reads = 0;
     for await (const chunk of response.body) {
@@ -78,13 +86,22 @@ export class SseReader implements ReaderLog {
     return false;
   }
 
-  #take(id: string | undefined, data: string, type: string): void {
-    // Journaled events have their type twice in a frame.
-    const named = `,"event_type":"${type}"}`;
-    const text = data.endsWith(named) ? `${data.slice(0, -named.length)}}` : data;
+  #take(id: string | undefined, text: string): void {
     const event = JSON.parse(text) as SessionEvent;
-    this.frames.push({ event, text, connection: this.#connection });
+    this.frames.push({ event, text, compact: text, connection: this.#connection });
     if (id !== undefined) this.#cursor = Number(id);
     this.#onEvent(event);
   }
+}
+
+/** The event of a full frame. Journaled events have their type twice in it. */
+function full(data: string, type = ''): string {
+  const named = `,"event_type":"${type}"}`;
+  return data.endsWith(named) ? `${data.slice(0, -named.length)}}` : data;
+}
+
+/** The event of a compact frame, as the journal has it. */
+function whole(frames: FrameDecoder, data: string): string {
+  const event = frames.decode(data);
+  return full(JSON.stringify(event), event.type);
 }

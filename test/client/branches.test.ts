@@ -41,14 +41,14 @@ describe('[C4] branches', () => {
     expect(await run.text()).toBe('x');
     await session.retry('run_1', { content: 'other', ifBusy: 'reject', idempotencyKey: 'k' });
     expect(requests).toEqual([
-      ['POST /agent/session/ses_1/runs/run_1/retry', {}],
-      ['POST /agent/session/ses_1/runs/run_1/retry?if_busy=reject', { content: 'other' }, 'with the key'],
+      ['POST /agent/session/ses_1/runs/run_1/retry?format=compact', {}],
+      ['POST /agent/session/ses_1/runs/run_1/retry?if_busy=reject&format=compact', { content: 'other' }, 'with the key'],
     ]);
   });
 
   test('one action runs again, in a run of its own', async () => {
     expect((await client.session('ses_1').rerun('run_1', 'a1')).id).toBe(RUN);
-    expect(requests).toEqual([['POST /agent/session/ses_1/runs/run_1/retry', { action: 'a1' }]]);
+    expect(requests).toEqual([['POST /agent/session/ses_1/runs/run_1/retry?format=compact', { action: 'a1' }]]);
   });
 
   test.each([
@@ -57,7 +57,7 @@ describe('[C4] branches', () => {
     [{}, { content: 'm' }],
   ])('a message follows another run than the head: %j', async (options, body) => {
     await client.session('ses_1').send('m', options);
-    expect(requests).toEqual([['POST /agent/session/ses_1/message', body]]);
+    expect(requests).toEqual([['POST /agent/session/ses_1/message?format=compact', body]]);
   });
 
   test('the history of any branch, and the head', async () => {
@@ -85,8 +85,8 @@ test('[C5] a message that is steered gives the run that took it, from its first 
   const run = await client.session('ses_1').send('m', { ifBusy: 'steer' });
   expect(await run.text()).toBe('x');
   expect(requests).toEqual([
-    ['POST /agent/session/ses_1/message?if_busy=steer', { content: 'm' }],
-    [`GET /agent/session/ses_1/events?after=0&run=${RUN}`, undefined],
+    ['POST /agent/session/ses_1/message?if_busy=steer&format=compact', { content: 'm' }],
+    [`GET /agent/session/ses_1/events?after=0&run=${RUN}&format=compact`, undefined],
   ]);
 });
 

@@ -93,7 +93,7 @@ describe('[K3] a stream is resumed after its last journaled event', () => {
     const seen = types(session);
     expect(await passes(seen)).toBeLessThanOrEqual(250);
     expect(await seen).toEqual(['agent_started', 'usage', 'agent_completed']);
-    expect(paths).toEqual(['events?after=0&run=run', 'events?after=5&run=run']);
+    expect(paths).toEqual(['events?after=0&run=run&format=compact', 'events?after=5&run=run&format=compact']);
   });
 
   test('after 15 seconds of silence, not before', async () => {
@@ -197,6 +197,34 @@ describe('[K3] it gives up', () => {
     await passes(seen);
     await expect(seen).rejects.toMatchObject({ code: 'invalid_response' });
   });
+});
+
+test('[Z4] a server that is older than the compact form is asked for the full one, once', async () => {
+  const issues = [{ path: 'format', message: 'Unknown query parameter "format"' }];
+  const refusal = Response.json({ code: 'invalid_request', detail: issues[0]?.message, issues }, { status: 400 });
+  const { session, paths, faults, passes } = scene(refusal, { frames: [event(3, 'usage')] }, { frames: [END] });
+  const seen = types(session);
+  await passes(seen);
+  expect(await seen).toEqual(['usage', 'agent_completed']);
+  expect(paths).toEqual(
+    ['after=0&run=run&format=compact', 'after=0&run=run', 'after=3&run=run'].map((query) => `events?${query}`),
+  );
+  expect(faults).toEqual(['connection_lost']);
+});
+
+test('[Z4] [K3] compact frames that are cut off begin again with a complete one', async () => {
+  const first = event(3, 'response_started', { final: true });
+  const lost = {
+    frames: [first, 'data: {"type":"response","t":1,"data":{"segment":3,"offset":0,"delta":"a"}}\n\n', 'data: [1,"b'],
+  };
+  const whole =
+    'data: {"type":"response","session_id":"s","run_id":"run","iteration":1,"timestamp":7,"data":{"segment":3,"offset":0,"delta":"ab"}}\n\n';
+  const end = 'id: 4\ndata: {"seq":4,"type":"response_completed","data":{"segment":3,"content":2,"final":true}}\n\n';
+  const last = 'id: 9\ndata: {"seq":9,"type":"agent_completed","data":{"response":3,"iterations":1,"usage":{}}}\n\n';
+  const { session, passes } = scene(lost, { frames: [whole, end, last] });
+  const text = session.run('run').text();
+  await passes(text);
+  expect(await text).toBe('ab');
 });
 
 describe('[K3] a damaged event', () => {

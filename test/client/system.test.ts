@@ -99,7 +99,7 @@ beforeEach(async () => {
     manifests: catalogue,
     createSession: async () => undefined,
     forward: async (_id, path, request) => {
-      if (path !== '/-/workflow') return await session(new Request(`http://session${path}`, request));
+      if (path !== '/-/workflow?format=compact') return await session(new Request(`http://session${path}`, request));
       asked.push(await request.json());
       return new Response(WORKFLOW_EVENTS, { headers: { 'content-type': 'text/event-stream', ...RUN_HEADERS } });
     },

@@ -239,7 +239,7 @@ describe.each(asked)('[H4] %s', (_, route) => {
       // A session token is checked before anything else in the request.
       if (name === 'token') continue;
       const good =
-        [GOOD[name] ?? '', APPROVALS_PLACE, SESSIONS_PLACE, 'gbnf', 'idle'].find(
+        [GOOD[name] ?? '', APPROVALS_PLACE, SESSIONS_PLACE, 'gbnf', 'idle', 'compact'].find(
           (value) => field.schema.safeParse(value).success,
         ) ?? '';
       for (const search of [`?${name}=${good}&${name}=${good}`, `?${name}=${good}&${name}=`]) {
@@ -265,6 +265,20 @@ describe.each(asked)('[H4] %s', (_, route) => {
     expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual(names);
     for (const { in: where, schema } of parameters) if (where === 'query') expect(schema).toHaveProperty('type');
   });
+});
+
+test('[Z4] [H4] every stream of our own events has a compact form; an unknown form is refused with the nearest name', async () => {
+  const streams = ROUTES.filter(({ media, operation }) => {
+    const { surface }: OperationRow = OPERATIONS[operation];
+    return media === 'events' && surface === undefined;
+  });
+  expect(streams).toHaveLength(7);
+  for (const route of streams) {
+    expect(await ask(route, '?format=compct')).toEqual([
+      400,
+      'invalid_request: "format" must be one of full, compact, not "compct" (did you mean "compact"?)',
+    ]);
+  }
 });
 
 test('[H4] a limit is documented as a number with its bounds', () => {

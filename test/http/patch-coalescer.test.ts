@@ -5,6 +5,11 @@ import { limits } from '../../src/domain/limits.ts';
 import { Broadcaster } from '../../src/engine/session/broadcaster.ts';
 import type { EventBatch } from '../../src/engine/session/broadcaster.ts';
 import { PatchCoalescer } from '../../src/http/patch-coalescer.ts';
+import { once } from '../../src/http/routes/session-actions.ts';
+import { eventSource } from '../../src/http/session-app.ts';
+import { Heartbeat } from '../../src/http/heartbeat.ts';
+import { eventStream, foldedStream } from '../../src/http/sse.ts';
+import { sessionKit } from '../support/session-kit.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 const base = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
@@ -38,6 +43,47 @@ test('[J4] the first patch is sent at once, and the patches that follow soon are
   clock.advance(1_000);
   broadcaster.publish([patch(3, 'd')]);
   expect(batches[2]).toEqual([patch(3, 'd')]);
+});
+
+test('[Z4] the first character of each block is sent at once, after the pending patches of other blocks', () => {
+  const { clock, broadcaster, batches } = fixture();
+  broadcaster.publish([journaled(1)]);
+  // The opening event was sent a moment ago.
+  clock.advance(1);
+  broadcaster.publish([patch(0, 'a', 1)]);
+  expect(batches.at(-1)).toEqual([patch(0, 'a', 1)]);
+  broadcaster.publish([patch(1, 'b', 1)]);
+  expect(batches).toHaveLength(2);
+  broadcaster.publish([patch(0, 'x', 2)]);
+  expect(batches.slice(2)).toEqual([[patch(1, 'b', 1), patch(0, 'x', 2)]]);
+});
+
+test('[Z4] events of actions are sent at once, with the text before them, to every kind of stream', async () => {
+  const kit = await sessionKit();
+  const source = eventSource(kit.session, kit.clock);
+  const fold = { add: (event: SessionEvent) => `${event.type} `, end: () => '' };
+  const heartbeat = new Heartbeat(kit.clock);
+  const options = { after: 0, runId: null };
+  const streams = [
+    eventStream(source, heartbeat, options),
+    eventStream(source, heartbeat, { ...options, compact: true }),
+    foldedStream(source, heartbeat, fold, options),
+  ];
+  const seen = streams.map(async (stream) => {
+    let text = '';
+    for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      if (text.includes('agent_completed')) return text;
+    }
+    return text;
+  });
+  const text =
+    '<response final="false">words</response><action type="tool" id="a">{"name":"echo","parameters":{}}</action>';
+  await kit.session.execute(once(`${text}<response final="true">more</response>`), text);
+  // The clock stands still: nothing waits for it.
+  for (const got of await Promise.all(seen)) {
+    expect(got).toMatch(/response_started[^]*response[^]*response_completed[^]*action_started[^]*action_completed/);
+  }
 });
 
 test('[J4] a clock that is set back delays no text', () => {

@@ -186,6 +186,8 @@ export interface ReaderFrame {
   readonly event: SessionEvent;
   /** The event as it is sent. */
   readonly text: string;
+  /** The event as a client decodes it from the compact form. */
+  readonly compact: string;
   /** Number of the connection, from 0: a new one continues after the last journaled event. */
   readonly connection: number;
 }

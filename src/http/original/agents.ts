@@ -7,6 +7,7 @@ import { readJson } from '../body.ts';
 import { traceHeader } from '../gateway.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
 import { operation } from '../openapi/describe.ts';
+import { formatQuery } from '../query.ts';
 import { messageResult } from '../responses/runs.ts';
 import { validate } from '../schemas.ts';
 import * as answers from './answers.ts';
@@ -27,7 +28,7 @@ export function agentRoutes(gateway: Gateway): Hono<EdgeEnv> {
     const accept = stream ? 'text/event-stream' : 'application/json';
     const body = JSON.stringify({ content, stream });
     const request = new Request(c.req.url, { method: 'POST', headers: { accept, ...traceHeader(c) }, body });
-    return await gateway.forward(id, '/message', request, principal);
+    return await gateway.forward(id, `/message${new URL(c.req.url).search}`, request, principal);
   };
 
   /** @throws EngineError `unknown_session` also for a session of another agent */
@@ -52,7 +53,7 @@ export function agentRoutes(gateway: Gateway): Hono<EdgeEnv> {
   operation(
     app,
     'POST /api/v1/agents/:name/stream',
-    { body: promptBody, run: true, media: 'events' },
+    { body: promptBody, query: formatQuery, run: true, media: 'events' },
     async (c) => await prompt(c, c.req.param('name'), true),
   );
   return app;

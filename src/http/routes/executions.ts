@@ -34,15 +34,15 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
   const execute = async (c: Context<EdgeEnv>): Promise<Response> => {
     const request = c.req.raw;
     const principal = c.get('principal');
-    const query = readQuery(executeQuery, request.url);
+    const { format: _format, ...query } = readQuery(executeQuery, request.url);
+    const { search } = new URL(request.url);
     const posted = await readProtocolBody(request);
     if ('streamed' in posted) {
       const name = query.agent ?? 'assistant';
       await gateway.requireAgent(name, principal.owner);
       const session = { agent: name, user_id: null, metadata: {}, kind: 'execution' } as const;
       const record = await gateway.createSession(principal, session, {});
-      const path = `/-/execute-stream${new URL(request.url).search}`;
-      return await gateway.forward(record.session_id, path, request, principal);
+      return await gateway.forward(record.session_id, `/-/execute-stream${search}`, request, principal);
     }
     if ('json' in posted) onlyWithText(query);
     const raw =
@@ -60,7 +60,7 @@ export function executionRoutes({ gateway, executions }: ExecutionRoutesOptions)
     headers.set('content-type', 'application/json');
     headers.delete('content-length');
     const forwarded = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return await gateway.forward(record.session_id, '/-/execute', forwarded, principal);
+    return await gateway.forward(record.session_id, `/-/execute${search}`, forwarded, principal);
   };
   const execution = {
     body: executeBody,

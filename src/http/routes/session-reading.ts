@@ -10,7 +10,7 @@ import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { closedBy, expiryOf, runDocument, seededViewFor, viewFor } from '../run-response.ts';
+import { closedBy, expiryOf, isCompact, runDocument, seededViewFor, viewFor } from '../run-response.ts';
 import { positionOf } from '../page-position.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
@@ -42,9 +42,8 @@ sessionOperation(
     }
     const expiry = expiryOf(c);
     const { slices } = session.read();
-    return new Response(eventStream(events, heartbeat, { after: from, runId, expiry, view: viewFor(c), slices }), {
-      headers: SSE_HEADERS,
-    });
+    const options = { after: from, runId, expiry, view: viewFor(c), slices, compact: isCompact(c) };
+    return new Response(eventStream(events, heartbeat, options), { headers: SSE_HEADERS });
   },
 );
 

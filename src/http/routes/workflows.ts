@@ -21,7 +21,7 @@ import { parseBody, readJson, readText } from '../body.ts';
 import { webhookSignature } from '../headers.ts';
 import { operation, readHeader } from '../openapi/describe.ts';
 import type { EdgeEnv, Gateway } from '../gateway.ts';
-import { readQuery, schedulesQuery, webhookQuery } from '../query.ts';
+import { formatQuery, readQuery, schedulesQuery, webhookQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as workflowsAnswers from '../responses/workflows.ts';
 import { eventBody, validate, workflowBody } from '../schemas.ts';
@@ -116,7 +116,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
   operation(
     app,
     'POST /workflows/:name/runs',
-    { body: workflowBody, response: runsAnswers.runResult, run: true, media: 'events' },
+    { body: workflowBody, query: formatQuery, response: runsAnswers.runResult, run: true, media: 'events' },
     async (c) => {
       const principal = c.get('principal');
       const workflow = await requireWorkflow(host, c.req.param('name'), principal.owner);
@@ -127,7 +127,7 @@ export function workflowRoutes(host: WorkflowHost, gateway: Gateway): Hono<EdgeE
       const headers = new Headers(c.req.raw.headers);
       headers.delete('content-length');
       const request = new Request(c.req.url, { method: 'POST', headers, body: JSON.stringify(body) });
-      return await gateway.forward(record.session_id, '/-/workflow', request, principal);
+      return await gateway.forward(record.session_id, `/-/workflow${new URL(c.req.url).search}`, request, principal);
     },
   );
 

@@ -26,6 +26,7 @@ import { recordedFirst } from './recorded-first.ts';
 import { redacted } from './redacted.ts';
 import { reportedTools } from './reported-tools.ts';
 import { resultsShown } from './results-shown.ts';
+import { sameCompactEvents } from './same-compact-events.ts';
 import { sameEvents } from './same-events.ts';
 import { sameMessage } from './same-message.ts';
 import { sameReplay } from './same-replay.ts';
@@ -40,6 +41,7 @@ export const INVARIANTS: readonly Invariant[] = [
   unsafeOnce,
   recordedFirst,
   sameEvents,
+  sameCompactEvents,
   foldedText,
   nothingAfterEnd,
   order,

@@ -1,5 +1,9 @@
 /** Readers of the session's event stream: they connect, read at their own pace, disconnect and reconnect. */
+import { FrameDecoder } from '../../../src/client/frame-decoder.ts';
+import { SseReader } from '../../../src/client/sse-reader.ts';
 import { encodeEvent } from '../../../src/domain/event.ts';
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import { CompactEncoder } from '../../../src/http/compact-frames.ts';
 import { batchStream } from '../../../src/http/sse.ts';
 import type { ReaderFrame, ReaderLog } from '../observation.ts';
 import type { Request } from '../history.ts';
@@ -60,14 +64,19 @@ export class Reader implements ReaderLog {
     const { slices } = session.read();
     const after = Math.min(this.#cursor, session.lastSeq);
     const stream = batchStream(events, { after, runId: null, slices }).getReader();
+    const encoder = new CompactEncoder();
+    const decoder = new FrameDecoder();
+    const utf8 = new TextDecoder();
     for (let reads = 0; reads !== this.#script.reads; reads += 1) {
       const { done, value } = await stream.read();
       // The connection was lost, with everything in it.
       if (life.isOver) return;
       // The session was deleted, or its disk has failed: the next connection will tell.
       if (done) return;
-      for (const event of value) {
-        this.frames.push({ event, text: encodeEvent(event), connection: this.#connection });
+      const frames = new SseReader().feed(utf8.decode(encoder.encode(value)));
+      for (const [at, event] of value.entries()) {
+        const compact = textOf(decoder.decode(frames[at] ?? 'null'));
+        this.frames.push({ event, text: encodeEvent(event), compact, connection: this.#connection });
         if (event.seq !== null) this.#cursor = event.seq;
       }
       if (this.#script.pauseMs > 0) await this.#pause(this.#script.pauseMs);
@@ -78,4 +87,9 @@ export class Reader implements ReaderLog {
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => void this.#stage.time.after(ms, () => resolve()));
   }
+}
+
+/** The event without the second name of its type, which only streams have. */
+function textOf(event: SessionEvent): string {
+  return JSON.stringify(event).replace(`,"event_type":"${event.type}"}`, '}');
 }

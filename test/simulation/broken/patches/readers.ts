@@ -2,6 +2,7 @@
 import type { Patch } from '../patch.ts';
 
 const SSE = 'src/http/sse.ts';
+const COMPACT = 'src/http/compact-frames.ts';
 const SEGMENTS = 'src/engine/generation/segments.ts';
 const BLOCKS = 'src/engine/generation/generation-blocks.ts';
 
@@ -19,6 +20,20 @@ export const READER_PATCHES: readonly Patch[] = [
     find: `if (seq !== null && seq <= this.#cursor) return false;`,
     replace: `void seq;`,
     invariant: 'same events',
+  },
+  {
+    name: 'a compact frame continues another event than the one before it',
+    file: COMPACT,
+    find: `this.#previous = batch.at(-1) ?? previous;`,
+    replace: `this.#previous = batch[0] ?? previous;`,
+    invariant: 'same compact events',
+  },
+  {
+    name: 'bytes of a compact batch are shared by readers with other texts',
+    file: COMPACT,
+    find: `known?.previous === previous && known.answer === answer && known.isWhole === isWhole;`,
+    replace: `known !== undefined;`,
+    invariant: 'same compact events',
   },
   {
     name: 'a batch without its lost predecessors is published',
