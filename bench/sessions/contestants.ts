@@ -10,7 +10,8 @@ export interface Contestant {
   readonly name: string;
   /** Creates a session and returns its name. */
   create(base: string): Promise<string>;
-  turn(base: string, session: string): Promise<Turn>;
+  /** @param message what the user says */
+  turn(base: string, session: string, message?: string): Promise<Turn>;
   /** The connection of a page to the session; resolves with a function that closes it. Null if it is the same as another contestant's. */
   readonly connect: ((base: string, session: string) => Promise<() => void>) | null;
 }
@@ -41,9 +42,9 @@ async function createBare(base: string): Promise<string> {
   return (await created(response)).session_id;
 }
 
-async function relay(url: string, last: string): Promise<Turn> {
+async function relay(url: string, last: string, message: string): Promise<Turn> {
   const startedAt = performance.now();
-  const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: 'go' }) };
+  const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: message }) };
   return await read(startedAt, await fetch(url, init), last);
 }
 
@@ -53,13 +54,13 @@ export function contestants(last: string): Contestant[] {
     {
       name: 'bare object',
       create: createBare,
-      turn: async (base, session) => await relay(`${base}/bare/${session}`, last),
+      turn: async (base, session, message = 'go') => await relay(`${base}/bare/${session}`, last, message),
       connect: async () => () => undefined,
     },
     {
       name: 'bare object, bytes unread',
       create: createBare,
-      turn: async (base, session) => await relay(`${base}/bare/${session}?piped`, last),
+      turn: async (base, session, message = 'go') => await relay(`${base}/bare/${session}?piped`, last, message),
       connect: null,
     },
     {
@@ -68,9 +69,9 @@ export function contestants(last: string): Contestant[] {
         const init = { method: 'POST', headers: HEADERS, body: '{"user_id":"u"}' };
         return (await created(await fetch(`${base}/agent/assistant/session`, init))).session_id;
       },
-      async turn(base, session) {
+      async turn(base, session, message = 'go') {
         const startedAt = performance.now();
-        const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: 'go' }) };
+        const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: message }) };
         return await read(startedAt, await fetch(`${base}/agent/session/${session}/message`, init), 'agent_completed');
       },
       async connect(base, session) {

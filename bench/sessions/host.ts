@@ -93,7 +93,7 @@ function build(to: string, folder: string): void {
 }
 
 /** All descendants of this process. */
-function descendants(pid: number): number[] {
+export function descendants(pid: number): number[] {
   const listed = execFileSync('ps', ['-eo', 'pid=,ppid=,comm=']).toString().trim().split('\n');
   const rows = listed.map((line) => line.trim().split(/\s+/));
   const found: number[] = [];
@@ -109,7 +109,7 @@ function descendants(pid: number): number[] {
 }
 
 /** If there are several workerds, the largest one runs our Worker. */
-function largest(pids: readonly number[]): number {
+export function largest(pids: readonly number[]): number {
   const sorted = pids.toSorted((a, b) => usageOf(b).memoryMb - usageOf(a).memoryMb);
   const [pid] = sorted;
   if (pid === undefined) throw new Error('no workerd was found');

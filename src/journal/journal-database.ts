@@ -34,6 +34,7 @@ export class JournalDatabase {
   #isAtomic = false;
   #losses = 0;
   #lostAfter = 0;
+  #changes = 0;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -118,7 +119,13 @@ export class JournalDatabase {
 
   /** Something other than an event was written: the next `sync` waits for it. */
   changed(): void {
+    this.#changes += 1;
     this.#dirty = true;
+  }
+
+  /** Number of calls of `changed`, and of writes that failed: what was read from other tables before is still the same. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** Adds the row of the next event and increments `lastSeq`. */
@@ -153,6 +160,7 @@ export class JournalDatabase {
         return value;
       });
     } catch (fault) {
+      this.#changes += 1;
       this.#pending = [];
       this.#lastSeq = lastSeq;
       throw fault;
@@ -173,6 +181,7 @@ export class JournalDatabase {
       }
     } catch (fault) {
       // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
+      this.#changes += 1;
       this.#losses += 1;
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#lostAfter = this.#lastSeq;

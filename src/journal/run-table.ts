@@ -31,6 +31,8 @@ export class RunTable {
   readonly #db: JournalDatabase;
   /** What `cost` returns, until a run ends. */
   #cost: number | null | undefined;
+  /** What `newest` returns, while the database has as many changes. */
+  #newest: { readonly run: RunRecord | null; readonly changes: number } | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -116,8 +118,21 @@ export class RunTable {
     return found;
   }
 
+  /** The run that was created last, or null: the alarm, the directory and the feeds ask for it after every change. */
+  get newest(): RunRecord | null {
+    const { changes } = this.#db;
+    if (this.#newest?.changes !== changes) this.#newest = { run: this.#read(1)[0] ?? null, changes };
+    return this.#newest.run;
+  }
+
   /** Runs in order: the newest `limit` of them, or of those before `before`. */
   list(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
+    if (limit !== 1 || before !== Number.MAX_SAFE_INTEGER) return this.#read(limit, before);
+    const { newest } = this;
+    return newest === null ? [] : [newest];
+  }
+
+  #read(limit: number, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
     return this.#db
       .find(
         `SELECT * FROM (SELECT ${RUN} FROM runs WHERE run < ? ORDER BY run DESC LIMIT ?) ORDER BY run`,

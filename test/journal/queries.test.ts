@@ -9,7 +9,7 @@ import { runIdOf, runNumberOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { downgrade, newJournal, SESSION_ID } from './journal-kit.ts';
+import { downgrade, newJournal, SESSION_ID, withStatements } from './journal-kit.ts';
 
 interface Fixture {
   readonly sql: NodeSql;
@@ -234,6 +234,30 @@ describe('parts of a session', () => {
 });
 
 describe('runs', () => {
+  test('[J6] the newest run is read once for each change, and never as it was before one', () => {
+    const { sql } = fixture();
+    let reads = 0;
+    const counted = new Journal(withStatements(sql, (text) => void (reads += text.includes('FROM runs') ? 1 : 0)));
+    const newest = (): unknown => [counted.runs.newest?.run, counted.runs.list(1)[0]?.status];
+    expect(newest()).toEqual([undefined, undefined]);
+    counted.runs.create({}, 10, 'queued');
+    reads = 0;
+    for (let n = 0; n < 3; n += 1) expect(newest()).toEqual([1, 'queued']);
+    expect(reads).toBe(1);
+    counted.runs.start(1, 20);
+    expect(newest()).toEqual([1, 'running']);
+    counted.runs.end(1, 'failed', 30, false);
+    expect(newest()).toEqual([1, 'failed']);
+    expect(() =>
+      counted.atomically(() => {
+        counted.runs.create({}, 40, 'queued');
+        expect(newest()).toEqual([2, 'queued']);
+        throw new Error('not written');
+      }),
+    ).toThrow('not written');
+    expect(newest()).toEqual([1, 'failed']);
+  });
+
   test('[J3] a run keeps its input and its state until it starts and ends', () => {
     const { journal, add } = fixture();
     add('warning', {});

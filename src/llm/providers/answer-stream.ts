@@ -1,12 +1,18 @@
 /**
- * Passes the bytes of a model's answer to the client library: detects the end marker, limits the length of lines, and
- * converts an answer that is not a stream.
+ * Decodes a model's answer: the JSON values of its server-sent events, those of one read together. Also detects the end
+ * marker, limits the length of lines, and reads an answer that is one JSON object instead of a stream.
  *
  * Invariants
- * 1. Bytes of a stream pass unchanged, each chunk immediately. (A transform stream would cost several times as much.)
- * 2. At most `limits.modelLineBytes` are buffered, for an answer that is one JSON object instead of a stream.
+ * 1. The values that a read completes are passed on at once, in one list (P4): whatever follows costs once per read, not
+ *    once per event.
+ * 2. At most `limits.modelLineBytes` are buffered, for an unfinished line or an object.
+ * 3. What was read before an error is passed on before the error is thrown.
  */
+import { APIError } from 'openai';
+import { createParser } from 'eventsource-parser';
 import { EngineError } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 
 export interface AnswerOptions {
@@ -16,91 +22,117 @@ export interface AnswerOptions {
   readonly end: { marked: boolean };
   /** The answer's content type is HTML. */
   readonly page: boolean;
+  /** Cancels the answer, also while it is being waited for. */
+  readonly signal: AbortSignal;
+  /** Of the answer, for an error inside it: they may say when to ask again. */
+  readonly headers?: Headers;
 }
 
-/** Converts an answer of one JSON object to a stream of one event. A web page causes `model_rejected`. */
-export function answerStream(body: ReadableStream<Uint8Array>, options: AnswerOptions): ReadableStream<Uint8Array> {
-  const answer = new Answer(body.getReader(), options);
-  return new ReadableStream<Uint8Array>(
-    {
-      pull: async (controller) => {
-        const bytes = await answer.next();
-        if (bytes === null) controller.close();
-        else controller.enqueue(bytes);
-      },
-      cancel: async (reason) => await answer.leave(reason),
-    },
-    { highWaterMark: 0 },
-  );
+/**
+ * @returns lists of chunks, none of them empty; ends behind the end marker
+ * @throws EngineError `model_rejected` for a web page, `model_unavailable` for a line that is too long
+ * @throws APIError for an error inside the stream; SyntaxError for invalid JSON
+ */
+export async function* answerChunks(
+  body: ReadableStream<Uint8Array>,
+  options: AnswerOptions,
+): AsyncGenerator<readonly unknown[]> {
+  const { endpoint, end, page, signal } = options;
+  const reader = body.getReader();
+  // Cancelling also releases a waiting `read`.
+  const leave = (): void => void reader.cancel().catch(() => undefined);
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    if (page) throw new EngineError('model_rejected', `The model endpoint ${endpoint} ${PAGE}`);
+    const answer = new Answer(options);
+    for (let isOpen = true; isOpen && !end.marked;) {
+      const { done, value } = await reader.read();
+      isOpen = !done;
+      if (done) answer.end();
+      else answer.add(value);
+      const chunks = answer.take();
+      if (chunks.length > 0) yield chunks;
+      if (answer.fault !== null) throw answer.fault;
+    }
+  } finally {
+    signal.removeEventListener('abort', leave);
+    leave();
+  }
 }
 
-/** The end marker of a stream; JSON in a chunk has no line breaks. */
-const END_MARK = /[\r\n]data: ?\[DONE\]/;
-/** The end marker and the line ends around it. */
-const END_MARK_BYTES = 32;
+const DONE = '[DONE]';
 const LINE_FEED = 0x0a;
 const SPACE = 0x20;
 const OPEN_BRACE = 0x7b;
 
 class Answer {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #options: AnswerOptions;
   readonly #decoder = new TextDecoder();
+  readonly #parser = createParser({ onEvent: ({ event, data }) => this.#received(event, data) });
   #is: 'unknown' | 'stream' | 'object' = 'unknown';
-  #tail = '\n';
   #lineBytes = 0;
   #object = '';
+  #isEnding = false;
+  #chunks: unknown[] = [];
+  /** Why nothing more is read. */
+  fault: Error | null = null;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, options: AnswerOptions) {
-    this.#reader = reader;
+  constructor(options: AnswerOptions) {
     this.#options = options;
   }
 
-  async next(): Promise<Uint8Array | null> {
-    if (this.#options.page) throw this.#refuse('model_rejected', PAGE);
-    for (;;) {
-      const { done, value } = await this.#reader.read();
-      if (done) return this.#last();
-      if (this.#is === 'unknown') this.#is = beginningOf(value);
-      this.#measure(value);
-      if (this.#is !== 'object') {
-        this.#listen(value);
-        return value;
-      }
-      this.#object += this.#decoder.decode(value, { stream: true });
-    }
-  }
-
-  /** Cancels the rest: the client reads up to the end marker. */
-  async leave(reason: unknown): Promise<void> {
-    this.#options.end.marked = true;
-    await this.#reader.cancel(reason);
-  }
-
-  #last(): Uint8Array | null {
-    const object = this.#object;
-    if (object === '') return null;
-    this.#object = '';
-    this.#options.end.marked = true;
-    return new TextEncoder().encode(`data: ${object.replace(/[\r\n]+/g, ' ')}\n\n`);
-  }
-
-  #measure(bytes: Uint8Array): void {
+  add(bytes: Uint8Array): void {
+    if (this.#is === 'unknown') this.#is = beginningOf(bytes);
     const lineEnd = this.#is === 'object' ? -1 : bytes.lastIndexOf(LINE_FEED);
     this.#lineBytes = lineEnd === -1 ? this.#lineBytes + bytes.length : bytes.length - lineEnd - 1;
-    if (this.#lineBytes > limits.modelLineBytes) {
-      throw this.#refuse('model_unavailable', `sent a line of more than ${limits.modelLineBytes} bytes`);
+    const text = this.#decoder.decode(bytes, { stream: true });
+    if (this.#is === 'object') this.#object += text;
+    else this.#parser.feed(text);
+    if (this.#lineBytes <= limits.modelLineBytes) return;
+    const message = `The model endpoint ${this.#options.endpoint} sent a line of more than ${limits.modelLineBytes} bytes`;
+    this.fault ??= new EngineError('model_unavailable', message);
+  }
+
+  /** The body has ended. Of a last line without an end, only the end marker counts. */
+  end(): void {
+    if (this.#is === 'object') {
+      this.#received(undefined, this.#object);
+      this.#options.end.marked = true;
+      return;
     }
+    this.#isEnding = true;
+    this.#parser.feed('\n\n');
   }
 
-  #listen(bytes: Uint8Array): void {
-    this.#tail = (this.#tail + this.#decoder.decode(bytes.subarray(-END_MARK_BYTES))).slice(-END_MARK_BYTES);
-    this.#options.end.marked ||= END_MARK.test(this.#tail);
+  /** What was completed since the last call. */
+  take(): readonly unknown[] {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
   }
 
-  #refuse(code: 'model_rejected' | 'model_unavailable', why: string): EngineError {
-    void this.#reader.cancel().catch(() => undefined);
-    return new EngineError(code, `The model endpoint ${this.#options.endpoint} ${why}`);
+  /** @param event named events are errors, or belong to other APIs */
+  #received(event: string | undefined, data: string): void {
+    if (this.#options.end.marked || this.fault !== null) return;
+    if (data === DONE) {
+      this.#options.end.marked = true;
+      return;
+    }
+    if (this.#isEnding) return;
+    let chunk: Json;
+    try {
+      chunk = JSON.parse(data) as Json;
+    } catch (fault) {
+      this.fault = fault instanceof Error ? fault : new SyntaxError('invalid JSON');
+      return;
+    }
+    const error = isJsonObject(chunk) ? chunk['error'] : undefined;
+    if (event !== 'error' && (error === undefined || error === null || error === false || error === '')) {
+      this.#chunks.push(chunk);
+      return;
+    }
+    this.fault = new APIError(undefined, (error ?? chunk) as object, undefined, this.#options.headers);
   }
 }
 

@@ -15,7 +15,7 @@ import type { ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
 import { TRACEPARENT } from '../../domain/trace.ts';
 import { originOf } from './address.ts';
 import { readParts } from './attachment-parts.ts';
-import { answerStream } from './answer-stream.ts';
+import { answerChunks } from './answer-stream.ts';
 import { createCaller } from '../routing/caller.ts';
 import type { Connection } from '../routing/caller.ts';
 import { readChunk } from './chunk.ts';
@@ -77,19 +77,29 @@ class OpenAiConnection implements Connection {
     this.keyAdvice = options.keyAdvice ?? null;
   }
 
-  async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
+  async open(
+    request: ModelRequest,
+    call: Parameters<Connection['open']>[1],
+  ): Promise<AsyncIterable<readonly unknown[]>> {
     const { quirks = GENERIC } = this.#options;
     const parts = await readParts(request.messages, quirks.attachments);
     const body = requestBody(request, { model: call.model, quirks, refused: call.refused, parts });
-    // The manifest may pass fields without types; the endpoint validates them.
-    return await this.#client(call.end).chat.completions.create(
-      body as unknown as ChatCompletionCreateParamsStreaming,
-      { signal: call.signal, ...(request.trace === undefined ? {} : { headers: { [TRACEPARENT]: request.trace } }) },
-    );
+    // The manifest may pass fields without types; the endpoint validates them. The client's own decoder costs several
+    // times as much as the answer's text (docs/decisions/040).
+    const response = await this.#client()
+      .chat.completions.create(body as unknown as ChatCompletionCreateParamsStreaming, {
+        signal: call.signal,
+        ...(request.trace === undefined ? {} : { headers: { [TRACEPARENT]: request.trace } }),
+      })
+      .asResponse();
+    if (response.body === null) return none();
+    const page = response.headers.get('content-type')?.startsWith('text/html') === true;
+    const { headers, body: answer } = response;
+    return answerChunks(answer, { endpoint: this.#origin, end: call.end, page, signal: call.signal, headers });
   }
 
-  /** A client for one request. @param end set when the stream has sent its end marker */
-  #client(end: { marked: boolean }): OpenAI {
+  /** A client for one request. */
+  #client(): OpenAI {
     const { apiKey, baseUrl, keyHeader = 'authorization' } = this.#options;
     const named = keyHeader === 'authorization' ? apiKey : null;
     return new OpenAI({
@@ -112,12 +122,12 @@ class OpenAiConnection implements Connection {
       // `caller.ts` enforces the timeouts, so the client's own must be longer.
       timeout: limits.maxActionTimeoutMs,
       logLevel: 'off',
-      fetch: (input: string | URL | Request, init?: RequestInit) => this.#fetch(end, input, init),
+      fetch: (input: string | URL | Request, init?: RequestInit) => this.#fetch(input, init),
     });
   }
 
-  /** All requests pass here: checks the destination of the key and detects the end marker of the stream. */
-  async #fetch(end: { marked: boolean }, input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  /** All requests pass here: checks the destination of the key, and shortens error answers. */
+  async #fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const url = new URL(input instanceof Request ? input.url : input);
     if (url.origin !== this.#origin) {
       throw new EngineError('model_rejected', `The key for ${this.#origin} is not sent to ${url.origin}`);
@@ -129,12 +139,12 @@ class OpenAiConnection implements Connection {
       const body = status >= 400 ? errorBody(await beginningOf(response)) : null;
       return body === null ? response : new Response(body, { status, headers: withoutLength(headers) });
     }
-    if (response.body === null) return response;
-    const page = response.headers.get('content-type')?.startsWith('text/html') === true;
-    const listened = answerStream(response.body, { endpoint: this.#origin, end, page });
-    return new Response(listened, { status: response.status, headers: response.headers });
+    return response;
   }
 }
+
+/** An answer without a body has no chunks. */
+async function* none(): AsyncGenerator<readonly unknown[]> {}
 
 /** The beginning of an error answer; does not wait for the rest. */
 async function beginningOf(response: Response): Promise<string> {

@@ -2,7 +2,6 @@
  * Models through the Workers AI binding (L1), without URL and key. Newer models stream in the OpenAI format, older ones in
  * the platform's format (`{"response": "…"}`); both are supported.
  */
-import { createParser } from 'eventsource-parser';
 import { EngineError } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -12,6 +11,7 @@ import { limits } from '../../domain/limits.ts';
 import { createCaller } from '../routing/caller.ts';
 import { readParts } from './attachment-parts.ts';
 import type { Connection } from '../routing/caller.ts';
+import { answerChunks } from './answer-stream.ts';
 import { readChunk, usageOf } from './chunk.ts';
 import type { ReadChunk } from './chunk.ts';
 import type { Endpoint } from '../routing/endpoints.ts';
@@ -59,7 +59,10 @@ class BindingConnection implements Connection {
     this.#binding = binding;
   }
 
-  async open(request: ModelRequest, call: Parameters<Connection['open']>[1]): Promise<AsyncIterable<unknown>> {
+  async open(
+    request: ModelRequest,
+    call: Parameters<Connection['open']>[1],
+  ): Promise<AsyncIterable<readonly unknown[]>> {
     const { quirks } = PRESETS['workers-ai'];
     const parts = await readParts(request.messages, quirks.attachments);
     const { model: _model, stream_options: _options, ...body } = requestBody(request, { ...call, quirks, parts });
@@ -71,7 +74,8 @@ class BindingConnection implements Connection {
     }
     // A model that cannot stream returns the whole answer.
     if (!(answer instanceof ReadableStream)) return once(answer, call.end);
-    return events(answer as ReadableStream<Uint8Array>, call);
+    const { end, signal } = call;
+    return answerChunks(answer as ReadableStream<Uint8Array>, { endpoint: 'Workers AI', end, page: false, signal });
   }
 }
 
@@ -83,36 +87,9 @@ function faultOf(fault: unknown): unknown {
   return new EngineError(code, `Workers AI answered with an error: ${fault.message.slice(0, 400)}`, {}, fault);
 }
 
-async function* once(answer: unknown, end: { marked: boolean }): AsyncGenerator<unknown> {
+async function* once(answer: unknown, end: { marked: boolean }): AsyncGenerator<readonly unknown[]> {
   end.marked = true;
-  yield answer;
-}
-
-/** The chunks of a server-sent stream. */
-async function* events(
-  body: ReadableStream<Uint8Array>,
-  { signal, end }: { readonly signal: AbortSignal; readonly end: { marked: boolean } },
-): AsyncGenerator<unknown> {
-  const ready: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => void ready.push(data) });
-  const decoder = new TextDecoder();
-  const reader = body.getReader();
-  // Cancelling also releases a waiting `read`; the platform stops generating.
-  const leave = (): void => void reader.cancel().catch(() => undefined);
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      parser.feed(decoder.decode(read.value, { stream: true }));
-      for (const data of ready.splice(0)) {
-        if (data === '[DONE]') end.marked = true;
-        else yield JSON.parse(data);
-      }
-      if (end.marked) return;
-    }
-  } finally {
-    signal.removeEventListener('abort', leave);
-    leave();
-  }
+  yield [answer];
 }
 
 /** @param chunk any value; a chunk in the platform's own format has `response` or `tool_calls` at the top level */

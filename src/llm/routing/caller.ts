@@ -35,7 +35,7 @@ export interface Connection {
   readonly secret: string | null;
   /** What to do if the endpoint does not accept the key, such as `check LLM_API_KEY`; null if it has no key. */
   readonly keyAdvice: string | null;
-  /** Sends the request; resolves when the answer begins. */
+  /** Sends the request; resolves when the answer begins. Yields the chunks that arrived together as one list. */
   open(
     request: ModelRequest,
     call: {
@@ -45,7 +45,7 @@ export interface Connection {
       /** `marked` is set when the stream has sent its end marker. */
       readonly end: { marked: boolean };
     },
-  ): Promise<AsyncIterable<unknown>>;
+  ): Promise<AsyncIterable<readonly unknown[]>>;
   /** @param chunk any value */
   read(chunk: unknown): ReadChunk;
 }
@@ -185,14 +185,12 @@ class Caller implements ModelProvider {
           throw fault;
         });
         if (next.done === true) break;
-        const read = this.#connection.read(next.value);
-        sent.usage = read.usage ?? sent.usage;
+        const read = this.#readAll(next.value, sent);
         for (const delta of read.deltas) {
           if (sent.pieces === 0) endpoint.learnLatency(model, clock.now() - startedAt);
           if (sent.notice !== null) yield noticeDelta(sent.notice);
           sent.notice = null;
           sent.pieces += 1;
-          sent.bytes += bytesOf(delta);
           yield delta;
         }
         if (sent.bytes > limits.generationBytes) {
@@ -226,6 +224,29 @@ class Caller implements ModelProvider {
       report(() => (sent.pieces > 0 ? breaker.succeeded() : breaker.abandoned()));
       controller.abort();
     }
+  }
+
+  /**
+   * Reads chunks that arrived together, up to the one that exceeds the size of an answer. Pieces of text that follow each
+   * other become one: the rest of the way costs per piece, not per character.
+   */
+  #readAll(chunks: readonly unknown[], sent: Sent): Pick<ReadChunk, 'deltas' | 'finish'> {
+    const deltas: Content[] = [];
+    let finish: FinishReason | null = null;
+    for (const chunk of chunks) {
+      const read = this.#connection.read(chunk);
+      sent.usage = read.usage ?? sent.usage;
+      finish = read.finish ?? finish;
+      for (const delta of read.deltas) {
+        sent.bytes += bytesOf(delta);
+        const last = deltas.at(-1);
+        const isSame = last !== undefined && last.type === delta.type && last.type !== 'tool_call';
+        if (isSame && delta.type !== 'tool_call') deltas[deltas.length - 1] = { ...last, text: last.text + delta.text };
+        else deltas.push(delta);
+      }
+      if (sent.bytes > limits.generationBytes) break;
+    }
+    return { deltas, finish };
   }
 
   /** Waits for `work` with the timeout of the answer's current stage. */

@@ -1,16 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import { answerStream } from '../../../src/llm/providers/answer-stream.ts';
+import { answerChunks } from '../../../src/llm/providers/answer-stream.ts';
 
 interface Read {
-  readonly text: string;
-  readonly chunks: number;
+  /** As lists, one for each read that completed something. */
+  readonly chunks: readonly (readonly unknown[])[];
   readonly marked: boolean;
   readonly fault: unknown;
 }
 
-/** @param readChunks number of chunks after which the reader stops */
-async function read(pieces: readonly string[], { page = false, readChunks = Infinity } = {}): Promise<Read> {
+async function read(pieces: readonly string[], { page = false } = {}): Promise<Read> {
   const end = { marked: false };
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
@@ -19,20 +18,14 @@ async function read(pieces: readonly string[], { page = false, readChunks = Infi
       controller.close();
     },
   });
-  const reader = answerStream(body, { endpoint: 'http://model', end, page }).getReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  let chunks = 0;
+  const { signal } = new AbortController();
+  const chunks: (readonly unknown[])[] = [];
   try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      text += decoder.decode(next.value, { stream: true });
-      chunks += 1;
-      if (chunks >= readChunks) await reader.cancel();
-    }
+    for await (const list of answerChunks(body, { endpoint: 'http://model', end, page, signal })) chunks.push(list);
   } catch (fault) {
-    return { text, chunks, marked: end.marked, fault };
+    return { chunks, marked: end.marked, fault };
   }
-  return { text, chunks, marked: end.marked, fault: null };
+  return { chunks, marked: end.marked, fault: null };
 }
 
 describe('[P15] the end marker', () => {
@@ -43,7 +36,7 @@ describe('[P15] the end marker', () => {
     [['data: {}\n\ndata: [DONE]']],
     [['data: [DONE]\n\n']],
   ])('%j contains one', async (pieces) => {
-    expect(await read(pieces)).toMatchObject({ text: pieces.join(''), marked: true });
+    expect(await read(pieces)).toMatchObject({ marked: true, fault: null });
   });
 
   test.each([
@@ -51,29 +44,25 @@ describe('[P15] the end marker', () => {
     [['data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n']],
     [['data: {}\n\n']],
   ])('%j contains none: model text cannot end the stream', async (pieces) => {
-    expect(await read(pieces)).toMatchObject({ text: pieces.join(''), marked: false });
+    expect(await read(pieces)).toMatchObject({ marked: false, fault: null });
   });
 
-  test('a client that stops reading has received it, whatever follows', async () => {
-    const pieces = [`data: {}\n\ndata: [DONE]\n\n: ${'z'.repeat(100)}\n\n`, 'more'];
-    expect(await read(pieces, { readChunks: 1 })).toMatchObject({ marked: true });
+  test('nothing after it is read', async () => {
+    const pieces = [`data: {"a":1}\n\ndata: [DONE]\n\ndata: {"b":2}\n\n`, 'data: {"c":3}\n\n'];
+    expect(await read(pieces)).toEqual({ chunks: [[{ a: 1 }]], marked: true, fault: null });
   });
 });
 
 describe('[L2] an answer that is not a stream', () => {
   const object = JSON.stringify({ choices: [{ message: { content: 'Grüße' } }] }, null, 2);
-  test.each([1, 7, 1_000])('one JSON object, cut at every %i characters, becomes one event', async (size) => {
+  test.each([1, 7, 1_000])('one JSON object, cut at every %i characters, is one chunk', async (size) => {
     const pieces = object.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
-    const { text, marked } = await read(pieces);
-    expect(text.startsWith('data: {')).toBe(true);
-    expect(text.trim()).not.toContain('\n');
-    expect(JSON.parse(text.slice('data: '.length))).toEqual(JSON.parse(object));
-    expect(marked).toBe(true);
+    expect(await read(pieces)).toEqual({ chunks: [[JSON.parse(object)]], marked: true, fault: null });
   });
 
   test('a web page is a refusal that suggests what to check', async () => {
-    const { fault, text } = await read(['<html>Sign in</html>'], { page: true });
-    expect(text).toBe('');
+    const { fault, chunks } = await read(['<html>Sign in</html>'], { page: true });
+    expect(chunks).toEqual([]);
     expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('a web page') });
   });
 
@@ -84,7 +73,24 @@ describe('[L2] an answer that is not a stream', () => {
   });
 });
 
-test('[P4] each chunk of a stream passes at once and unchanged', async () => {
-  const pieces = ['data: {"a":1}\n\n', 'da', 'ta: {}\n', '\n'];
-  expect(await read(pieces)).toMatchObject({ chunks: pieces.length, text: pieces.join('') });
+test('[P4] what a read completes is passed on at once, in one list', async () => {
+  const pieces = ['data: {"a":1}\n\ndata: {"b":2}\n\nda', 'ta: {"c":"', '\u00e4"}\n', '\n'];
+  expect(await read(pieces)).toMatchObject({ chunks: [[{ a: 1 }, { b: 2 }], [{ c: 'ä' }]] });
+});
+
+describe('[L2] an error inside the stream', () => {
+  const before = 'data: {"a":1}\n\n';
+  test.each([
+    [`${before}data: {"error":{"message":"no more"}}\n\n`, 'no more'],
+    [`${before}event: error\ndata: {"message":"no more"}\n\n`, 'no more'],
+    [`${before}data: {"b":\n\ndata: {"c":3}\n\n`, 'JSON'],
+  ])('%j: what arrived before it counts, and nothing after it', async (piece, message) => {
+    const { chunks, fault } = await read([piece]);
+    expect(chunks).toEqual([[{ a: 1 }]]);
+    expect(String(fault)).toContain(message);
+  });
+
+  test('a last event without an end is no event', async () => {
+    expect(await read([`${before}data: {"b":2}`])).toEqual({ chunks: [[{ a: 1 }]], marked: false, fault: null });
+  });
 });

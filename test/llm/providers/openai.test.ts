@@ -70,8 +70,7 @@ describe('the content of a stream', () => {
         stream: [
           { chunk: { choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] } },
           { reasoning: 'hm' },
-          'Hel',
-          'lo',
+          'Hello',
           { toolCall: { index: 0, id: 'call_1', name: 'search', arguments: '{"q":' } },
           { toolCall: { index: 0, arguments: '"x"}' } },
           { finish: 'tool_calls' },
@@ -81,8 +80,7 @@ describe('the content of a stream', () => {
     ]);
     expect(await read(provider(server).stream(modelRequest()))).toEqual([
       { type: 'reasoning', text: 'hm' },
-      { type: 'text', text: 'Hel' },
-      { type: 'text', text: 'lo' },
+      { type: 'text', text: 'Hello' },
       { type: 'tool_call', index: 0, id: 'call_1', name: 'search', argumentsDelta: '{"q":' },
       { type: 'tool_call', index: 0, id: null, name: null, argumentsDelta: '"x"}' },
       {
@@ -448,7 +446,7 @@ describe('timeouts', () => {
 
   test('[L2] silence between tokens is model_timeout; each token restarts the timeout', async () => {
     const clock = new VirtualClock();
-    await using server = await startScriptedLlm([{ stream: ['a', 'b', 'STALL'] }]);
+    await using server = await startScriptedLlm([{ stream: [{ reasoning: 'a' }, 'b', 'STALL'] }]);
     const stream = provider(server, clock).stream(modelRequest())[Symbol.asyncIterator]();
     expect(await stream.next()).toMatchObject({ value: { text: 'a' } });
     clock.advance(limits.betweenTokensMs - 1);

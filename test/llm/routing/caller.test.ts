@@ -36,8 +36,8 @@ function setUp(script: Script) {
       const step = script[Math.min(opened, script.length - 1)] ?? '';
       opened += 1;
       if (step instanceof Error) throw step;
-      async function* chunks(): AsyncGenerator<unknown> {
-        yield { choices: [{ index: 0, delta: { content: step } }] };
+      async function* chunks(): AsyncGenerator<readonly unknown[]> {
+        yield [{ choices: [{ index: 0, delta: { content: step } }] }];
         end.marked = true;
       }
       return chunks();
@@ -139,12 +139,12 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
     async open(_, { end, signal }) {
       const chunks = attempts[Math.min(opened, attempts.length - 1)] ?? [];
       opened += 1;
-      return (async function* (): AsyncGenerator<unknown> {
+      return (async function* (): AsyncGenerator<readonly unknown[]> {
         for (const chunk of chunks) {
           if (chunk === 'STALL') await never;
           if (chunk instanceof Error) throw chunk;
           if (typeof chunk === 'number') clock.advance(chunk);
-          else yield chunk;
+          else yield Array.isArray(chunk) ? chunk : [chunk];
           if (signal.aborted) return;
         }
         end.marked = true;
@@ -206,6 +206,33 @@ describe('[L2] timeouts of an answer', () => {
     const { deltas, fault } = await ask();
     expect(fault).toBeNull();
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+  });
+});
+
+describe('[P4] chunks that arrive together', () => {
+  test('text that follows text is one piece; a call, and other text, begins a new one', async () => {
+    const call = { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] } }] };
+    const thinks = { choices: [{ index: 0, delta: { reasoning: 'hm' } }] };
+    const { ask } = setUpChunks([[[thinks, says('a'), says('b'), call, says('c')], says('d'), [ends('stop')]]]);
+    const { deltas } = await ask();
+    expect(deltas.map((delta) => ('text' in delta ? delta.text : delta.type))).toEqual([
+      'hm',
+      'ab',
+      'tool_call',
+      'c',
+      'd',
+      'usage',
+      'finish',
+    ]);
+  });
+
+  test('[P16] of a list, nothing behind the limit is read', async () => {
+    const piece = 'x'.repeat(limits.generationBytes / 2 + 1);
+    const { ask } = setUpChunks([[[says(piece), says(piece), says('more'), ends('stop')]]]);
+    const { deltas } = await ask();
+    const [first] = deltas;
+    expect(first?.type === 'text' ? first.text.length : 0).toBe(2 * piece.length);
+    expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'length' });
   });
 });
 
