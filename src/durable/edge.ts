@@ -14,6 +14,7 @@ import { directoryOf } from './directory.ts';
 import { indexFor } from './executions.ts';
 import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
+import { invocationNetwork } from './network.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
 import { egressOf, runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
@@ -49,8 +50,9 @@ function appFor(env: Env): App {
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
     withServers: async (agent, owner) => {
       // Like a session of its own: it shares no connections with others.
-      const egress = egressOf(env, settings, () => ({ session_id: 'agents', owner }));
-      const found = await mcpAccess(env, settings, egress).toolsOf(agent, owner);
+      const network = invocationNetwork(settings);
+      const egress = egressOf(env, settings, network, () => ({ session_id: 'agents', owner }));
+      const found = await mcpAccess(env, settings, network, egress).toolsOf(agent, owner);
       return found === null ? agent : withMcpTools(agent, found);
     },
     manifests: manifestHost(env),
@@ -68,7 +70,7 @@ function appFor(env: Env): App {
     executions: (owner, page) => indexFor(env, owner).list(page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.
-      const runners = runnerOf(env, settings);
+      const runners = runnerOf(env, settings, invocationNetwork(settings));
       const runner = (await runners?.health()) ?? null;
       const works = runner?.['status'] === 'healthy';
       const missing: MissingPart[] =

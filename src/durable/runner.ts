@@ -13,6 +13,7 @@ import { createRunnerClient } from '../executors/runner/client.ts';
 import { createRunnerPool } from '../executors/runner/pool.ts';
 import { RunnerWatch } from '../executors/runner/watch.ts';
 import { loggerOf } from './log.ts';
+import type { Network } from './network.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Env } from './env.ts';
@@ -22,7 +23,12 @@ const watch = new RunnerWatch(platformClock.now);
 
 type Reach = (input: string, init: RequestInit) => Promise<Response>;
 
-function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }: Settings): Reach {
+/** @param fetch which connections it uses; containers are reached by calls of objects, which need none */
+function reachOf(
+  { RUNNERS: containers }: Env,
+  { hasContainers, runnerHeaders }: Settings,
+  fetch: Network['tools'],
+): Reach {
   return (input, init) =>
     containers === undefined || !hasContainers
       ? fetch(input, { ...init, headers: { ...runnerHeaders, ...(init.headers as Record<string, string>) } })
@@ -34,7 +40,12 @@ function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }:
  *
  * @param owner the owner of the calling session
  */
-export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
+export function runnerOf(
+  env: Env,
+  settings: Settings,
+  { services }: Network,
+  owner: () => string | null = () => null,
+): RunnerClient | null {
   const { runners, runnerKey } = settings;
   if (runners.length === 0 || runnerKey === null) return null;
   const log = loggerOf(env);
@@ -45,7 +56,7 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
       createRunnerClient({
         baseUrl,
         key: runnerKey,
-        fetch: reachOf(env, settings),
+        fetch: reachOf(env, settings, services),
         clock: platformClock,
         tenant: () => tenantOf(settings, owner()),
         newNonce: () => newId('run'),
@@ -61,31 +72,27 @@ function tenantOf({ keys }: Settings, owner: string | null): string | null {
 }
 
 /** Requests of tools, under the operator's rules (X2). @param egress undefined if the platform sends them */
-export function outboundOf({ allowHosts }: Settings, egress: Egress | undefined): OutboundFetch {
-  return createOutboundFetch({
-    fetch: (input, init) => fetch(input, init),
-    allowHosts,
-    egress,
-    clock: platformClock,
-  });
+export function outboundOf({ allowHosts }: Settings, { tools }: Network, egress: Egress | undefined): OutboundFetch {
+  return createOutboundFetch({ fetch: tools, allowHosts, egress, clock: platformClock });
 }
 
 /** Requests for files of messages, under the same rules (C2). */
-export function fileFetchOf({ allowHosts }: Settings, egress: Egress | undefined): FileFetch {
-  return createFileFetch({ fetch: (input, init) => fetch(input, init), allowHosts, egress, clock: platformClock });
+export function fileFetchOf({ allowHosts }: Settings, { tools }: Network, egress: Egress | undefined): FileFetch {
+  return createFileFetch({ fetch: tools, allowHosts, egress, clock: platformClock });
 }
 
 /** Undefined if the platform sends the requests of tools. */
 export function egressOf(
   env: Env,
   settings: Settings,
+  { tools }: Network,
   session: () => Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner'>,
 ): Egress | undefined {
   if (settings.egress === 'platform') return undefined;
   return createRunnerEgress({
     runners: settings.runners,
     key: settings.runnerKey,
-    fetch: reachOf(env, settings),
+    fetch: reachOf(env, settings, tools),
     clock: platformClock,
     newNonce: () => newId('run'),
     session: () => sessionKey(session()),
