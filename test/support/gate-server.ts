@@ -36,7 +36,10 @@ export async function startGateServer(): Promise<GateServer> {
       case 'gate': {
         enter();
         const of = Number(searchParams.get('of'));
-        if (group.waiting.size >= of) for (const one of group.waiting) one.end(JSON.stringify({ waiting: of }));
+        if (group.waiting.size >= of) {
+          const body = JSON.stringify({ waiting: of });
+          for (const one of group.waiting) one.writeHead(200, { 'content-type': 'application/json' }).end(body);
+        }
         return;
       }
       case 'hold':
