@@ -15,10 +15,10 @@ import type { ToolServer } from './tool-server.ts';
 import { WIDE } from './workloads.ts';
 
 const CALLS = 64;
-const CALL_MS = 1_000;
-/** The calls arrive within a fraction of their duration. */
-const PACE = { firstTokenMs: 100, tokensPerSecond: 10_000 } as const;
-const REPEATS = 5;
+const CALL_MS = 5_000;
+/** The generation is shorter than a call, so that all calls wait at once. */
+const PACE = { firstTokenMs: 600, tokensPerSecond: 1_000 } as const;
+const REPEATS = 3;
 
 export interface FanOutFigures {
   readonly actor: string;
