@@ -112,7 +112,11 @@ export default defineConfig({
         plugins: [
           cloudflareTest({
             main: './test/runtime-tools/worker.ts',
-            additionalExports: { CodeToolHost: 'WorkerEntrypoint', LocalVectors: 'WorkerEntrypoint' },
+            additionalExports: {
+              CodeToolHost: 'WorkerEntrypoint',
+              OutboundHost: 'WorkerEntrypoint',
+              LocalVectors: 'WorkerEntrypoint',
+            },
             wrangler: { configPath: './examples/code-tools/wrangler.toml' },
             miniflare: {
               bindings: { TOOL_WEATHER_KEY: 'weather-key', ALLOW_HOSTS: 'weather.example:443' },

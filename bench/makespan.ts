@@ -18,6 +18,8 @@ import {
   tokenCount,
   tokensOf,
 } from './makespan/generation.ts';
+import type { FanOutFigures } from './makespan/fan-out.ts';
+import { measureFanOut } from './makespan/fan-out.ts';
 import type { OutputForm } from './makespan/generation.ts';
 import { promptOf, startModelServer } from './makespan/model-server.ts';
 import type { ModelRun } from './makespan/model-server.ts';
@@ -45,11 +47,8 @@ const startedAt = performance.now();
 installPeers();
 await using model = await startModelServer();
 await using toolServer = await startToolServer();
-await using system = await startStagedSystem({
-  LLM_BASE_URL: model.baseUrl,
-  LLM_MODEL: 'scripted',
-  ALLOW_HOSTS: toolServer.host,
-});
+const vars = { LLM_BASE_URL: model.baseUrl, LLM_MODEL: 'scripted', ALLOW_HOSTS: toolServer.host };
+await using system = await startStagedSystem(vars);
 const peers = PEER_NAMES.map((name) => startPeer(name));
 let runs = 0;
 
@@ -57,6 +56,7 @@ try {
   await warmUp();
   const dispatch =
     only === '' || only === 'dispatch' ? await measureDispatch({ model, toolServer, system, peers }) : null;
+  const fanOut = only === '' || only === 'fan-out' ? await fanOutFigures() : null;
   const rows: Row[] = [];
   for (const workload of WORKLOADS.filter(({ name }) => name.includes(only))) {
     console.error(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${workload.name}`);
@@ -64,9 +64,17 @@ try {
   }
   const minutes = (performance.now() - startedAt) / 60_000;
   const chart = only === '' ? join(PACKAGE_ROOT, 'docs/benchmarks-makespan.svg') : null;
-  console.log(report({ rows, dispatch, peers: peers.map(({ title }) => title), minutes, chart }));
+  console.log(report({ rows, dispatch, fanOut, peers: peers.map(({ title }) => title), minutes, chart }));
 } finally {
   for (const peer of peers) peer[Symbol.dispose]();
+}
+
+/** With a second system, which enforces the limits of the platform. */
+async function fanOutFigures(): Promise<FanOutFigures[]> {
+  console.error('fan-out');
+  await using limited = await startStagedSystem({ ...vars, PLATFORM_LIMITS: 'paid' });
+  const systems = { 'no limits': system, 'limits of the paid plan': limited };
+  return await measureFanOut({ model, toolServer, systems });
 }
 
 /** Loads modules and compiles code for all actors before the measurement. */

@@ -23,6 +23,7 @@ export { DirectoryObject } from './durable/objects/directory-object.ts';
 export { EndpointStatusObject } from './durable/objects/endpoint-status-object.ts';
 export { ExecutionIndexObject } from './durable/objects/execution-index-object.ts';
 export { IdentityObject } from './durable/objects/identity-object.ts';
+export { OutboundHost } from './durable/objects/outbound-host.ts';
 export { RateLimitObject } from './durable/objects/rate-limit-object.ts';
 export { RelicObject } from './durable/objects/relic-object.ts';
 export { ScheduleObject } from './durable/objects/schedule-object.ts';

@@ -10,7 +10,7 @@ interface Timeline {
 }
 
 /** The arrival times of the tokens of a generation requested at `startMs`. */
-function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeline {
+export function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeline {
   const releases = new Map<string, number>();
   let tokens = 0;
   const at = (token: number): number =>
@@ -27,7 +27,7 @@ function timeline({ segments }: Generation, pace: Pace, startMs: number): Timeli
  * The end of each action, if it starts at max(release, end of its dependencies) as soon as a slot is
  * free. With enough slots or equal durations, this is optimal.
  */
-function finishTimes(
+export function finishTimes(
   actions: readonly WorkAction[],
   releases: ReadonlyMap<string, number>,
   slots: number,

@@ -3,6 +3,7 @@ import { table, writeSection } from '../report.ts';
 import { writeBars } from '../chart.ts';
 import type { BarGroup } from '../chart.ts';
 import type { DispatchFigures } from './dispatch.ts';
+import type { FanOutFigures } from './fan-out.ts';
 import type { Workload } from './workloads.ts';
 
 interface Measured {
@@ -25,6 +26,7 @@ export interface Row {
 interface Findings {
   readonly rows: readonly Row[];
   readonly dispatch: readonly DispatchFigures[] | null;
+  readonly fanOut: readonly FanOutFigures[] | null;
   readonly peers: readonly string[];
   readonly minutes: number;
   /** Path of the chart; null for a trial run, which writes nothing. */
@@ -33,7 +35,7 @@ interface Findings {
 
 /** @returns the section's text, which is written to docs/benchmarks.md unless this is a trial run */
 export function report(findings: Findings): string {
-  const { rows, dispatch, peers, minutes, chart } = findings;
+  const { rows, dispatch, fanOut, peers, minutes, chart } = findings;
   const body = [
     introduction(peers),
     ...(chart === null ? [] : ['![Makespans](benchmarks-makespan.svg)']),
@@ -55,6 +57,9 @@ for network, journal and HTTP.`,
     ...(dispatch === null
       ? []
       : ['### From the last character of a call to the tool', dispatchWords(dispatch), dispatchTable(dispatch)]),
+    ...(fanOut === null
+      ? []
+      : ['### A wide fan-out with the limits of the platform', FAN_OUT_WORDS, fanOutTable(fanOut)]),
     '### Not measured',
     notMeasured(minutes),
   ].join('\n\n');
@@ -215,6 +220,24 @@ function dispatchTable(figures: readonly DispatchFigures[]): string {
   return table(
     ['', 'samples', 'p50', 'p99', 'max'],
     figures.map(({ actor, samples, p50, p99, max }) => [actor, String(samples), show(p50), show(p99), show(max)]),
+  );
+}
+
+const FAN_OUT_WORDS = `A model writes 64 HTTP calls of five seconds in one generation, at 1,000 tokens per second, with free slots for all of them. The
+limits are those of \`PLATFORM_LIMITS=paid\`
+([operations](operations.md#wide-fan-outs)): six connections that wait for their headers, of the session's object and of each of
+its helpers. The last row is computed: the same bound with six slots. Target: 1.1 times the bound.`;
+
+function fanOutTable(figures: readonly FanOutFigures[]): string {
+  return table(
+    ['', 'runs', 'median', 'bound', 'median / bound'],
+    figures.map(({ actor, runs, medianMs, boundMs }) => [
+      actor,
+      runs === 0 ? '' : String(runs),
+      `${seconds(medianMs)} s`,
+      `${seconds(boundMs)} s`,
+      (medianMs / boundMs).toFixed(2),
+    ]),
   );
 }
 

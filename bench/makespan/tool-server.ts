@@ -1,4 +1,4 @@
-/** An HTTP tool that records its calls by path. */
+/** An HTTP tool that records its calls by path, and answers after `?ms=`; default: at once. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -15,10 +15,12 @@ export async function startToolServer(): Promise<ToolServer> {
   const server = createServer((incoming, outgoing) => {
     const at = performance.now();
     const path = incoming.url ?? '';
+    const delayMs = Number(new URL(path, 'http://tool').searchParams.get('ms'));
     const hit = hits.get(path);
     if (hit === undefined) hits.set(path, { at, calls: 1 });
     else hit.calls += 1;
-    outgoing.end('ok');
+    if (delayMs > 0) setTimeout(() => outgoing.end('ok'), delayMs);
+    else outgoing.end('ok');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;

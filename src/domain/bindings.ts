@@ -19,7 +19,7 @@ export const RUNTIME_OBJECTS: Readonly<Record<string, string>> = {
 };
 
 /** Classes without a binding that the Worker's entry exports: the runtime reaches them through `ctx.exports`. */
-export const RUNTIME_ENTRYPOINTS: readonly string[] = ['CodeToolHost'];
+export const RUNTIME_ENTRYPOINTS: readonly string[] = ['CodeToolHost', 'OutboundHost'];
 
 /** Optional bindings of the runtime: the bucket of files, the runners as containers, and the console. */
 const OPTIONAL = ['FILES', 'RUNNERS', 'ASSETS'];

@@ -897,6 +897,25 @@ export const limits = {
   fetchBytes: 2_097_152,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,
+  /** Connections of an I/O context that wait for response headers at once, on every plan of the platform. */
+  platformConnections: 6,
+  /** Outbound requests of one invocation, by the platform's plan. */
+  platformFreeSubrequests: 50,
+  platformPaidSubrequests: 10_000,
+  /** The last of them are for the model and the runner. */
+  platformReservedSubrequests: 10,
+  /** Connections of a session's object that its tools may use; the others are for the model and the runner. */
+  directToolConnections: 4,
+  /**
+   * Helper invocations of a session's object, with six connections each: half of the invocations that the platform allows
+   * for one request.
+   */
+  outboundHelpers: 16,
+  /** Requests of one helper, because an invocation has limits of its own; and how long an idle one stays open. */
+  outboundHelperRequests: 500,
+  outboundHelperIdleMs: 5_000,
+  /** An answer up to this size comes from a helper in one piece, because a stream costs more. */
+  outboundHelperBytes: 65_536,
   /** How long a resolved name is cached. Connections go to the checked addresses, so it need not be shorter. */
   egressNameMs: 10_000,
   egressNames: 256,

@@ -5,6 +5,7 @@ export type OutboundCode =
   | 'redirect_refused'
   | 'too_many_redirects'
   | 'egress_unavailable'
+  | 'platform_limit'
   | 'fetch_timeout'
   | 'response_too_large'
   | 'fetch_failed';

@@ -15,6 +15,7 @@ import { directoryOf } from './directory.ts';
 import { listExecutions } from './executions.ts';
 import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
+import { invocationNetwork } from './network.ts';
 import { platformBodies, platformClock, platformQueue } from './platform.ts';
 import { egressOf, runnerOf } from './runner.ts';
 import { mayBeSession, newSessionId } from './session-ids.ts';
@@ -50,8 +51,9 @@ function appFor(env: Env): App {
     agent: (name, owner) => agentOf(env, platformClock, owner, name),
     withServers: async (agent, owner) => {
       // Like a session of its own: it shares no connections with others.
-      const egress = egressOf(env, settings, () => ({ session_id: 'agents', owner }));
-      const found = await mcpAccess(env, settings, egress).toolsOf(agent, owner);
+      const network = invocationNetwork(settings);
+      const egress = egressOf(env, settings, network, () => ({ session_id: 'agents', owner }));
+      const found = await mcpAccess(env, settings, network, egress).toolsOf(agent, owner);
       return found === null ? agent : withMcpTools(agent, found);
     },
     manifests: manifestHost(env),
@@ -75,7 +77,7 @@ function appFor(env: Env): App {
     executions: (owner, page) => listExecutions(env, owner, page),
     status: async (owner) => {
       // One for each request: a request must not wait for the answer of another one.
-      const runners = runnerOf(env, settings);
+      const runners = runnerOf(env, settings, invocationNetwork(settings));
       const runner = (await runners?.health()) ?? null;
       // A container that sleeps starts with the first job.
       const works = runner?.['status'] === 'healthy' || runner?.['status'] === 'asleep';

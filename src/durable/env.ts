@@ -13,6 +13,7 @@ import type { CodeToolCall, CodeToolSession, ToolUpdate } from '../domain/ports/
 import type { EdgeRelicCall } from '../domain/ports/edge-relics.ts';
 import type { SharedFeeds } from '../domain/ports/shared-values.ts';
 import type { FactAnswer, FactChange, FactsSnapshot } from '../domain/ports/user-facts.ts';
+import type { PlatformPlan } from '../domain/platform-plan.ts';
 import type { SeededHistory } from '../domain/seeded.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
@@ -233,6 +234,39 @@ export interface CodeToolLink {
 
 export interface CodeToolHostRpc {
   run(call: CodeToolCall, session: CodeToolSession, link: CodeToolLink): Promise<ActionOutcome>;
+}
+
+/** A request that a helper sends; its address was checked (X2). */
+export interface HelperRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: string | Uint8Array | null;
+  readonly redirect: string;
+}
+
+interface HelperHead {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: readonly (readonly [string, string])[];
+}
+
+/** `failed`: the error of `fetch`; a rejection means that the helper itself has ended. */
+export type HelperAnswer =
+  | (HelperHead & { readonly type: 'whole'; readonly body: Uint8Array<ArrayBuffer> })
+  | (HelperHead & { readonly type: 'stream'; readonly body: ReadableStream<Uint8Array> })
+  | { readonly type: 'failed'; readonly name: string; readonly message: string };
+
+/** The connections of one helper invocation, which lasts until its stub is disposed of. */
+export interface OutboundConnections {
+  /** @param id chosen by the caller, for `cancel` */
+  send(id: number, request: HelperRequest): Promise<HelperAnswer>;
+  cancel(id: number): void;
+}
+
+export interface OutboundHostRpc {
+  /** @param enforced the plan whose limits the helper enforces on itself; null: the platform does */
+  open(enforced: PlatformPlan | null): OutboundConnections;
 }
 
 export interface IdentityRpc {

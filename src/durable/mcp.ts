@@ -18,6 +18,7 @@ import type { Egress } from '../executors/outbound/egress.ts';
 import { secretFor } from '../settings/secrets.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Env } from './env.ts';
+import type { Network } from './network.ts';
 import { platformClock } from './platform.ts';
 
 /** Shared by all objects of this isolate. */
@@ -40,9 +41,10 @@ export interface McpAccess {
 export function mcpAccess(
   env: Env,
   { allowHosts }: Pick<Settings, 'allowHosts'>,
+  { tools }: Pick<Network, 'tools'>,
   egress: Egress | undefined,
 ): McpAccess {
-  const network = networkOf(allowHosts, egress);
+  const network: McpNetwork = { fetch: tools, allowHosts, egress, clock: platformClock };
   /** The latest tools, and what they were made of: checking the schemas of a thousand tools takes a while. */
   let latest: { readonly of: readonly unknown[]; readonly tools: McpTools } | null = null;
   return {
@@ -85,12 +87,13 @@ function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
 export function mcpServersOf(
   env: Env,
   { allowHosts }: Pick<Settings, 'allowHosts'>,
+  { tools }: Pick<Network, 'tools'>,
   egress: Egress | undefined,
   owner: () => string | null,
 ): McpServers {
   const reachOf = ({ url, auth, bundled }: McpEndpoint): Reach => ({ owner: owner(), url, auth, bundled });
   const connections = new Connections({
-    network: networkOf(allowHosts, egress),
+    network: { fetch: tools, allowHosts, egress, clock: platformClock },
     target: (endpoint) => targetOf(env, owner(), endpoint),
     known: (endpoint) => lists.known(reachOf(endpoint)),
     learn: (endpoint, known) => lists.learn(reachOf(endpoint), known),
@@ -98,10 +101,6 @@ export function mcpServersOf(
     changed: (endpoint) => lists.changed(reachOf(endpoint)),
   });
   return new McpSession(connections);
-}
-
-function networkOf(allowHosts: readonly string[], egress: Egress | undefined): McpNetwork {
-  return { fetch: (input, init) => fetch(input, init), allowHosts, egress, clock: platformClock };
 }
 
 /** @returns why the secret is not available */

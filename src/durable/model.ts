@@ -12,6 +12,7 @@ import { Endpoints } from '../llm/routing/endpoints.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';
 import { createModel } from '../llm/routing/select.ts';
 import type { ModelDeps } from '../llm/routing/select.ts';
+import type { Network } from './network.ts';
 import { platformClock } from './platform.ts';
 import { secretFor } from '../settings/secrets.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -45,6 +46,7 @@ export function modelOf(
   settings: Settings,
   { agent, bundled }: Pick<ResolvedAgent, 'agent' | 'bundled'>,
   owner: string | null,
+  { services }: Network,
   egress: Egress | undefined,
 ): ModelProvider {
   reportHealth = (report, whose) => {
@@ -57,14 +59,19 @@ export function modelOf(
     settings.model,
     {
       ...deps(env, settings, owner, secretFor(env, owner, bundled?.subject === true)),
-      ...(egress === undefined ? {} : { fetchExternal: externalFetch(settings, egress) }),
+      fetch: async (input, init) => await services(urlOf(input), init),
+      ...(egress === undefined ? {} : { fetchExternal: externalFetch(settings, services, egress) }),
     },
     agent.engine,
   ).provider;
 }
 
 /** Endpoints that a manifest names are called like the URLs of tools: after a check of their address (X2). */
-function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalThis.fetch {
+function externalFetch(
+  { allowHosts }: Settings,
+  services: Network['services'],
+  egress: Egress,
+): typeof globalThis.fetch {
   return async (input, init) => {
     const { method = 'GET', headers, body, signal } = init ?? {};
     if (body != null && typeof body !== 'string') throw new TypeError('The body of a model request must be a string');
@@ -75,8 +82,8 @@ function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalT
       signal: signal ?? new AbortController().signal,
     };
     try {
-      const { response } = await fetchOnce(input instanceof Request ? input.url : String(input), request, {
-        fetch: (...call) => fetch(...call),
+      const { response } = await fetchOnce(urlOf(input), request, {
+        fetch: services,
         allowHosts,
         egress,
         timeoutMs: limits.maxActionTimeoutMs,
@@ -93,6 +100,11 @@ function externalFetch({ allowHosts }: Settings, egress: Egress): typeof globalT
       );
     }
   };
+}
+
+/** The client of models passes the request's members in `init`. */
+function urlOf(input: RequestInfo | URL): string {
+  return input instanceof Request ? input.url : String(input);
 }
 
 /** For `/health` and the start-up line. */

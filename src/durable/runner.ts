@@ -14,6 +14,7 @@ import { createRunnerPool } from '../executors/runner/pool.ts';
 import { RunnerRecord } from '../executors/runner/record.ts';
 import { RunnerWatch } from '../executors/runner/watch.ts';
 import { loggerOf } from './log.ts';
+import type { Network } from './network.ts';
 import { newId, platformClock } from './platform.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Env } from './env.ts';
@@ -33,7 +34,12 @@ function recordOf(url: string): RunnerRecord {
 
 type Reach = (input: string, init: RequestInit) => Promise<Response>;
 
-function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }: Settings): Reach {
+/** @param fetch which connections it uses; containers are reached by calls of objects, which need none */
+function reachOf(
+  { RUNNERS: containers }: Env,
+  { hasContainers, runnerHeaders }: Settings,
+  fetch: Network['tools'],
+): Reach {
   return (input, init) =>
     containers === undefined || !hasContainers
       ? fetch(input, { ...init, headers: { ...runnerHeaders, ...(init.headers as Record<string, string>) } })
@@ -45,7 +51,12 @@ function reachOf({ RUNNERS: containers }: Env, { hasContainers, runnerHeaders }:
  *
  * @param owner the owner of the calling session
  */
-export function runnerOf(env: Env, settings: Settings, owner: () => string | null = () => null): RunnerClient | null {
+export function runnerOf(
+  env: Env,
+  settings: Settings,
+  { services }: Network,
+  owner: () => string | null = () => null,
+): RunnerClient | null {
   const { runners, runnerKey } = settings;
   if (runners.length === 0 || runnerKey === null) return null;
   const log = loggerOf(env);
@@ -59,7 +70,7 @@ export function runnerOf(env: Env, settings: Settings, owner: () => string | nul
         baseUrl,
         reports,
         key: runnerKey,
-        fetch: reachOf(env, settings),
+        fetch: reachOf(env, settings, services),
         clock: platformClock,
         tenant: () => tenantOf(settings, owner()),
         newNonce: () => newId('run'),
@@ -75,31 +86,27 @@ function tenantOf({ keys }: Settings, owner: string | null): string | null {
 }
 
 /** Requests of tools, under the operator's rules (X2). @param egress undefined if the platform sends them */
-export function outboundOf({ allowHosts }: Settings, egress: Egress | undefined): OutboundFetch {
-  return createOutboundFetch({
-    fetch: (input, init) => fetch(input, init),
-    allowHosts,
-    egress,
-    clock: platformClock,
-  });
+export function outboundOf({ allowHosts }: Settings, { tools }: Network, egress: Egress | undefined): OutboundFetch {
+  return createOutboundFetch({ fetch: tools, allowHosts, egress, clock: platformClock });
 }
 
 /** Requests for files of messages, under the same rules (C2). */
-export function fileFetchOf({ allowHosts }: Settings, egress: Egress | undefined): FileFetch {
-  return createFileFetch({ fetch: (input, init) => fetch(input, init), allowHosts, egress, clock: platformClock });
+export function fileFetchOf({ allowHosts }: Settings, { tools }: Network, egress: Egress | undefined): FileFetch {
+  return createFileFetch({ fetch: tools, allowHosts, egress, clock: platformClock });
 }
 
 /** Undefined if the platform sends the requests of tools. */
 export function egressOf(
   env: Env,
   settings: Settings,
+  { tools }: Network,
   session: () => Pick<SessionRecord, 'session_id' | 'incarnation' | 'owner'>,
 ): Egress | undefined {
   if (settings.egress === 'platform') return undefined;
   return createRunnerEgress({
     runners: settings.runners,
     key: settings.runnerKey,
-    fetch: reachOf(env, settings),
+    fetch: reachOf(env, settings, tools),
     clock: platformClock,
     newNonce: () => newId('run'),
     session: () => sessionKey(session()),

@@ -6,11 +6,13 @@ import { TelemetryOutbox } from '../telemetry/outbox.ts';
 import { exportOf } from '../telemetry/project.ts';
 import { sendTelemetry } from '../telemetry/send.ts';
 import type { Env } from './env.ts';
+import type { Network } from './network.ts';
 import { platformClock } from './platform.ts';
 
 /** @returns null without an endpoint: then nothing is read, stored or sent */
 export function telemetryOf(
   env: Env,
+  { services }: Network,
   storage: DurableObjectStorage['kv'],
   session: () => SessionTelemetry | null,
   log: Logger,
@@ -30,7 +32,7 @@ export function telemetryOf(
       const collector = settings[signal];
       if (collector === null) return { type: 'sent' };
       return await sendTelemetry(collector, body, {
-        fetch: (url, init) => fetch(url, init),
+        fetch: services,
         clock: platformClock,
         timeoutMs,
       });

@@ -6,6 +6,7 @@ import { isAllowEntry } from '../executors/outbound/address.ts';
 import { shownAddress } from '../llm/providers/address.ts';
 import { modelIssue } from '../llm/routing/select.ts';
 import type { AiBinding } from '../llm/providers/workers-ai.ts';
+import { platformIssue } from './platform.ts';
 import { parseTelemetry } from './telemetry.ts';
 import { parseSwitch, readSettings } from './settings.ts';
 import type { Variables } from './settings.ts';
@@ -16,14 +17,16 @@ import type { Variables } from './settings.ts';
  * @throws EngineError `internal` for a setting that no system starts with
  */
 export function settingIssues(env: Variables, ai: AiBinding | null = null): string[] {
-  const { model, allowHosts } = readSettings(env);
+  const { model, allowHosts, host } = readSettings(env);
   const issue = modelIssue(model, ai);
+  const platform = platformIssue(env, host.life !== null);
   return [
     ...(issue === null ? [] : [issue]),
     ...allowHosts.filter((entry) => !isAllowEntry(entry)).map(hostIssue),
     ...(parseSwitch(env.DEBUG_PROMPTS) === null
       ? [`DEBUG_PROMPTS must be 1 or 0, found "${shownAddress(env.DEBUG_PROMPTS ?? '')}"`]
       : []),
+    ...(platform === null ? [] : [platform]),
     ...parseTelemetry(env).issues,
   ];
 }

@@ -27,6 +27,10 @@ export const WORKER_SETTINGS = [
   'ALLOW_HOSTS',
   /** Who sends the requests of tools: the platform, or a runner after a check of the address (X2). */
   'EGRESS',
+  /** The plan of the account on the platform, `free` or `paid` (Z3); unset means `paid`. */
+  'PLATFORM_PLAN',
+  /** `free` or `paid`: a local system enforces the limits of this plan (Z3). */
+  'PLATFORM_LIMITS',
   /** `1`: every key may read the messages that were sent to the model; unset: admin keys only. */
   'DEBUG_PROMPTS',
   /** Rules that decide about the actions of all agents, in YAML or JSON (C9). */

@@ -11,6 +11,8 @@ import type { EgressChoice } from '../executors/outbound/egress-choice.ts';
 import { parseRunnerUrls, parseSigningKeys } from '../executors/runner/list.ts';
 import type { RunnerAddress, SigningKey } from '../executors/runner/list.ts';
 import type { PolicyRule } from '../domain/policy.ts';
+import { parsePlatform } from './platform.ts';
+import type { PlatformSettings } from './platform.ts';
 import { parsePolicies } from './policies.ts';
 import { parseTelemetry } from './telemetry.ts';
 import type { TelemetrySettings } from './telemetry.ts';
@@ -55,6 +57,7 @@ export interface Settings {
   readonly allowHosts: readonly string[];
   /** Who sends requests to addresses from manifests and models (X2). */
   readonly egress: EgressChoice;
+  readonly platform: PlatformSettings;
   /** Requests per minute for each namespace and agent, or null. */
   readonly rateLimit: number | null;
   /** Whether every key may read the messages that were sent to the model; otherwise admin keys only. */
@@ -86,6 +89,7 @@ export function readSettings(env: Variables & Containers): Settings {
     runnerKey: parseSigningKeys(env.RUNNER_SECRET)[0] ?? null,
     allowHosts: list(env.ALLOW_HOSTS),
     egress: parseEgress(env.EGRESS),
+    platform: parsePlatform(env, hostOf(env).life !== null),
     rateLimit: parseRateLimit(env.RATE_LIMIT),
     debugPrompts: parseSwitch(env.DEBUG_PROMPTS) ?? false,
     policies: parsePolicies(env.POLICIES),

@@ -11,6 +11,7 @@ export {
   EndpointStatusObject,
   ExecutionIndexObject,
   IdentityObject,
+  OutboundHost,
   RateLimitObject,
   RelicObject,
   ScheduleObject,

@@ -108,6 +108,7 @@ export class RealSystem implements AsyncDisposable {
         LLM_MODEL: 'scripted',
         RUNNER_URLS: `http://127.0.0.1:${this.#ports.runner}`,
         RUNNER_SECRET: SECRET,
+        PLATFORM_LIMITS: 'paid',
       },
       ownRunner: false,
       progress: () => undefined,

@@ -40,7 +40,7 @@ test.each<[allowed: readonly string[], isSent: boolean]>([
   const url = `https://${isSent ? 'sent' : 'kept'}-${secrets.length}.com/mcp`;
   const servers = AGENT.mcpServers.map((server) => ({ ...server, url }));
   const agent = { ...resolved.agent, mcpServers: servers };
-  const found = await mcpAccess(env, { allowHosts: [] }, undefined).toolsOf(
+  const found = await mcpAccess(env, { allowHosts: [] }, { tools: fetch }, undefined).toolsOf(
     { ...resolved, agent } as unknown as ResolvedAgent,
     null,
   );

@@ -10,6 +10,7 @@ export {
   EndpointStatusObject,
   ExecutionIndexObject,
   IdentityObject,
+  OutboundHost,
   RateLimitObject,
   RelicObject,
   ScheduleObject,

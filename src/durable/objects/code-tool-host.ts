@@ -10,6 +10,7 @@ import type { ToolHost } from '../../code-tools/call-tool.ts';
 import { secretFor } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { CodeToolHostRpc, CodeToolLink, Env } from '../env.ts';
+import { invocationNetwork } from '../network.ts';
 import { servedProject } from '../project.ts';
 import { egressOf, outboundOf } from '../runner.ts';
 
@@ -35,10 +36,11 @@ export class CodeToolHost extends WorkerEntrypoint<Env> implements CodeToolHostR
       secret: secretFor(this.env, session.owner, true),
       advice: ADVICE,
     };
-    const egress = egressOf(this.env, settings, () => session);
+    const network = invocationNetwork(settings);
+    const egress = egressOf(this.env, settings, network, () => session);
     const outcome = await callTool(call, host, session, {
       signal: abort.signal,
-      fetch: outboundOf(settings, egress),
+      fetch: outboundOf(settings, network, egress),
       progress: (update) => updates.push(link.progress(update)),
     });
     // what is not delivered when the call ends is lost

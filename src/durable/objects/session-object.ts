@@ -46,6 +46,7 @@ import type { SendFork } from '../fork.ts';
 import { readHtml } from '../html-reader.ts';
 import { modelOf } from '../model.ts';
 import { recoveryQueueOf } from '../host.ts';
+import { sessionNetwork } from '../network.ts';
 import { objectStoreOf } from '../object-store.ts';
 import { ThreadShare } from '../../domain/fair-queue.ts';
 import { newId, newIncarnation, platformBodies, platformClock, platformQueue } from '../platform.ts';
@@ -94,6 +95,7 @@ function isSameStart(known: SessionRecord, asked: SessionRecord): boolean {
 
 export class SessionObject extends DurableObject<Env> implements SessionRpc {
   readonly #log = loggerOf(this.env);
+  readonly #network = sessionNetwork(readSettings(this.env), this.ctx.exports);
   /** Child sessions whose end is awaited. */
   readonly #children = new Set<string>();
   readonly #alarm = new SessionAlarm({
@@ -151,12 +153,13 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const journal = openJournal(ctx.storage);
     if (journal instanceof EngineError) return journal;
     const settings = readSettings(env);
-    const runner = runnerOf(env, settings, () => this.#session.record.owner);
-    const egress = egressOf(env, settings, () => this.#session.record);
+    const network = this.#network;
+    const runner = runnerOf(env, settings, network, () => this.#session.record.owner);
+    const egress = egressOf(env, settings, network, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage, {
       clock: platformClock,
       inUse: () => pinsInUse(journal),
-      mcp: mcpAccess(env, settings, egress),
+      mcp: mcpAccess(env, settings, network, egress),
     });
     const redact = lazyRedactor(() => secretsOf(env, this.#session.record));
     const session = new Session({
@@ -168,12 +171,12 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       random: Math.random,
       newApprovalId: () => newId('apr'),
       executors: createExecutors(),
-      fetch: outboundOf(settings, egress),
+      fetch: outboundOf(settings, network, egress),
       readHtml,
       runner,
       edgeRelics: edgeRelics(env, ctx.storage, () => sessionKey(this.#session.record)),
       codeTools: codeToolsOf(env, ctx.exports, () => this.#session.record),
-      mcp: mcpServersOf(env, settings, egress, () => this.#session.record.owner),
+      mcp: mcpServersOf(env, settings, network, egress, () => this.#session.record.owner),
       sharedFeeds: sharedFeeds(env),
       userFacts: userFacts(env),
       children: childSessions(env, platformClock, ctx.storage, () => this.#session.record, this.#children),
@@ -194,7 +197,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       sampling: settings.telemetry?.sampling ?? null,
       expiryMs: settings.sessionExpiryMs,
       feedMinMs: settings.intervals.feedMinMs,
-      modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, egress),
+      modelFor: (resolved) => modelOf(env, settings, resolved, this.#session.record.owner, network, egress),
       hold: (work) => this.#alarm.hold(work),
       log: (event, fields) => this.#logHere(event, fields),
     });
@@ -229,6 +232,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     if (session instanceof EngineError) return null;
     return telemetryOf(
       this.env,
+      this.#network,
       this.ctx.storage.kv,
       () => session.telemetry,
       (event, fields) => this.#logHere(event, fields),
@@ -262,7 +266,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const session = this.#opened;
     if (session instanceof EngineError) return { fetch: () => problemResponse(session) };
     const settings = readSettings(this.env);
-    const egress = egressOf(this.env, settings, () => session.record);
+    const egress = egressOf(this.env, settings, this.#network, () => session.record);
     return createSessionApp({
       session,
       clock: platformClock,
@@ -270,7 +274,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       childApprovals: (page) => approvalsOfChildren(this.env, this.#children, page),
       create: (record) => this.create(record, {}),
       destroy: () => this.#destroy(session),
-      fetchFile: fileFetchOf(settings, egress),
+      fetchFile: fileFetchOf(settings, this.#network, egress),
       bodies: platformBodies,
       log: this.#log,
     });
@@ -287,7 +291,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   async #forgetRelics(): Promise<void> {
     const space = sessionKey(this.#session.record);
-    const runner = runnerOf(this.env, readSettings(this.env));
+    const runner = runnerOf(this.env, readSettings(this.env), this.#network);
     if (runner !== null) {
       this.ctx.waitUntil(runner.stopRelics(space, { forget: true }));
       if (this.#session.workspace.list().length > 0) this.ctx.waitUntil(runner.forgetWorkspace(space));
@@ -359,6 +363,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   override async fetch(request: Request): Promise<Response> {
+    this.#network.topUp();
     const revision = request.headers.get(REVISION_HEADER);
     if (revision !== null) catalogRevisions.require(request.headers.get(PRINCIPAL_HEADER), Number(revision));
     const response = await this.#app.fetch(request);
@@ -499,6 +504,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   /** The session's only alarm. */
   override async alarm(): Promise<void> {
+    this.#network.topUp();
     await this.#fork.wake();
     await this.#alarm.fire();
   }

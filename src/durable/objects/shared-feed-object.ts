@@ -18,6 +18,7 @@ import { secretsOf } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
 import type { Env, SharedFeedRpc } from '../env.ts';
 import { readHtml } from '../html-reader.ts';
+import { invocationNetwork } from '../network.ts';
 import { platformClock, platformQueue } from '../platform.ts';
 import { edgeRelics } from '../relics.ts';
 import { egressOf, outboundOf, runnerOf } from '../runner.ts';
@@ -28,6 +29,8 @@ export class SharedFeedObject extends DurableObject<Env> implements SharedFeedRp
   /** The same for all callers. */
   #owner: string | null = null;
   #runner: RunnerClient | null | undefined;
+  /** A feed has one source, so its own connections are sufficient. */
+  readonly #network = invocationNetwork(readSettings(this.env));
   /** Identifies the feed to runners, in place of a session. */
   readonly #id = `feed_${this.ctx.id.toString()}`;
   readonly #pacer = new Pacer(new ThreadShare(platformQueue, () => this.#owner));
@@ -40,6 +43,7 @@ export class SharedFeedObject extends DurableObject<Env> implements SharedFeedRp
   });
 
   async read(request: SharedFeedRequest): Promise<SharedFeedValue> {
+    this.#network.topUp();
     this.#owner = request.owner;
     return await this.#feed.read(request, (signal) => {
       const fetching = this.#fetch(request, signal);
@@ -52,7 +56,8 @@ export class SharedFeedObject extends DurableObject<Env> implements SharedFeedRp
   async #fetch({ owner, source, tool, relic }: SharedFeedRequest, signal: AbortSignal): Promise<Json> {
     const { env } = this;
     const settings = readSettings(env);
-    this.#runner ??= runnerOf(env, settings, () => this.#owner);
+    const network = this.#network;
+    this.#runner ??= runnerOf(env, settings, network, () => this.#owner);
     const context: ActionContext = {
       signal,
       clock: platformClock,
@@ -67,7 +72,8 @@ export class SharedFeedObject extends DurableObject<Env> implements SharedFeedRp
       children: { run: () => Promise.reject(new Error('a shared feed starts no sessions')) },
       fetch: outboundOf(
         settings,
-        egressOf(env, settings, () => ({ session_id: this.#id, owner })),
+        network,
+        egressOf(env, settings, network, () => ({ session_id: this.#id, owner })),
       ),
       readHtml,
       feeds: null,

@@ -70,6 +70,8 @@ function problemOf(fault: unknown): EngineError {
       return new EngineError('url_timeout', 'the URL did not answer in time', {}, fault);
     case 'egress_unavailable':
       return new EngineError('runner_unavailable', 'the runner, which fetches URLs, is not available', {}, fault);
+    case 'platform_limit':
+      return new EngineError('platform_limit', fault.message, {}, fault);
     case 'fetch_failed':
     case 'header_refused':
     // A file of a message has no policies.
