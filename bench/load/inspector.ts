@@ -1,11 +1,17 @@
 /** Calls of the V8 inspector of the Worker's isolate (Chrome DevTools Protocol). */
+import { setTimeout as delay } from 'node:timers/promises';
 
 type Call = (method: string, params?: object) => Promise<unknown>;
 
 const TIMEOUT_MS = 120_000;
 
+/** An answer of an isolate that is not busy arrives within this time. */
+const PING_MS = 3_000;
+const ATTEMPTS = 20;
+
 /**
- * Connects, does `work`, and disconnects.
+ * Connects, does `work`, and disconnects. A connection that is opened before the isolate is known to the proxy gets no
+ * answers, so another one is opened until a first call is answered.
  *
  * @param onEvent events of the protocol, with their parameters
  * @throws Error no isolate, an error of the protocol, or no answer
@@ -15,6 +21,23 @@ export async function inspect<T>(
   work: (call: Call) => Promise<T>,
   onEvent: (method: string, params: unknown) => void = () => undefined,
 ): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { call, close } = await connect(port, onEvent);
+    try {
+      const answered = call('Runtime.getHeapUsage').then(() => true);
+      answered.catch(() => undefined);
+      if (await Promise.race([answered, delay(PING_MS, false, { ref: false })])) return await work(call);
+      if (attempt === ATTEMPTS) throw new Error(`the isolate at the inspector's port ${port} does not answer`);
+    } finally {
+      close();
+    }
+  }
+}
+
+async function connect(
+  port: number,
+  onEvent: (method: string, params: unknown) => void,
+): Promise<{ call: Call; close: () => void }> {
   const listed = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as { webSocketDebuggerUrl: string }[];
   const url = listed[0]?.webSocketDebuggerUrl;
   if (url === undefined) throw new Error(`no isolate at the inspector's port ${port}`);
@@ -56,9 +79,5 @@ export async function inspect<T>(
       clearTimeout(timer);
     }
   };
-  try {
-    return await work(call);
-  } finally {
-    socket.close();
-  }
+  return { call, close: () => socket.close() };
 }

@@ -15,6 +15,8 @@ export interface Memory {
 export interface SessionMemory {
   /** Just created and still in memory, without a connection. */
   readonly fresh: Memory;
+  /** In memory with a connected reader, before its first turn. */
+  readonly opened: Memory;
   /** In memory after one turn: a reader is connected, and no run is active. */
   readonly idle: Memory;
   /** The same with an active run: the model has begun its answer. */
@@ -57,10 +59,10 @@ export async function measureMemory(
   const fresh = await since();
   const eachSession = async (work: (session: string) => Promise<void>): Promise<void> =>
     await inParallel(sessions.length, AT_ONCE, async (n) => await work(sessions[n] ?? ''));
-  await eachSession(async (session) => {
-    await turn(session);
-    readers.push(await openReader(base, subject, session));
-  });
+  await eachSession(async (session) => void readers.push(await openReader(base, subject, session)));
+  await settle();
+  const opened = await since();
+  await eachSession(turn);
   await settle();
   const idle = await since();
   await eachSession(async (session) => void readers.push(await holdTurn(base, subject, session, HOLD)));
@@ -70,7 +72,7 @@ export async function measureMemory(
   await eachSession(async (session) => await cancel(base, subject, session));
   for (const leave of readers) leave();
   await delay(evictSeconds * 1_000);
-  return { fresh, idle, running, evicted: await since() };
+  return { fresh, opened, idle, running, evicted: await since() };
 }
 
 async function cancel(base: string, subject: Subject, session: string): Promise<void> {

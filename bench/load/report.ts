@@ -32,7 +32,8 @@ export function carried(stages: readonly Stage[]): number {
 
 export function report({ options, memory, wakes, stages }: Measured): string {
   const seconds = (value: number): string => (value / 1_000).toFixed(0);
-  const idleKb = memory.get(OURS)?.idle;
+  const found = memory.get(OURS);
+  const idleKb = found?.idle;
   return `A live session is a conversation with a turn every ${options.intervalSeconds} s on average. A turn streams ${SCRIPT.words} words in ${seconds(ANSWER_MS)} s, and every ${SCRIPT.callEvery}th turn of
 Cortex Edge first calls an HTTP tool. The times of the messages do not depend on the answers (open loop), and each turn is measured from
 its planned time, so a queue counts. Model and tool run in their own process, the load generator in another one, and everything
@@ -51,15 +52,15 @@ Resident memory of workerd for each of ${options.memory} sessions in KiB, after 
 subject has its own workerd. The rest of the resident memory is outside of JavaScript: SQLite, connections, streams.
 
 ${table(
-  ['', 'created, no turn yet', 'idle: reader connected', 'running', 'evicted'],
+  ['', 'created', 'reader connected', 'idle after a turn, reader connected', 'running', 'evicted'],
   [OURS, BARE].map((subject) => {
     const found = memory.get(subject);
     if (found === undefined) return [subject.name];
-    return [subject.name, kib(found.fresh), kib(found.idle), kib(found.running), kib(found.evicted)];
+    return [subject.name, kib(found.fresh), kib(found.opened), kib(found.idle), kib(found.running), kib(found.evicted)];
   }),
 )}
 
-Target: at most ${IDLE_TARGET_KB} KiB for an idle session: **${(idleKb?.resident ?? Infinity) <= IDLE_TARGET_KB ? 'met' : 'missed'}**. An isolate has 128 MB in production, which is ${Math.floor(ISOLATE_KB / (idleKb?.heap ?? Number.NaN)).toLocaleString('en')} idle sessions by
+Target: at most ${IDLE_TARGET_KB} KiB for a session with a connected reader: **${(found?.opened.resident ?? Infinity) <= IDLE_TARGET_KB ? 'met' : 'missed'}**. An isolate has 128 MB in production, which is ${Math.floor(ISOLATE_KB / (idleKb?.heap ?? Number.NaN)).toLocaleString('en')} idle sessions by
 their JavaScript heap.
 
 ### A turn on a waking object

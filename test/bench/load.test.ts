@@ -18,6 +18,6 @@ test('[Z3] bench:load measures stages, memory and cold turns of both subjects, a
   expect(stages).toHaveLength(2);
   expect(stages.map(([, turns]) => Number(turns) > 0)).toEqual([true, true]);
   expect(stages.map(([, , , , dispatch]) => dispatch !== '')).toEqual([true, false]);
-  expect(cells.filter(([name]) => name === 'Cortex Edge').map((row) => row.length)).toEqual([5, 7]);
-  expect(cells.filter(([name]) => name === 'bare object').map((row) => row.length)).toEqual([5, 7]);
+  expect(cells.filter(([name]) => name === 'Cortex Edge').map((row) => row.length)).toEqual([6, 7]);
+  expect(cells.filter(([name]) => name === 'bare object').map((row) => row.length)).toEqual([6, 7]);
 });
