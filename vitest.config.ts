@@ -18,6 +18,7 @@ const PROCESSES = [
   'container-runner/test/relics/relics-docker.test.ts',
   'container-runner/test/sandbox/**/*.test.ts',
   'container-runner/test/workspace/memory.test.ts',
+  'test/bench/load.test.ts',
   'test/cli/{arguments,code-tools,connection,migrate,orphans,project-commands,wrangler}.test.ts',
   'test/mcp/referee/*.test.ts',
   'test/packaging.test.ts',

@@ -1,13 +1,14 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, of metrics in docs/observability.md, the routes in docs/http.md, and the parts of the prompt in
- * docs/prompt.md: npm run docs
+ * docs/runs.md, of metrics in docs/observability.md, the routes in docs/http.md, the parts of the prompt in
+ * docs/prompt.md, and the calculation in docs/scale.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { withHttpReference } from './http-reference.ts';
 import { withPromptTables } from './prompt-tables.ts';
+import { withScaleTables } from './scale/tables.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
 import { METRICS } from '../src/telemetry/metrics.ts';
 
@@ -67,6 +68,10 @@ if (import.meta.main) {
     ['observability', withMetricTable],
     ['http', withHttpReference],
     ['prompt', withPromptTables],
+    [
+      'scale',
+      (page: string) => withScaleTables(page, readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8')),
+    ],
   ] as const) {
     const page = new URL(`../docs/${name}.md`, import.meta.url);
     writeFileSync(page, await updated(readFileSync(page, 'utf8')));

@@ -20,6 +20,7 @@ export function openNodeSql(path = ':memory:'): SqlDatabase {
     exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
       return prepared(text).all(...parameters) as SqlRow[];
     },
+    script: (text: string) => db.exec(text),
     transaction<T>(body: () => T): T {
       db.exec('BEGIN');
       try {

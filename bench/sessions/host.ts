@@ -11,6 +11,8 @@ const PEER = join(HERE, 'peer');
 
 export interface Host {
   readonly base: string;
+  /** Of the inspector of the Worker's isolate. */
+  readonly inspectorPort: number;
   /** Resident memory of workerd in MiB, and its CPU time in ms. */
   usage(): { readonly memoryMb: number; readonly cpuMs: number };
   stop(): Promise<void>;
@@ -37,33 +39,41 @@ export function installPeer(): void {
   if (npm.status !== 0) throw new Error(`npm install in ${PEER} failed`);
 }
 
-/** @param folder of a `wrangler.json`. Default: that of the contestants */
-export async function startHost(modelUrl: string, folder = HERE): Promise<Host> {
+export interface HostOptions {
+  /** Folder with the `wrangler.json` of the Worker. Default: the one with the Agents SDK. */
+  readonly folder?: string;
+  /** Whether the Worker also has the objects of wrangler.toml. Default: yes. */
+  readonly withOurs?: boolean;
+  readonly vars?: Readonly<Record<string, string>>;
+}
+
+export async function startHost(modelUrl: string, options: HostOptions = {}): Promise<Host> {
+  const { folder = HERE, withOurs = true, vars = {} } = options;
   const state = mkdtempSync(join(tmpdir(), 'cortex-bench-'));
-  // Separate from the state, because files beside the Worker are watched.
-  const built = join(state, 'built');
-  build(built, folder);
+  const worker = await builtWorker(folder, withOurs);
   const port = await freePort();
+  const inspectorPort = await freePort();
   const service = startService(
     'workerd',
     process.execPath,
     [
       join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js'),
       'dev',
-      `--config=${join(built, 'wrangler.json')}`,
+      `--config=${join(worker, 'wrangler.json')}`,
       '--ip=127.0.0.1',
       `--port=${port}`,
-      '--inspector-port=0',
+      `--inspector-port=${inspectorPort}`,
       `--persist-to=${join(state, 'state')}`,
       `--var=LLM_BASE_URL:${modelUrl}`,
       '--var=LLM_MODEL:bench',
+      ...Object.entries(vars).map(([name, value]) => `--var=${name}:${value}`),
       '--show-interactive-dev-session=false',
       '--log-level=warn',
     ],
     {
       // Without local tracing, which writes every request and statement to a file. Deployments do not have it.
       env: { ...process.env, CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false', X_LOCAL_OBSERVABILITY: 'false' },
-      cwd: built,
+      cwd: worker,
       echo: () => false,
     },
   );
@@ -79,17 +89,47 @@ export async function startHost(modelUrl: string, folder = HERE): Promise<Host> 
     throw fault;
   }
   const workerd = largest(descendants(service.process.pid ?? 0));
-  return { base, usage: () => usageOf(workerd), stop };
+  return { base, inspectorPort, usage: () => usageOf(workerd), stop };
+}
+
+const builds = new Map<string, Promise<string>>();
+
+/** The folder of the built Worker, until the process ends: separate from the state, because files beside it are watched. */
+async function builtWorker(folder: string, withOurs: boolean): Promise<string> {
+  const known = builds.get(folder);
+  if (known !== undefined) return await known;
+  const to = mkdtempSync(join(tmpdir(), 'cortex-bench-'));
+  process.on('exit', () => rmSync(to, { recursive: true, force: true }));
+  const built = build(folder, to, withOurs).then(() => to);
+  builds.set(folder, built);
+  return await built;
 }
 
 /** Bundled once, so that no build runs during the measurement. */
-function build(to: string, folder: string): void {
+async function build(from: string, to: string, withOurs: boolean): Promise<void> {
   execFileSync(process.execPath, ['cli/main.ts', 'build'], { cwd: PACKAGE_ROOT, stdio: 'ignore' });
   const wrangler = join(PACKAGE_ROOT, 'node_modules/wrangler/bin/wrangler.js');
-  const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(folder, 'wrangler.json')}`];
-  execFileSync(process.execPath, args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
-  const settings = JSON.parse(readFileSync(join(folder, 'wrangler.json'), 'utf8')) as object;
-  writeFileSync(join(to, 'wrangler.json'), JSON.stringify({ ...settings, main: 'worker.js', no_bundle: true }));
+  const args = [wrangler, 'deploy', '--dry-run', `--outdir=${to}`, `--config=${join(from, 'wrangler.json')}`];
+  execFileSync(process.execPath, args, { cwd: from, stdio: ['ignore', 'ignore', 'inherit'] });
+  const settings = JSON.parse(readFileSync(join(from, 'wrangler.json'), 'utf8')) as Objects;
+  const { unstable_readConfig: readConfig } = await import('wrangler');
+  const ours = readConfig({ config: join(PACKAGE_ROOT, 'wrangler.toml') });
+  const built = {
+    ...settings,
+    main: 'worker.js',
+    no_bundle: true,
+    ...(withOurs && {
+      durable_objects: { bindings: [...ours.durable_objects.bindings, ...settings.durable_objects.bindings] },
+      migrations: [...ours.migrations, ...settings.migrations],
+    }),
+  };
+  writeFileSync(join(to, 'wrangler.json'), JSON.stringify(built));
+}
+
+/** The objects of a benchmark in its `wrangler.json`. */
+interface Objects {
+  readonly durable_objects: { readonly bindings: readonly object[] };
+  readonly migrations: readonly object[];
 }
 
 /** All descendants of this process. */

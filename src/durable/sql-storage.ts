@@ -6,6 +6,10 @@ export function durableSql(storage: DurableObjectStorage): SqlDatabase {
     exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
       return storage.sql.exec(sql, ...parameters).toArray() as SqlRow[];
     },
+    script(sql: string): void {
+      // The platform keeps only the last statement of several prepared.
+      storage.sql.exec(sql);
+    },
     transaction<T>(body: () => T): T {
       return storage.transactionSync(body);
     },

@@ -1,6 +1,7 @@
 /** The session's tables and their migrations. Migrations only go forward (J9). */
 import { EngineError } from '../domain/errors.ts';
 import type { SqlDatabase } from '../domain/ports/storage.ts';
+import { NEW_SCHEMA, NEW_SCHEMA_VERSION } from './new-schema.ts';
 
 /** The same in every schema version. An unused session has only this table. */
 const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`;
@@ -215,12 +216,14 @@ export function schemaVersion(db: SqlDatabase): number | null {
   return version;
 }
 
-/** Migrates the database to `SCHEMA_VERSION`; does nothing if it is current. */
+/** Brings the database to `SCHEMA_VERSION`, or does nothing if it is current. A new session gets its tables at once. */
 export function migrate(db: SqlDatabase): void {
-  const version = schemaVersion(db) ?? 0;
-  if (version === SCHEMA_VERSION) return;
+  const stored = schemaVersion(db) ?? 0;
+  if (stored === SCHEMA_VERSION) return;
   db.transaction(() => {
-    db.exec(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
+    if (stored === 0) db.script(NEW_SCHEMA);
+    const version = stored === 0 ? NEW_SCHEMA_VERSION : stored;
+    if (version === SCHEMA_VERSION) return;
     for (const statements of MIGRATIONS.slice(version)) {
       for (const statement of statements) db.exec(statement);
     }

@@ -36,6 +36,7 @@ test.each([undefined, 'containers', 'workers-ai'])(
       'compatibility_flags',
       'observability',
       'minify',
+      'keep_names',
     ] as const) {
       expect([key, staged[key]]).toEqual([key, own[key]]);
     }

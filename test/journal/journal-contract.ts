@@ -4,7 +4,7 @@ import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
+import type { SqlDatabase, SqlRow } from '../../src/domain/ports/storage.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
@@ -346,6 +346,27 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       // Ended from outside: what was spent before is not forgotten.
       journal.runs.end(3, 'failed', 9, false);
       expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.25, 1.25]);
+    }));
+
+  test('[J9] a new database has the same tables, columns and indexes as one that was migrated from the first schema', () =>
+    withDb((db) => {
+      const columns = (): SqlRow[] =>
+        db.exec(
+          `SELECT m.name AS "table", c.name, c.type, c."notnull", c.dflt_value, c.pk
+           FROM sqlite_master m JOIN pragma_table_info(m.name) c
+           WHERE m.type = 'table' AND m.name NOT LIKE '\\_cf%' ESCAPE '\\' ORDER BY m.name, c.name`,
+        );
+      const indexes = (): SqlRow[] =>
+        db.exec(`SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name`).map((row) => ({
+          ...row,
+          sql: row['sql'] === null ? null : String(row['sql']).replace('IF NOT EXISTS ', ''),
+        }));
+      newJournal(db, RECORD).variables.set('x', 1);
+      const made = [columns(), indexes()];
+      downgrade(db, 1);
+      expect(indexes().length).toBeLessThan(made[1]?.length ?? 0);
+      expect(new Journal(db).record).toEqual(RECORD);
+      expect([columns(), indexes()]).toEqual(made);
     }));
 
   test('[J9] a database of the first schema is migrated with its data', () =>

@@ -28,6 +28,10 @@ export function withStatements(db: SqlDatabase, before: (statement: string) => v
       before(sql);
       return db.exec(sql, ...parameters);
     },
+    script: (sql) => {
+      before(sql);
+      db.script(sql);
+    },
     transaction: (body) => db.transaction(body),
     sizeBytes: () => db.sizeBytes(),
     sync: () => db.sync(),

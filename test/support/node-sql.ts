@@ -71,6 +71,11 @@ export class CrashingSql implements NodeSql {
     return this.#disk.exec(text, ...parameters);
   }
 
+  script(text: string): void {
+    if (this.crashed) throw new Error('this host is gone');
+    this.#disk.script(text);
+  }
+
   transaction<T>(body: () => T): T {
     if (this.crashed) throw new Error('this host is gone');
     this.#commit();

@@ -2,7 +2,12 @@
 import { DurableObject } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
 
+const HEARTBEAT_MS = 15_000;
+
 export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }> {
+  /** Turns since the object was constructed. */
+  #turns = 0;
+
   create(record: string): void {
     this.ctx.storage.sql.exec(`CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY, data TEXT NOT NULL)`);
     this.ctx.storage.sql.exec(`INSERT OR REPLACE INTO session (id, data) VALUES (1, ?)`, record);
@@ -10,16 +15,20 @@ export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }>
 
   /**
    * A chat turn: the model's text as separate events, each sent as it arrives. `?piped`: the model's bytes
-   * unchanged, without any code of the object.
+   * unchanged, without any code of the object. A GET is a reader: a stream that has only heartbeats. The header
+   * `x-turn` numbers the turns since the object was constructed.
    */
   override async fetch(request: Request): Promise<Response> {
+    if (request.method === 'GET')
+      return new Response(heartbeats(), { headers: { 'content-type': 'text/event-stream' } });
+    this.#turns += 1;
     const { content } = await request.json<{ content: string }>();
     const answer = await fetch(`${this.env.LLM_BASE_URL}/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'bench', stream: true, messages: [{ role: 'user', content }] }),
     });
-    const headers = { 'content-type': 'text/event-stream' };
+    const headers = { 'content-type': 'text/event-stream', 'x-turn': String(this.#turns) };
     if (answer.body === null || new URL(request.url).searchParams.has('piped')) {
       return new Response(answer.body, { headers });
     }
@@ -41,4 +50,16 @@ export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }>
     });
     return new Response(relayed, { headers });
   }
+}
+
+function heartbeats(): ReadableStream<Uint8Array> {
+  const beat = new TextEncoder().encode(': heartbeat\n\n');
+  let timer: ReturnType<typeof setInterval> | undefined;
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      controller.enqueue(beat);
+      timer = setInterval(() => controller.enqueue(beat), HEARTBEAT_MS);
+    },
+    cancel: () => clearInterval(timer),
+  });
 }

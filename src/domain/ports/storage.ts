@@ -7,6 +7,8 @@ export type SqlRow = Record<string, SqlValue>;
 /** A small synchronous SQLite: a Durable Object's database, or node:sqlite (J1). */
 export interface SqlDatabase {
   exec(sql: string, ...parameters: SqlValue[]): SqlRow[];
+  /** Runs several statements without parameters, separated by semicolons. Unlike those of `exec`, they are not kept prepared. */
+  script(sql: string): void;
   /** Runs `body` atomically: if it throws, its writes are rolled back. */
   transaction<T>(body: () => T): T;
   /** Resolves when everything written before the call is durable. */

@@ -106,14 +106,12 @@ class OpenAiConnection implements Connection {
       baseURL: baseUrl,
       // The client requires a key; the header is removed if there is none.
       apiKey: named ?? 'none',
-      ...(named === null
-        ? {
-            defaultHeaders: {
-              authorization: null,
-              ...(apiKey === null || keyHeader === null ? {} : { [keyHeader]: `Bearer ${apiKey}` }),
-            },
-          }
-        : {}),
+      defaultHeaders: {
+        // Its own is the name of its class, which has no name in a minified bundle.
+        'user-agent': 'cortex-edge',
+        ...(named === null ? { authorization: null } : {}),
+        ...(named !== null || apiKey === null || keyHeader === null ? {} : { [keyHeader]: `Bearer ${apiKey}` }),
+      },
       organization: null,
       project: null,
       adminAPIKey: null,

@@ -168,7 +168,7 @@ describe('[C1] a session whose creation fails', () => {
       const sql = openNodeSql();
       let isBroken = true;
       const failing = withStatements(sql, (text) => {
-        if (isBroken && text.startsWith(statement)) throw new Error('disk failure');
+        if (isBroken && text.includes(statement)) throw new Error('disk failure');
       });
       const kit = await sessionKit({ sql: { ...sql, ...failing }, variables: null, script: [answer] });
       const history = turns(1_000);

@@ -110,6 +110,7 @@ describe('the content of a stream', () => {
     const seen = server.requests[0];
     expect(seen?.path).toBe('/v1/chat/completions');
     expect(seen?.headers.authorization).toBe(`Bearer ${KEY}`);
+    expect(seen?.headers['user-agent']).toBe('cortex-edge');
     expect(seen?.body).toEqual({
       model: 'test-model',
       messages: [

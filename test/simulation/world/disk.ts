@@ -37,6 +37,11 @@ export class Disk {
     return statement.all(...parameters) as SqlRow[];
   }
 
+  script(text: string): void {
+    this.#openTurn();
+    this.#db.exec(text);
+  }
+
   has(table: string): boolean {
     return this.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
   }

@@ -100,6 +100,11 @@ export class Life {
       if (writes) this.#failWrite();
       return this.#stage.disk.exec(text, parameters, writes);
     },
+    script: (text) => {
+      this.enter();
+      this.#failWrite();
+      this.#stage.disk.script(text);
+    },
     transaction: (body) => {
       this.enter();
       return this.#stage.disk.transaction(body);
