@@ -46,14 +46,14 @@ async function json<T>(host: Host, path: string, init?: RequestInit): Promise<T>
 async function drive(host: Host, target: Target): Promise<Round> {
   const cpuBefore = host.usage().cpuMs;
   const startedAt = performance.now();
-  let isOver = false;
+  const over = new AbortController();
   const load = { target, owner: target, perSecond: RATE, seconds: SECONDS, writers: WRITERS };
-  const driven = json<Driven[]>(host, '/drive', { method: 'POST', body: JSON.stringify(load) }).finally(
-    () => (isOver = true),
+  const driven = json<Driven[]>(host, '/drive', { method: 'POST', body: JSON.stringify(load) }).finally(() =>
+    over.abort(),
   );
   const pages: number[] = [];
   const reading = (async () => {
-    for (; !isOver; await delay(500)) {
+    for (; !over.signal.aborted; await delay(500)) {
       if (target === 'one') continue;
       const at = performance.now();
       await json(host, `/page?owner=${target}`);

@@ -55,7 +55,7 @@ export interface DirectoryIndex {
   readonly forget: (sessionId: string, incarnation: string) => Promise<void>;
 }
 
-export const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): DirectoryPosition => ({ at, id });
+const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): DirectoryPosition => ({ at, id });
 
 /** The name of the object that lists a session. The number comes first, so no two owners share a name. */
 export function shardOf(owner: string | null, sessionId: string): string {

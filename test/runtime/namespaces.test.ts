@@ -82,8 +82,10 @@ describe('[T4] a run key uses what an admin key of its namespace made', () => {
     const issued = await post(SHARED, 'k-app', `/agent/session/${session}/tokens`, {});
     const { token } = await issued.json<{ token: string }>();
     expect(await status(SHARED, token, `/agent/session/${session}`)).toBe(200);
-    const { executions } = await (await ask(SHARED, 'k-app', '/executions')).json<{ executions: unknown[] }>();
-    expect(executions.length).toBeGreaterThanOrEqual(2);
+    // The list is written after the answers.
+    const listed = async (): Promise<unknown[]> =>
+      (await (await ask(SHARED, 'k-app', '/executions')).json<{ executions: unknown[] }>()).executions;
+    await expect.poll(async () => (await listed()).length).toBeGreaterThanOrEqual(2);
 
     for (const path of [`/agent/session/${session}`, '/manifests/agent/clerk', '/manifests/relic/orders']) {
       expect([path, await status(SHARED, 'k-eve', path)]).toEqual([path, 404]);

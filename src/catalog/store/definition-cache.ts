@@ -32,7 +32,7 @@ export interface DefinitionTexts {
   readonly shapes: string | null;
 }
 
-export interface Lookup {
+interface Lookup {
   readonly owner: string | null;
   /** Identifies the value within its catalogue. */
   readonly key: string;

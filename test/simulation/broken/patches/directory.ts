@@ -8,8 +8,9 @@ export const DIRECTORY_PATCHES: readonly Patch[] = [
   {
     name: 'a write counts as acknowledged when it is sent',
     file: OUTBOX,
-    find: 'number, entry: known?.entry ?? null }',
-    replace: 'number, entry: JSON.stringify(entry) }',
+    find: 'storage.put(LISTED, { ...known, ...whose, number } satisfies Listed)',
+    replace:
+      'storage.put(LISTED, { ...known, ...whose, number, entry: JSON.stringify(entry), runs: listed } satisfies Listed)',
     invariant: 'listed sessions',
   },
   {
@@ -47,6 +48,27 @@ export const DIRECTORY_PATCHES: readonly Patch[] = [
     file: TABLE,
     find: 'this.#now() - limits.directoryForgottenMs',
     replace: 'this.#now() + 1',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the end of a run that has waited is not listed',
+    file: 'src/engine/session/run-listing.ts',
+    find: 'if (!hasEnded) open.push',
+    replace: 'if (!hasEnded && !isWaiting) open.push',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the runs of a write without an answer count as listed',
+    file: OUTBOX,
+    find: 'storage.put(LISTED, { ...known, ...whose, number } satisfies Listed)',
+    replace: 'storage.put(LISTED, { ...known, ...whose, number, runs: listed } satisfies Listed)',
+    invariant: 'listed sessions',
+  },
+  {
+    name: 'the index of executions takes writes about forgotten sessions',
+    file: 'src/policies/directory-shard.ts',
+    find: 'runs.length > 0 && !this.#sessions.isForgotten(id, incarnation)',
+    replace: 'runs.length > 0',
     invariant: 'listed sessions',
   },
   {
