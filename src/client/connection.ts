@@ -112,8 +112,8 @@ export class Connection {
         options.signal?.throwIfAborted();
         if (!(fault instanceof CortexError)) throw fault;
         if (failures > 0 && options.isDone?.(fault) === true) return null as T;
-        const issues = fault.problem['issues'] as readonly { readonly path?: unknown }[] | undefined;
-        if (options.query?.['format'] !== undefined && issues?.[0]?.path === 'format') {
+        // A repeated refusal is the same: nothing was done.
+        if (fault.code === 'invalid_request' && options.query?.['format'] !== undefined) {
           options = { ...options, query: { ...options.query, format: undefined } };
           continue;
         }

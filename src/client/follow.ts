@@ -46,7 +46,7 @@ export async function* follow(
   /** Connections in a row that brought nothing new. */
   let empty = 0;
   for (let resumes = 0; !signal.aborted; resumes += 1) {
-    let lost = connectionLost('The stream has ended before its last event');
+    let lost = connectionLost('The stream has ended early');
     let last: SessionEvent | null = null;
     let isMalformed = false;
     const linked = new LinkedSignal(signal);
@@ -106,7 +106,7 @@ async function* texts(
 ): AsyncGenerator<string> {
   const type = response.headers.get('content-type') ?? '';
   if (!type.startsWith('text/event-stream') || response.body === null) {
-    throw invalidResponse(`Expected a stream of events, got "${type.slice(0, 100)}"`, response.status);
+    throw invalidResponse(`No stream of events: "${type.slice(0, 100)}"`, response.status);
   }
   const bytes = response.body.getReader();
   const { signal } = linked;

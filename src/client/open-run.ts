@@ -30,6 +30,6 @@ export async function openRun(connection: Connection, path: string, request: Req
   const [sessionId, id] = ['X-Session-Id', 'X-Run-Id'].map((name) => response.headers.get(name));
   if (id != null && sessionId != null) return { id, sessionId, open: { response, isLive } };
   drop(response);
-  const message = 'No X-Run-Id or X-Session-Id: not Cortex Edge, or removed by a proxy';
+  const message = 'The answer lacks X-Run-Id or X-Session-Id';
   throw invalidResponse(message, response.status);
 }
