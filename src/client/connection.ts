@@ -114,7 +114,8 @@ export class Connection {
         if (failures > 0 && options.isDone?.(fault) === true) return null as T;
         // A repeated refusal is the same: nothing was done.
         if (fault.code === 'invalid_request' && options.query?.['format'] !== undefined) {
-          options = { ...options, query: { ...options.query, format: undefined } };
+          const query = { ...options.query, format: undefined };
+          options = Object.assign({}, options, { query });
           continue;
         }
         failures += 1;

@@ -38,7 +38,8 @@ export function frameDecoder(): FrameDecoder {
     if (isPatch) text = text.slice(0, data.offset) + data.delta;
     if (typeof data.content === 'number') data.content = text;
     if (typeof data.response === 'number') data.response = text;
-    event = { seq: null, type, session_id, run_id, iteration, timestamp: timestamp + t, ...rest } as Loose;
+    const head = { seq: null, type, session_id, run_id, iteration, timestamp: timestamp + t };
+    event = { ...head, ...rest } as Loose;
     // Text patches have no second name of their type.
     if (!isPatch) event = { ...event, event_type: type } as Loose;
     return event as unknown as SessionEvent;
