@@ -16,7 +16,7 @@ import { tokensOf } from './makespan/generation.ts';
 import { promptOf, startModelServer } from './makespan/model-server.ts';
 import { agentFor, startStagedSystem } from './makespan/staged-system.ts';
 import { percentile, table, writeSection } from './report.ts';
-import { SseReader } from '../src/client/sse-reader.ts';
+import { sseReader } from '../src/client/sse-reader.ts';
 import type { SessionEvent } from '../src/domain/event.ts';
 import { contestants } from './surfaces/contestants.ts';
 import type { Contestant } from './surfaces/contestants.ts';
@@ -67,7 +67,7 @@ async function measureWire(): Promise<string> {
   );
   if (own === undefined) throw new Error('no contestant has our own events');
   const response = await own.ask(prepared(own, PACES[2]), runs, PACES[2]);
-  const events = new SseReader().feed(await response.text()).map((data) => {
+  const events = sseReader()(await response.text()).map((data) => {
     const { event_type: _second, ...event } = JSON.parse(data) as SessionEvent & { readonly event_type?: string };
     return event as SessionEvent;
   });

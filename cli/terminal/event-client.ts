@@ -1,6 +1,6 @@
 /** Reads the system's Server-Sent Events from a fetch response. */
 import { createParser } from 'eventsource-parser';
-import { FrameDecoder } from '../../src/client/frame-decoder.ts';
+import { frameDecoder } from '../../src/client/frame-decoder.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 
 /**
@@ -13,8 +13,8 @@ export async function* readEvents(response: Response): AsyncGenerator<SessionEve
     throw new Error(`HTTP ${response.status}: ${(await response.text()).slice(0, 500)}`);
   }
   const waiting: SessionEvent[] = [];
-  const frames = new FrameDecoder();
-  const parser = createParser({ onEvent: ({ data }) => void waiting.push(frames.decode(data)) });
+  const frames = frameDecoder();
+  const parser = createParser({ onEvent: ({ data }) => void waiting.push(frames(data)) });
   const decoder = new TextDecoder();
   for await (const chunk of response.body) {
     parser.feed(decoder.decode(chunk, { stream: true }));

@@ -8,7 +8,7 @@ import type { SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { OpenApproval } from './documents.ts';
 import { CortexError } from './error.ts';
-import { Repeated } from './repeated.ts';
+import { repeated } from './repeated.ts';
 
 export interface Decision {
   readonly approve: boolean;
@@ -38,21 +38,21 @@ export class ApprovalRequests {
   readonly #known = new Set<string>();
   /** Running actions that have a session of their own. */
   readonly #children = new Set<string>();
-  readonly #check: Repeated;
+  readonly #check: () => void;
 
   constructor(options: ApprovalRequestsOptions) {
     this.#options = options;
-    this.#check = new Repeated(() => this.#askOpen(), options.fail);
+    this.#check = repeated(() => this.#askOpen(), options.fail);
   }
 
   take(event: SessionEvent): void {
     this.#note(event);
-    if (asks(event)) this.#check.run();
+    if (asks(event)) this.#check();
   }
 
   /** Live events may have been missed. */
   missed(): void {
-    if (this.#children.size > 0) this.#check.run();
+    if (this.#children.size > 0) this.#check();
   }
 
   #note(event: SessionEvent): void {

@@ -12,7 +12,7 @@ import type { ClientTools, RunClientTool } from './declarations.ts';
 import type { CallResult, OpenCall, RunDocument } from './documents.ts';
 import { CortexError } from './error.ts';
 import { LinkedSignal } from './pause.ts';
-import { Repeated } from './repeated.ts';
+import { repeated } from './repeated.ts';
 
 export interface ToolCallsOptions {
   readonly tools: ClientTools;
@@ -31,11 +31,11 @@ export class ToolCalls {
   readonly #known = new Map<string, LinkedSignal>();
   /** The last document had no room for all open calls. */
   #hasMore = false;
-  readonly #check: Repeated;
+  readonly #check: () => void;
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
-    this.#check = new Repeated(() => this.#startOpen(), options.fail);
+    this.#check = repeated(() => this.#startOpen(), options.fail);
   }
 
   /** @param isLive the call was made just now, so it is open */
@@ -43,14 +43,14 @@ export class ToolCalls {
     if (event.type === 'client_tool_called') this.#called(event, isLive);
     if (event.type === 'client_tool_settled') {
       this.#known.get(event.data.call_id)?.abort(new Error('The call was settled'));
-      if (this.#hasMore) this.#check.run();
+      if (this.#hasMore) this.#check();
     }
   }
 
   #called({ data }: EventOf<'client_tool_called'>, isLive: boolean): void {
     if (this.#known.has(data.call_id) || !Object.hasOwn(this.#options.tools, data.name)) return;
     if (isLive) this.#start(data);
-    else this.#check.run();
+    else this.#check();
   }
 
   async #startOpen(): Promise<void> {

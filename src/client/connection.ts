@@ -6,7 +6,7 @@
  *     504), at most `retries` times, and not before `Retry-After`.
  *  2. Every POST has an idempotency key, which its attempts share.
  *  3. When the caller's signal is aborted, nothing more is sent, and its reason is thrown.
- *  4. Streams ask for compact events, until the server refuses the parameter.
+ *  4. A server that does not know the compact form of events has refused the parameter, and is asked without it.
  *  5. A token that no header can carry, and an id that would lead to another path, are refused before anything is sent.
  */
 import { connectionLost, CortexError, errorOf, invalidResponse, invalidToken, unusableId } from './error.ts';
@@ -62,12 +62,12 @@ export interface RequestOptions {
 export const MOST_WAIT_MS = 60_000;
 /** Further attempts of what a run that is read needs: results, decisions and look-ups. About 8 minutes. */
 export const PATIENT_RETRIES = 100;
+/** What streams of events ask for. */
+export const COMPACT = { format: 'compact' } as const;
 
 export class Connection {
   readonly options: ConnectionOptions;
   readonly #root: string;
-  /** The form of events that streams ask for; undefined: the server knows only the full one. */
-  format: 'compact' | undefined = 'compact';
 
   constructor(options: ConnectionOptions) {
     this.options = options;
@@ -85,7 +85,7 @@ export class Connection {
       } catch (fault) {
         options.signal?.throwIfAborted();
         if (fault instanceof SyntaxError) throw invalidResponse(`${path} did not answer with JSON`, response.status);
-        throw connectionLost(`The connection was lost in the answer of ${path}`, fault);
+        throw connectionLost(`The answer of ${path} was cut off`, fault);
       } finally {
         release();
       }
@@ -94,27 +94,17 @@ export class Connection {
 
   /** The answer, with its body unread: the signal ends it as well. @throws CortexError */
   async response(path: string, options: RequestOptions = {}): Promise<Response> {
-    return await this.#retry(options, async (attempt) => await this.once(path, attempt));
-  }
-
-  /** The answer of one attempt. @throws CortexError */
-  async once(path: string, options: RequestOptions): Promise<Response> {
-    try {
-      const { response, begun } = await this.#send(path, options);
+    return await this.#retry(options, async (attempt) => {
+      const { response, begun } = await this.#send(path, attempt);
       begun();
       return response;
-    } catch (fault) {
-      if (!(fault instanceof CortexError) || this.format === undefined || !isFormatRefused(fault)) throw fault;
-      // The server is older than the compact form: it has refused the request before it did anything.
-      this.format = undefined;
-      return await this.once(path, { ...options, query: { ...options.query, format: this.format } });
-    }
+    });
   }
 
   async #retry<T>(given: RequestOptions, attempt: (options: RequestOptions) => Promise<T>): Promise<T> {
     const { clock, random } = this.options;
     const { retries = this.options.retries } = given;
-    const options = given.method === 'POST' ? { ...given, idempotencyKey: given.idempotencyKey ?? newKey() } : given;
+    let options = given.method === 'POST' ? { ...given, idempotencyKey: given.idempotencyKey ?? newKey() } : given;
     for (let failures = 0; ;) {
       try {
         return await attempt(options);
@@ -122,6 +112,12 @@ export class Connection {
         options.signal?.throwIfAborted();
         if (!(fault instanceof CortexError)) throw fault;
         if (failures > 0 && options.isDone?.(fault) === true) return null as T;
+        // A repeated refusal is the same: nothing was done.
+        if (fault.code === 'invalid_request' && options.query?.['format'] !== undefined) {
+          const query = { ...options.query, format: undefined };
+          options = Object.assign({}, options, { query });
+          continue;
+        }
         failures += 1;
         const waitMs = fault.retryAfterMs ?? backoffMs(failures, random());
         if (!fault.isPassing || failures > retries || waitMs > MOST_WAIT_MS) throw fault;
@@ -190,12 +186,6 @@ export class Connection {
   }
 }
 
-/** Whether the system is older than the parameter. */
-function isFormatRefused({ problem }: CortexError): boolean {
-  const [issue] = (problem['issues'] ?? []) as readonly { readonly path?: unknown }[];
-  return issue?.path === 'format';
-}
-
 /** Nothing more of it is read. */
 export function drop({ body }: Response): void {
   void body?.cancel().catch(() => undefined);
@@ -222,7 +212,7 @@ async function checked(answer: Answer): Promise<Answer> {
   try {
     throw await errorOf(response);
   } catch (fault) {
-    throw fault instanceof CortexError ? fault : connectionLost(`The connection was lost in an error`, fault);
+    throw fault instanceof CortexError ? fault : connectionLost('The answer was cut off', fault);
   } finally {
     release();
   }

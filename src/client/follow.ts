@@ -12,13 +12,13 @@
  *     live may have been missed.
  */
 import type { SessionEvent } from '../domain/event.ts';
-import { MOST_WAIT_MS } from './connection.ts';
+import { COMPACT, MOST_WAIT_MS } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { Delivered } from './delivered.ts';
 import { connectionLost, CortexError, invalidResponse } from './error.ts';
-import { FrameDecoder } from './frame-decoder.ts';
+import { frameDecoder } from './frame-decoder.ts';
 import { backoffMs, LinkedSignal, pause } from './pause.ts';
-import { SseReader } from './sse-reader.ts';
+import { sseReader } from './sse-reader.ts';
 
 interface FollowOptions {
   readonly path: string;
@@ -46,23 +46,26 @@ export async function* follow(
   /** Connections in a row that brought nothing new. */
   let empty = 0;
   for (let resumes = 0; !signal.aborted; resumes += 1) {
-    let lost = connectionLost('The stream has ended before its last event');
+    let lost = connectionLost('The stream has ended early');
     let last: SessionEvent | null = null;
     let isMalformed = false;
     const linked = new LinkedSignal(signal);
-    const frames = new FrameDecoder();
+    const frames = frameDecoder();
     try {
       if (resumes > 0) onResume?.();
-      const query = { after: delivered.seq, run, format: connection.format };
-      stream ??= await connection.once(path, { query, signal: linked.signal, timeoutMs: silenceMs });
+      const query = { after: delivered.seq, run, ...COMPACT };
+      stream ??= await connection.response(path, { query, signal: linked.signal, timeoutMs: silenceMs, retries: 0 });
       wasOpen = true;
       if (resumes > 0) {
         connection.options.onResumed?.();
         onGap?.();
       }
       for await (const text of texts(stream, connection, linked, onGap)) {
-        const parsed = eventOf(frames, text);
-        if (parsed === null) {
+        let parsed: SessionEvent;
+        try {
+          parsed = frames(text);
+        } catch {
+          // Something between the server and here has damaged it.
           isMalformed = true;
           throw invalidResponse(`Not an event: ${text.slice(0, 100)}`, 200);
         }
@@ -103,12 +106,12 @@ async function* texts(
 ): AsyncGenerator<string> {
   const type = response.headers.get('content-type') ?? '';
   if (!type.startsWith('text/event-stream') || response.body === null) {
-    throw invalidResponse(`Expected a stream of events, got "${type.slice(0, 100)}"`, response.status);
+    throw invalidResponse(`No stream of events: "${type.slice(0, 100)}"`, response.status);
   }
   const bytes = response.body.getReader();
   const { signal } = linked;
   signal.addEventListener('abort', () => void bytes.cancel().catch(() => undefined));
-  const sse = new SseReader();
+  const sse = sseReader();
   const decoder = new TextDecoder();
   for (;;) {
     // The time counts only while bytes are waited for: a slow caller is no silent server.
@@ -120,18 +123,9 @@ async function* texts(
     signal.throwIfAborted();
     if (result instanceof CortexError) throw result;
     if (result.done) return;
-    const events = sse.feed(decoder.decode(result.value, { stream: true }));
+    const events = sse(decoder.decode(result.value, { stream: true }));
     // A comment, every 5 seconds.
     if (events.length === 0) onQuiet?.();
     yield* events;
-  }
-}
-
-/** Null if the text is no frame: something between the server and here has damaged it. */
-function eventOf(frames: FrameDecoder, text: string): SessionEvent | null {
-  try {
-    return frames.decode(text);
-  } catch {
-    return null;
   }
 }

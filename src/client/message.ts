@@ -37,7 +37,7 @@ export function visibleText({ blocks }: Message): string {
 }
 
 export function hasEnded({ status }: Message): boolean {
-  return status === 'completed' || status === 'failed' || status === 'cancelled';
+  return /^(completed|failed|cancelled)$/.test(status);
 }
 
 /** The message after one more event. Events in order, each once, as `run.events()` gives them. */

@@ -1,5 +1,5 @@
 /** Sends what starts a run, and leaves its stream open. */
-import { drop } from './connection.ts';
+import { COMPACT, drop } from './connection.ts';
 import type { Connection, RequestOptions } from './connection.ts';
 import { invalidResponse } from './error.ts';
 
@@ -21,7 +21,7 @@ export async function openRun(connection: Connection, path: string, request: Req
   let isLive = request.idempotencyKey === undefined;
   const response = await connection.response(path, {
     ...request,
-    query: { ...request.query, format: connection.format },
+    query: { ...request.query, ...COMPACT },
     method: 'POST',
     headers: { accept: 'text/event-stream' },
     // The first attempt may have started the run.
@@ -30,6 +30,6 @@ export async function openRun(connection: Connection, path: string, request: Req
   const [sessionId, id] = ['X-Session-Id', 'X-Run-Id'].map((name) => response.headers.get(name));
   if (id != null && sessionId != null) return { id, sessionId, open: { response, isLive } };
   drop(response);
-  const message = 'The answer has no X-Run-Id or X-Session-Id: it is not of Cortex Edge, or a proxy removed them';
+  const message = 'The answer lacks X-Run-Id or X-Session-Id';
   throw invalidResponse(message, response.status);
 }

@@ -1,31 +1,26 @@
-/** Work that is done once at a time; what is wanted meanwhile is done by one more round. */
-export class Repeated {
-  readonly #work: () => Promise<void>;
-  readonly #fail: (fault: unknown) => void;
-  #isWanted = false;
-  #isBusy = false;
-
-  constructor(work: () => Promise<void>, fail: (fault: unknown) => void) {
-    this.#work = work;
-    this.#fail = fail;
-  }
-
-  run(): void {
-    this.#isWanted = true;
-    if (!this.#isBusy) void this.#loop();
-  }
-
-  async #loop(): Promise<void> {
-    this.#isBusy = true;
+/**
+ * Work that is done once at a time; what is wanted meanwhile is done by one more round.
+ *
+ * @returns asks for a round
+ */
+export function repeated(work: () => Promise<void>, fail: (fault: unknown) => void): () => void {
+  let isWanted = false;
+  let isBusy = false;
+  const loop = async (): Promise<void> => {
+    isBusy = true;
     try {
-      while (this.#isWanted) {
-        this.#isWanted = false;
-        await this.#work();
+      while (isWanted) {
+        isWanted = false;
+        await work();
       }
     } catch (fault) {
-      this.#fail(fault);
+      fail(fault);
     } finally {
-      this.#isBusy = false;
+      isBusy = false;
     }
-  }
+  };
+  return () => {
+    isWanted = true;
+    if (!isBusy) void loop();
+  };
 }

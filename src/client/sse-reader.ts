@@ -3,32 +3,33 @@
 const LINE_END = /\r\n?|\n/;
 const DATA = /^data(?:: ?(.*))?$/s;
 
-export class SseReader {
+/**
+ * The reader of one stream.
+ *
+ * @returns takes the next piece of the stream, cut anywhere, and gives the data of the events that it completes, in order;
+ *   an event that the stream's end cuts off is dropped
+ */
+export function sseReader(): (text: string) => string[] {
   /** The unfinished line. */
-  #line = '';
+  let rest = '';
   /** The lines of the unfinished event. */
-  #data: string[] = [];
+  let data: string[] = [];
   /** The text so far ended with CR: a LF that follows belongs to it. */
-  #endsWithCr = false;
-
-  /**
-   * @param text the next piece of the stream, cut anywhere
-   * @returns the data of the events that it completes, in order; an event that the stream's end cuts off is dropped
-   */
-  feed(text: string): string[] {
+  let endsWithCr = false;
+  return (text) => {
     const events: string[] = [];
     // A long line is not searched again with each of its pieces.
-    const lines = (this.#endsWithCr ? text.replace(/^\n/, '') : text).split(LINE_END);
-    lines[0] = `${this.#line}${lines[0]}`;
-    this.#line = lines.pop() ?? '';
-    if (text !== '') this.#endsWithCr = text.endsWith('\r');
+    const lines = (endsWithCr ? text.replace(/^\n/, '') : text).split(LINE_END);
+    lines[0] = `${rest}${lines[0]}`;
+    rest = lines.pop() ?? '';
+    if (text !== '') endsWithCr = text.endsWith('\r');
     for (const line of lines) {
-      const data = DATA.exec(line);
-      if (data !== null) this.#data.push(data[1] ?? '');
-      if (line !== '' || this.#data.length === 0) continue;
-      events.push(this.#data.join('\n'));
-      this.#data = [];
+      const field = DATA.exec(line);
+      if (field !== null) data.push(field[1] ?? '');
+      if (line !== '' || data.length === 0) continue;
+      events.push(data.join('\n'));
+      data = [];
     }
     return events;
-  }
+  };
 }

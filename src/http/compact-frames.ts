@@ -14,8 +14,8 @@
  *  1. The first frame of a stream is complete, so a reader needs nothing from an earlier connection.
  *  2. Decoded, a stream has the events of the full form, member for member (J4).
  *  3. A frame depends only on its batch and on the last event of the batch before it. Readers that got the same batch
- *     before share the bytes of the next one. The lengths of open blocks decide only whether texts are left out.
- *  4. The state of a reader is a number for each open block, and two events.
+ *     before share the bytes of the next one. What was sent of the last block decides only whether its text is left out.
+ *  4. The state of a reader is two events and the length of one text; that of a decoder is one event and one text.
  */
 import { encodeData, isBlockEnd, isTextPatch } from '../domain/event.ts';
 import type { BlockEnd, SessionEvent, TextPatch } from '../domain/event.ts';
@@ -35,10 +35,10 @@ const encodedBatches = new WeakMap<EventBatch, Encoded>();
 
 /** Encodes the batches of one stream, in order. */
 export class CompactEncoder {
-  /** UTF-16 code units that were sent of each open block, without a gap; -1 after a gap. */
-  readonly #sentChars = new Map<number, number>();
+  /** The block of the last patch, and the UTF-16 code units that were sent of it without a gap; -1 after a gap. */
+  #open = { segment: 0, chars: -1 };
   #previous: SessionEvent | null = null;
-  /** The last block end whose text the reader has. */
+  /** The block end whose text is the last one that the reader has. */
   #answer: BlockEnd | null = null;
 
   encode(batch: EventBatch): Uint8Array {
@@ -50,8 +50,7 @@ export class CompactEncoder {
     const bytes = isSame ? known.bytes : utf8.encode(framesOf(batch, previous, answer, isWhole));
     if (!isSame) encodedBatches.set(batch, { previous, answer, isWhole, bytes });
     this.#previous = batch.at(-1) ?? previous;
-    const end = batch.findLast(isBlockEnd);
-    if (end !== undefined) this.#answer = isWhole ? end : null;
+    for (const event of batch) this.#answer = answerAfter(event, this.#answer, isWhole);
     return bytes;
   }
 
@@ -59,19 +58,24 @@ export class CompactEncoder {
   #take(batch: EventBatch): boolean {
     let isWhole = true;
     for (const event of batch) {
+      const { segment, chars } = this.#open;
       if (isTextPatch(event)) {
-        const { segment, offset, delta } = event.data;
-        const isNext = offset === 0 || offset <= (this.#sentChars.get(segment) ?? 0);
-        this.#sentChars.set(segment, isNext ? offset + delta.length : -1);
+        const { offset, delta } = event.data;
+        const isNext = offset === 0 || (event.data.segment === segment && offset <= chars);
+        this.#open = { segment: event.data.segment, chars: isNext ? offset + delta.length : -1 };
       } else if (isBlockEnd(event)) {
         // A replay has no patches: its data need not be parsed.
-        const sent = this.#sentChars.size > 0 ? this.#sentChars.get(event.data.segment) : undefined;
-        isWhole &&= sent !== undefined && sent === event.data.content.length;
-        if (sent !== undefined) this.#sentChars.delete(event.data.segment);
+        isWhole &&= chars >= 0 && event.data.segment === segment && event.data.content.length === chars;
       }
     }
     return isWhole;
   }
+}
+
+/** The block end whose text is the last one that a reader has after an event. */
+function answerAfter(event: SessionEvent, before: BlockEnd | null, isWhole: boolean): BlockEnd | null {
+  if (isBlockEnd(event)) return isWhole ? event : null;
+  return isTextPatch(event) ? null : before;
 }
 
 function framesOf(batch: EventBatch, before: SessionEvent | null, lastEnd: BlockEnd | null, isWhole: boolean): string {
@@ -82,7 +86,7 @@ function framesOf(batch: EventBatch, before: SessionEvent | null, lastEnd: Block
     const id = event.seq === null ? '' : `id: ${event.seq}\n`;
     text += `${id}data: ${continued(event, previous) ?? changed(event, previous, answer, isWhole)}\n\n`;
     previous = event;
-    if (isBlockEnd(event)) answer = isWhole ? event : null;
+    answer = answerAfter(event, answer, isWhole);
   }
   return text;
 }

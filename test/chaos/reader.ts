@@ -4,7 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
-import { FrameDecoder } from '../../src/client/frame-decoder.ts';
+import { frameDecoder } from '../../src/client/frame-decoder.ts';
+import type { FrameDecoder } from '../../src/client/frame-decoder.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { Request } from '../simulation/history.ts';
 import type { ReaderFrame, ReaderLog } from '../simulation/observation.ts';
@@ -63,7 +64,7 @@ export class SseReader implements ReaderLog {
   async #read(): Promise<boolean> {
     const { signal } = this.#leave;
     const own = new AbortController();
-    const frames = this.#connection % 2 === 0 ? null : new FrameDecoder();
+    const frames = this.#connection % 2 === 0 ? null : frameDecoder();
     const format = frames === null ? 'full' : 'compact';
     const response = await fetch(`${this.#url}/events?after=${this.#cursor}&format=${format}`, {
       signal: AbortSignal.any([signal, own.signal]),
@@ -102,6 +103,6 @@ function full(data: string, type = ''): string {
 
 /** The event of a compact frame, as the journal has it. */
 function whole(frames: FrameDecoder, data: string): string {
-  const event = frames.decode(data);
+  const event = frames(data);
   return full(JSON.stringify(event), event.type);
 }

@@ -42,7 +42,11 @@ describe('[C4] branches', () => {
     await session.retry('run_1', { content: 'other', ifBusy: 'reject', idempotencyKey: 'k' });
     expect(requests).toEqual([
       ['POST /agent/session/ses_1/runs/run_1/retry?format=compact', {}],
-      ['POST /agent/session/ses_1/runs/run_1/retry?if_busy=reject&format=compact', { content: 'other' }, 'with the key'],
+      [
+        'POST /agent/session/ses_1/runs/run_1/retry?if_busy=reject&format=compact',
+        { content: 'other' },
+        'with the key',
+      ],
     ]);
   });
 

@@ -1,7 +1,7 @@
 /** Events are read from text that is cut anywhere (K3). */
 import { expect, test } from 'vitest';
 import * as fc from 'fast-check';
-import { SseReader } from '../../src/client/sse-reader.ts';
+import { sseReader } from '../../src/client/sse-reader.ts';
 
 const EVENTS = ['{"a": 1}', 'two\nlines', '', 'Grüße 🎈', ' spaced'];
 const FRAMES = [
@@ -15,8 +15,8 @@ const FRAMES = [
 ];
 
 const read = (pieces: readonly string[]): string[] => {
-  const reader = new SseReader();
-  return pieces.flatMap((piece) => reader.feed(piece));
+  const reader = sseReader();
+  return pieces.flatMap((piece) => reader(piece));
 };
 
 test.each([

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
-import { FrameDecoder } from '../../src/client/frame-decoder.ts';
-import { SseReader } from '../../src/client/sse-reader.ts';
+import { frameDecoder } from '../../src/client/frame-decoder.ts';
+import type { FrameDecoder } from '../../src/client/frame-decoder.ts';
+import { sseReader } from '../../src/client/sse-reader.ts';
 import type { EventView, SessionEvent, TextPatch } from '../../src/domain/event.ts';
 import { wholePatch } from '../../src/domain/event.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -48,17 +49,17 @@ const warning = (seq: number, action = ''): SessionEvent => {
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 /** The data of the full frames of events. */
-const fullData = (events: readonly SessionEvent[]): string[] => new SseReader().feed(events.map(sseFrame).join(''));
+const fullData = (events: readonly SessionEvent[]): string[] => sseReader()(events.map(sseFrame).join(''));
 
 /** What a reader of compact frames has, as JSON. */
 function decoded(decoder: FrameDecoder, bytes: Uint8Array): string[] {
-  return new SseReader().feed(text(bytes)).map((data) => JSON.stringify(decoder.decode(data)));
+  return sseReader()(text(bytes)).map((data) => JSON.stringify(decoder(data)));
 }
 
 /** One reader's stream of batches, encoded and decoded. */
 function throughFrames(batches: readonly EventBatch[]): string[] {
   const encoder = new CompactEncoder();
-  const decoder = new FrameDecoder();
+  const decoder = frameDecoder();
   return batches.flatMap((batch) => decoded(decoder, encoder.encode(batch)));
 }
 
@@ -216,7 +217,7 @@ test('[Z4] [J4] a reader that falls back to the journal, and catches up, decodes
   from.publish([patch(1, 14 + big.length, big)]);
   from.publish([closing(2, 1, answer), warning(3)]);
   const end = [completed(4, answer)];
-  const decoder = new FrameDecoder();
+  const decoder = frameDecoder();
   const got: string[] = [];
   const read = async (last: string): Promise<void> => {
     while (got.at(-1)?.includes(last) !== true) {
@@ -252,7 +253,7 @@ test('[Z4] the decoder of docs/journal.md gives the events without the second na
     [closing(6, 5, 'Hello'), warning(7, 'a'), completed(8, 'Hello')],
   ];
   const encoder = new CompactEncoder();
-  const frames = batches.flatMap((batch) => new SseReader().feed(text(encoder.encode(batch))));
+  const frames = batches.flatMap((batch) => sseReader()(text(encoder.encode(batch))));
   expect(frames.map((data) => JSON.stringify(decode(data)))).toEqual(batches.flat().map((one) => JSON.stringify(one)));
   expect(page).toContain(frames[2]);
 });

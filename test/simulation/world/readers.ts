@@ -1,6 +1,6 @@
 /** Readers of the session's event stream: they connect, read at their own pace, disconnect and reconnect. */
-import { FrameDecoder } from '../../../src/client/frame-decoder.ts';
-import { SseReader } from '../../../src/client/sse-reader.ts';
+import { frameDecoder } from '../../../src/client/frame-decoder.ts';
+import { sseReader } from '../../../src/client/sse-reader.ts';
 import { encodeEvent } from '../../../src/domain/event.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { CompactEncoder } from '../../../src/http/compact-frames.ts';
@@ -65,7 +65,7 @@ export class Reader implements ReaderLog {
     const after = Math.min(this.#cursor, session.lastSeq);
     const stream = batchStream(events, { after, runId: null, slices }).getReader();
     const encoder = new CompactEncoder();
-    const decoder = new FrameDecoder();
+    const decoder = frameDecoder();
     const utf8 = new TextDecoder();
     for (let reads = 0; reads !== this.#script.reads; reads += 1) {
       const { done, value } = await stream.read();
@@ -73,9 +73,9 @@ export class Reader implements ReaderLog {
       if (life.isOver) return;
       // The session was deleted, or its disk has failed: the next connection will tell.
       if (done) return;
-      const frames = new SseReader().feed(utf8.decode(encoder.encode(value)));
+      const frames = sseReader()(utf8.decode(encoder.encode(value)));
       for (const [at, event] of value.entries()) {
-        const compact = textOf(decoder.decode(frames[at] ?? 'null'));
+        const compact = textOf(decoder(frames[at] ?? 'null'));
         this.frames.push({ event, text: encodeEvent(event), compact, connection: this.#connection });
         if (event.seq !== null) this.#cursor = event.seq;
       }
