@@ -20,9 +20,9 @@ import type { StartSettings, Variables } from './start-settings.ts';
 /** Settings of the runner that `npm start` always overrides. */
 const SET_BY_START: ReadonlySet<string> = new Set(['RUNNER_PORT', 'CORTEX_STATE_DIR', 'RUNNER_SECRET']);
 
-/** Environment variables that child programs and the Docker client need. */
+/** Environment variables that child programs and the Docker client need. With a compile cache, programs start faster. */
 const MACHINE = (
-  'PATH HOME TMPDIR TMP TEMP LANG LC_ALL TZ SystemRoot windir ComSpec PATHEXT ' +
+  'PATH HOME TMPDIR TMP TEMP LANG LC_ALL TZ SystemRoot windir ComSpec PATHEXT NODE_COMPILE_CACHE ' +
   'XDG_RUNTIME_DIR DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY NODE_EXTRA_CA_CERTS'
 ).split(' ');
 /** Additional environment variables of wrangler. */

@@ -138,7 +138,8 @@ describe('[H8] npm start', () => {
   });
 
   test('passes no secret to the development server', () => {
-    expect(workerEnvironment({ ...everything, PATH: '/bin' })).toEqual({ PATH: '/bin' });
+    const machine = { PATH: '/bin', NODE_COMPILE_CACHE: '/compiled' };
+    expect(workerEnvironment({ ...everything, ...machine })).toEqual(machine);
   });
 
   test.each([

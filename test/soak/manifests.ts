@@ -8,13 +8,13 @@ const TOOL = 'soak_tool';
 const UNSAFE = 'soak_unsafe';
 const STORE = 'soak_store';
 
-export const TASKS = ['stream', 'tools', 'unsafe', 'python', 'store', 'child', 'slow'] as const;
+const TASKS = ['stream', 'tools', 'unsafe', 'python', 'store', 'child', 'slow'] as const;
 export type Task = (typeof TASKS)[number];
 
 /** @param amount words, actions or milliseconds */
 export const markOf = (task: Task, amount: number): string => `[[${task} ${amount}]]`;
 
-export interface Marked {
+interface Marked {
   readonly task: Task;
   readonly amount: number;
 }
@@ -62,7 +62,7 @@ subprocess.Popen(["sleep", "600"])
 print(len(os.listdir(".")))`;
 }
 
-export const wordsOf = (count: number): string => Array.from({ length: count }, (_, n) => `word${n}`).join(' ');
+const wordsOf = (count: number): string => Array.from({ length: count }, (_, n) => `word${n}`).join(' ');
 
 function agentManifest(name: string, more: string): string {
   return `kind: Agent

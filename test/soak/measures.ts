@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { RealSystem } from '../chaos/system.ts';
 import { heapBytes } from './heap.ts';
-import { processesOf, processesWith, usageOf } from './processes.ts';
+import { holdersOf, processesOf, processesWith, usageOf } from './processes.ts';
 import { folderSize, objectState, rowsIn } from './state.ts';
 import type { Bound } from './verdict.ts';
 
@@ -99,7 +99,6 @@ function runnerSamples(stateDir: string, done: Done): Sample[] {
 
 function processSamples(name: 'worker' | 'runner', leader: number): Sample[] {
   const all = processesOf(leader);
-  const main = name === 'worker' ? processesOf(leader, 'workerd') : all;
   const usage = usageOf(all);
   const base = { of: name, allowed: 0 } as const;
   const title = name === 'worker' ? 'Worker' : 'runner';
@@ -108,13 +107,30 @@ function processSamples(name: 'worker' | 'runner', leader: number): Sample[] {
     // Databases of objects that are not evicted yet, and connections that are kept alive.
     { ...base, name: `${title}: descriptors`, unit: 'descriptors', bound: exact(24), value: usage.descriptors },
     { ...base, name: `${title}: sockets`, unit: 'descriptors', bound: exact(16), value: usage.sockets },
-    {
-      ...base,
-      name: name === 'worker' ? 'workerd: memory (PSS)' : 'runner: memory (PSS)',
-      unit: 'bytes',
-      bound: perHour(name === 'worker' ? 32 : 12),
-      value: usageOf(main).pssBytes,
-    },
+  ];
+}
+
+/** Proportional set size. wrangler has a workerd of its own in front of the one with the Worker. */
+function memorySamples(stateDir: string, worker: number, runner: number): Sample[] {
+  const all = processesOf(worker, 'workerd');
+  const own = holdersOf(join(stateDir, 'worker'), all);
+  const sample = (name: string, of: 'worker' | 'runner', pids: readonly number[], most: number): Sample => ({
+    name,
+    unit: 'bytes',
+    bound: perHour(most),
+    value: usageOf(pids).pssBytes,
+    allowed: 0,
+    of,
+  });
+  return [
+    sample('workerd: memory (PSS)', 'worker', own, 32),
+    sample(
+      'workerd of wrangler: memory (PSS)',
+      'worker',
+      all.filter((pid) => !own.includes(pid)),
+      32,
+    ),
+    sample('runner: memory (PSS)', 'runner', processesOf(runner), 12),
   ];
 }
 
@@ -150,6 +166,7 @@ export async function measure({ system, root, done }: MeasureOptions): Promise<S
     { ...base, name: 'temporary files', unit: 'files', bound: exact(8), value: temporary.reduce((a, b) => a + b, 0) },
     ...processSamples('worker', worker),
     ...processSamples('runner', runner),
+    ...memorySamples(stateDir, worker, runner),
     {
       ...base,
       name: 'processes outside of the groups',

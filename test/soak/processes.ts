@@ -64,6 +64,11 @@ export function usageOf(pids: readonly number[]): Usage {
   };
 }
 
+/** Those of the processes that have a file in this folder open. */
+export function holdersOf(folder: string, pids: readonly number[]): number[] {
+  return pids.filter((pid) => linksOf(pid).some((link) => link.startsWith(folder)));
+}
+
 /** Ports of loopback on which these processes listen. */
 export function portsOf(pids: readonly number[]): number[] {
   const sockets = new Set(pids.flatMap(linksOf));

@@ -14,7 +14,7 @@ export interface Checkpoint {
 }
 
 /** A table that appears later had no rows before. */
-export function measuresOf(checkpoints: readonly Checkpoint[]): Measure[] {
+function measuresOf(checkpoints: readonly Checkpoint[]): Measure[] {
   const kinds = new Map(checkpoints.flatMap(({ samples }) => samples.map((sample) => [sample.name, sample])));
   return [...kinds.values()].map(({ name, unit, bound, of }) => ({
     name,

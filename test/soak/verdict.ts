@@ -49,7 +49,7 @@ export interface Verdict extends Trend {
 }
 
 /** A slope of fewer points says nothing. */
-export const LEAST_POINTS = 4;
+const LEAST_POINTS = 4;
 /** The first points of a life are left out: code is compiled, and caches fill. */
 const WARM_UP_POINTS = 1;
 /** Standard errors between the slope and the lower end of its interval. */

@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { compileCache } from '../../container-runner/test/support/compile-cache.ts';
 
 const PROGRAM = join(PACKAGE_ROOT, 'cli/main.ts');
 
@@ -13,7 +14,7 @@ export interface CortexResult {
   readonly code: unknown;
 }
 
-/** @param env besides PATH: nothing of this process's environment is passed on */
+/** @param env besides PATH and the compile cache: nothing else of this process's environment is passed on */
 export async function cortex(
   args: readonly string[],
   {
@@ -24,7 +25,7 @@ export async function cortex(
 ): Promise<CortexResult> {
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'], NO_COLOR: '1', ...env },
+    env: { PATH: process.env['PATH'], ...compileCache(), NO_COLOR: '1', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.end(input);

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 import { expect, vi } from 'vitest';
 
+import { compileCache } from './compile-cache.ts';
 import { withSnapshot } from './python-snapshot.ts';
 import { SECRET } from './test-runner.ts';
 
@@ -34,6 +35,7 @@ export function launchRunner(stateDir: string, env: Readonly<Record<string, stri
     spawn(process.execPath, [MAIN], {
       env: {
         PATH: process.env['PATH'] ?? '',
+        ...compileCache(),
         CORTEX_STATE_DIR: stateDir,
         RUNNER_PORT: '0',
         RUNNER_SECRET: SECRET,
