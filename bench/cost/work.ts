@@ -5,7 +5,7 @@ import type { ModelServer } from '../makespan/model-server.ts';
 import { promptOf } from '../makespan/model-server.ts';
 import { runOwn } from '../makespan/own-system.ts';
 import { contestants } from '../sessions/contestants.ts';
-import type { Plan } from './workerd/executor-object.ts';
+import type { Plan } from './plan.ts';
 
 /** One row: the work of one run. */
 export interface Work {

@@ -895,6 +895,8 @@ export const limits = {
   /** Characters of parameters in the URL and headers of one request; the platform accepts URLs of 16 KB. */
   filledRequestChars: 16_384,
   fetchBytes: 2_097_152,
+  /** A response of at most this many bytes, by its `content-length`, is read before it is passed on. */
+  fetchAtOnceBytes: 65_536,
   fetchRedirects: 5,
   fetchTimeoutMs: 30_000,
   /** Connections of an I/O context that wait for response headers at once, on every plan of the platform. */

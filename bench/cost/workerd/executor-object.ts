@@ -1,23 +1,7 @@
 /** A minimal executor: calls URLs with a number of slots, and stores nothing. */
 import { DurableObject } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
-
-/** What the executor is asked for. */
-export interface Plan {
-  /** Of the server that is called: host:port. */
-  readonly host: string;
-  /** A chain is a plan with one slot. */
-  readonly calls: readonly Call[];
-  readonly slots: number;
-  /** A message for the model, which writes the calls instead: each call starts when the model has written its closing tag. */
-  readonly prompt: string | null;
-}
-
-/** A call and the milliseconds that the server takes for it. */
-interface Call {
-  readonly call: string;
-  readonly ms: number;
-}
+import type { Call, Plan } from '../plan.ts';
 
 export class ExecutorObject extends DurableObject<{ readonly LLM_BASE_URL: string }> {
   override async fetch(request: Request): Promise<Response> {

@@ -18,6 +18,7 @@ import type { OutboundFetch } from '../../domain/ports/outbound.ts';
 import { isAddress, checkAddress, checkUrl, withRemedy } from './address.ts';
 import type { Egress } from './egress.ts';
 import { OutboundError } from '../../domain/outbound-error.ts';
+import { smallBody } from './small-body.ts';
 
 export interface OutboundOptions {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -113,6 +114,11 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         if (target === null) {
           const { whenTooLarge = 'cut' } = init;
           const cap = { url: url.href, maxBytes: caps.fetchBytes, whenTooLarge };
+          const small = await smallBody(response, caps.fetchBytes);
+          if (small !== null) {
+            settle();
+            return withUrl(new Response(small, partsOf(response)), url.href);
+          }
           return capped(response, cap, settle, (fault) => asOutbound(fault, url.href));
         }
         void response.body?.cancel().catch(() => {});
@@ -250,11 +256,7 @@ function capped(
   settle: () => void,
   asOutbound: (fault: unknown) => OutboundError,
 ): Response {
-  const { status, statusText } = response;
-  const headers = new Headers(response.headers);
-  // The body is already decompressed, and may end earlier.
-  headers.delete('content-encoding');
-  headers.delete('content-length');
+  const { status, statusText, headers } = partsOf(response);
   if (response.body === null || [204, 205, 304].includes(status)) {
     settle();
     return withUrl(new Response(null, { status, statusText, headers }), url);
@@ -297,6 +299,16 @@ function capped(
   });
   const result = withUrl(new Response(body, { status, statusText, headers }), url);
   return result;
+}
+
+/** Status and headers of a response whose body is passed on. */
+function partsOf(response: Response): { status: number; statusText: string; headers: Headers } {
+  const { status, statusText } = response;
+  const headers = new Headers(response.headers);
+  // The body is already decompressed, and may end earlier.
+  headers.delete('content-encoding');
+  headers.delete('content-length');
+  return { status, statusText, headers };
 }
 
 function withUrl(response: Response, url: string): Response {

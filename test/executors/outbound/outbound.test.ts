@@ -292,6 +292,42 @@ test('[X2] an endless body is cut at the byte limit and marked, and its source i
   expect(clock.next).toBeNull();
 });
 
+describe('[X2] a small body with its size is read at once', () => {
+  const sized = (body: string, size: string, more: Record<string, string> = {}): Response =>
+    new Response(body, { status: 201, headers: { 'content-length': size, 'x-kept': 'yes', ...more } });
+
+  test('and the response is the same; no timer remains while it is not read', async () => {
+    const { get, clock } = network([sized('abcde', '5')], { limits: small });
+    const response = await get('https://example.com/');
+    expect(clock.next).toBeNull();
+    expect([response.status, response.url, response.headers.get('x-kept')]).toEqual([
+      201,
+      'https://example.com/',
+      'yes',
+    ]);
+    expect(response.headers.has('content-length')).toBe(false);
+    expect(await response.text()).toBe('abcde');
+  });
+
+  test('a body that is longer than it says fails, and the rest is not read', async () => {
+    const { get, clock } = network([sized('abcdef', '5')], { limits: small });
+    await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'fetch_failed' });
+    expect(clock.next).toBeNull();
+  });
+
+  test.each([
+    ['above the limit', '11', {}],
+    ['of a compressed body', '5', { 'content-encoding': 'gzip' }],
+    ['that is no number', 'x', {}],
+  ])('a size %s does not count: the body is limited as it is read', async (_, size, more) => {
+    const { get, clock } = network([sized('0123456789ab', size, more)], { limits: small });
+    const response = await get('https://example.com/');
+    expect(clock.next).not.toBeNull();
+    expect(await response.text()).toBe('0123456789');
+    expect(wasCut(response)).toBe(true);
+  });
+});
+
 test.each(['cut', 'fail'] as const)('[X2] a body of exactly the limit is complete (%s)', async (whenTooLarge) => {
   const { get } = network([new Response('0123456789')], { limits: small });
   const response = await get('https://example.com/', { whenTooLarge });

@@ -1,0 +1,33 @@
+/** Bodies that are read before they are passed on. */
+import { limits } from '../../domain/limits.ts';
+
+/**
+ * The whole body of a small response: most answers of tools are small, and a stream of our own around each would cost more
+ * than the rest of the call.
+ *
+ * @param maxBytes the caller's own limit
+ * @returns null, with an unread body, if the response does not say its size, or is larger than `limits.fetchAtOnceBytes`
+ * @throws Error if the body is longer than it says, or cannot be read
+ */
+export async function smallBody(
+  { headers, body, status }: Response,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const written = headers.get('content-length');
+  if (written === null || headers.has('content-encoding') || body === null) return null;
+  if ([204, 205, 304].includes(status)) return null;
+  const size = Number(written);
+  if (!Number.isInteger(size) || size < 0 || size > Math.min(maxBytes, limits.fetchAtOnceBytes)) return null;
+  const bytes = new Uint8Array(size);
+  const reader = body.getReader();
+  let length = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    if (length + read.value.byteLength > size) {
+      void reader.cancel().catch(() => {});
+      throw new Error(`the body is longer than its content-length (${size})`);
+    }
+    bytes.set(read.value, length);
+    length += read.value.byteLength;
+  }
+  return bytes.subarray(0, length);
+}
