@@ -89,10 +89,6 @@ export async function forkSession(base: string, session: string): Promise<string
   return await idIn(await open(`${base}/agent/session/${session}/fork`, 'POST', {}, [200, 201]));
 }
 
-export async function deleteSession(base: string, session: string): Promise<void> {
-  await textOf(await open(`${base}/agent/session/${session}`, 'DELETE', null, [200, 204]));
-}
-
 /**
  * Sends a message and reads the answer to its end.
  *

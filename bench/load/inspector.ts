@@ -8,6 +8,8 @@ const TIMEOUT_MS = 120_000;
 /** An answer of an isolate that is not busy arrives within this time. */
 const PING_MS = 3_000;
 const ATTEMPTS = 20;
+/** Wrangler's proxy numbers its own calls from 1, and passes on their answers too. */
+const FIRST_ID = 1_000_000_000;
 
 /**
  * Connects, does `work`, and disconnects. A connection that is opened before the isolate is known to the proxy gets no
@@ -66,7 +68,7 @@ async function connect(
     socket.addEventListener('open', () => resolve());
     socket.addEventListener('error', () => reject(new Error(`no connection to the inspector at port ${port}`)));
   });
-  let last = 0;
+  let last = FIRST_ID;
   const call: Call = async (method, params = {}) => {
     const id = (last += 1);
     const timer = setTimeout(() => failAll(`${method}: no answer from the inspector`), TIMEOUT_MS);

@@ -26,7 +26,7 @@ const ms = (samples: readonly number[], share: number): string =>
 const kib = ({ resident, heap }: Memory): string => `${resident.toFixed(0)} (${heap.toFixed(0)})`;
 
 /** Live sessions of the largest stage within all bounds; 0: none was. */
-export function carried(stages: readonly Stage[]): number {
+function carried(stages: readonly Stage[]): number {
   return Math.max(0, ...stages.filter(({ exceeded }) => exceeded === null).map(({ sessions }) => sessions));
 }
 

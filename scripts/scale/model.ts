@@ -44,7 +44,7 @@ export const ASSUMPTIONS = {
 } as const;
 
 /** US dollars, and what the Workers Paid plan includes in a month. */
-export const PRICES = {
+const PRICES = {
   plan: 5,
   rowsWritten: { included: 50e6, each: 1.0 / 1e6 },
   rowsRead: { included: 25e9, each: 0.001 / 1e6 },
