@@ -466,9 +466,13 @@ export const limits = {
   artifactPageBytes: 16_777_216,
   /** All outcomes of one run: bounds results that repeat others. */
   runOutcomeBytes: 16_777_216,
-  /** Streamed text is written to the journal at this size or age (J6). */
+  /**
+   * Streamed text that no event contains is written to the journal at this size or age: the first of a generation, and
+   * the rest of it (J6).
+   */
   unsavedTextChars: 2_048,
   unsavedTextMs: 1_000,
+  unsavedTextLaterMs: 5_000,
 
   // --- prompt (L5) ---
   /** One result in a prompt; references still resolve to the full value. */

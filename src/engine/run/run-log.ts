@@ -62,6 +62,8 @@ export class RunLog {
   #unsaved: RecordedInput[] = [];
   #unsavedChars = 0;
   #unsavedSince: number | null = null;
+  /** Whether inputs of this generation were written without an event. */
+  #hasSaved = false;
   #iteration = 0;
   #outgoing: SessionEvent[] = [];
   /** The journal's losses before the first of them was appended. */
@@ -111,9 +113,8 @@ export class RunLog {
   /** When text that is only in memory must be written (J6); null if there is none. */
   get saveBy(): number | null {
     if (this.#unsavedSince === null) return null;
-    return this.#unsavedChars >= limits.unsavedTextChars
-      ? this.#unsavedSince
-      : this.#unsavedSince + limits.unsavedTextMs;
+    if (this.#unsavedChars >= limits.unsavedTextChars) return this.#unsavedSince;
+    return this.#unsavedSince + (this.#hasSaved ? limits.unsavedTextLaterMs : limits.unsavedTextMs);
   }
 
   /** Writes the inputs that are not part of an event yet. Durable with the next `commit`. */
@@ -121,6 +122,7 @@ export class RunLog {
     const { length } = this.#unsaved;
     const small = this.#unsavedChars <= limits.unsavedTextChars * 2 && length <= 100;
     const unsaved = this.#takeUnsaved();
+    this.#hasSaved ||= length > 0;
     if (small && length > 0) this.#journal.runs.addInputs(this.#runNumber, encodeInputs(unsaved));
     // The size of a row is limited (J6).
     else for (const input of unsaved) this.#journal.runs.addInputs(this.#runNumber, encodeInputs([input]));
@@ -140,6 +142,7 @@ export class RunLog {
 
   enterIteration(iteration: number): void {
     this.#iteration = iteration;
+    this.#hasSaved = false;
   }
 
   /** Appends one event; returns its seq. `state` is stored for recovery and never sent. */

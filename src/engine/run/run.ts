@@ -225,8 +225,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return;
       case 'message_received':
         return generations.receive(input);
+      // It ends a turn, which writes what is due.
       case 'save':
-        return log.save();
     }
   };
 

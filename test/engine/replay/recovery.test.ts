@@ -8,6 +8,7 @@ import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
+import { Journal } from '../../../src/journal/journal.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';
@@ -337,6 +338,13 @@ async function hostsOf(
   };
 }
 
+/** The text of the first run that is stored without an event. */
+const savedText = ({ disk }: World): string =>
+  new Journal(disk).runs
+    .looseInputs(1)
+    .flatMap(({ inputs }) => (inputs as JsonObject[]).map(({ text }) => text ?? ''))
+    .join('');
+
 const send = async ({ kit }: Host, content: string): Promise<void> =>
   void (await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null }));
 
@@ -442,13 +450,33 @@ describe('[J2] a model run continues with another generation', () => {
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
   });
 
-  test('[J6] a few words are stored after at most a second', async () => {
-    const { world, first, next } = await hostsOf(speaking(['<response final="true">a few words', null]));
+  test('[J6] the first words of a generation are stored after a second, the next ones after five seconds', async () => {
+    const { promise: later, resolve: goOn } = Promise.withResolvers<void>();
+    const stream = async function* (): AsyncGenerator<ModelDelta> {
+      yield { type: 'text', text: '<response final="true">a few' };
+      yield { type: 'text', text: ' words' };
+      await later;
+      yield { type: 'text', text: ' and more' };
+      await new Promise(() => undefined);
+    };
+    const { world, first, next } = await hostsOf({ stream });
     await send(first, 'tell me');
     await settle();
-    world.clock.advance(limits.unsavedTextMs);
+    world.clock.advance(limits.unsavedTextMs - 1);
+    await settle();
+    expect(savedText(world)).toBe('');
+    world.clock.advance(1);
+    await settle();
+    goOn();
+    await settle();
+    world.clock.advance(limits.unsavedTextLaterMs - 1);
+    await settle();
+    expect(savedText(world)).toBe(' words');
+    world.clock.advance(1);
+    await settle();
+    expect(savedText(world)).toBe(' words and more');
     const second = await next();
-    expect((await lastResult(second)).responses[0]?.content).toBe('a few words');
+    expect((await lastResult(second)).responses[0]?.content).toBe('a few words and more');
   });
 
   test('after three interrupted generations the run fails', async () => {
