@@ -438,8 +438,10 @@ export const limits = {
   rowBytes: 1_000_000,
   /** Events that one statement writes, as JSON: at three bytes per character they fit in a row. */
   batchChars: 262_144,
-  /** Longer values are read separately from the rest of a page. */
+  /** Longer values are read separately from the rest of a page. Also the JSON of the earlier events of a row. */
   inlineBytes: 16_384,
+  /** Events of a turn that one row holds: one of them is read with the others. */
+  rowEvents: 16,
   /** Depth of an outcome. */
   outcomeDepth: 250,
   /** One action's outcome; the rest is truncated with a marker. */

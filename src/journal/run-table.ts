@@ -139,8 +139,9 @@ export class RunTable {
    * failed writes; those that were cancelled in the queue never began.
    */
   lastBegun(without: number): { readonly run: number; readonly seq: number } {
+    const began = `SELECT COALESCE(earlier ->> '$[0][1]', type) FROM events WHERE seq >= first_seq ORDER BY seq LIMIT 1`;
     const sql = `SELECT run, first_seq FROM runs WHERE run <> ?1 AND run > ?2 - ${MOST_QUEUED} AND status <> 'queued'
-      AND (SELECT type FROM events WHERE seq = first_seq) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
+      AND (${began}) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
     const [row] = this.#db.find(sql, without, this.count);
     return { run: Number(row?.['run'] ?? 0), seq: Number(row?.['first_seq'] ?? 0) };
   }
@@ -242,10 +243,12 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** The inputs of a run written by `addInputs`, in order. */
+  /** The inputs of a run that no event contains, in order: those in the row of a prompt are the first of a generation. */
   looseInputs(run: number): { readonly afterSeq: number; readonly inputs: Json }[] {
+    const sql = `SELECT after_seq, 0 AS place, id, inputs AS data FROM prompts WHERE run = ?1 AND inputs IS NOT NULL
+      UNION ALL SELECT after_seq, 1, id, data FROM inputs WHERE run = ?1 ORDER BY after_seq, place, id`;
     return this.#db
-      .find(`SELECT after_seq, data FROM inputs WHERE run = ? ORDER BY id`, run)
+      .find(sql, run)
       .map((row) => ({ afterSeq: Number(row['after_seq']), inputs: JSON.parse(String(row['data'])) as Json }));
   }
 

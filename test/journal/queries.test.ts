@@ -186,7 +186,7 @@ describe('parts of a session', () => {
     for (let n = 0; n <= limits.passedEvents; n += 1) add('warning', {}, { run: 2 });
     expect(journal.slice({ run: 1, after: 0, until: journal.lastSeq }).next).toBe(limits.passedEvents);
     const paged = fixture();
-    for (let n = 0; n < limits.pageRows; n += 1) paged.add('warning', {});
+    for (let n = 0; n < limits.pageRows; n += 1) paged.add('action_completed', { output: null });
     expect(paged.journal.slice({ run: 1, after: 0, until: 1_000 }).next).toBe(limits.pageRows);
     expect(paged.journal.slice({ run: 1, after: 1, until: 1_000 }).next).toBe(1_000);
     const long = fixture();
