@@ -15,7 +15,7 @@ import { utf8Length } from '../domain/utf8.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { Blobs } from './blobs.ts';
-import { eachEvent, earlierColumn, eventOf, eventsIn, hasEarlier, outputOf, rowsUntil } from './event-rows.ts';
+import { eachEvent, earlierColumn, eventOf, hasEarlier, outputOf, rowsUntil } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import { ForkReader, ForkWriter } from './fork-rows.ts';
 import { History } from './history.ts';
@@ -161,22 +161,15 @@ export class Journal {
     return this.#db.sync();
   }
 
-  /** Up to `limit` events with a seq above `after`, oldest first; of one run only, if it is given. */
-  range({
-    after,
-    limit,
-    run,
-  }: {
-    readonly after: number;
-    readonly limit: number;
-    readonly run?: number;
-  }): StoredEvent[] {
-    const ofRun = run === undefined ? '' : `AND run = ${run}`;
-    const rows = this.#db.find(`SELECT * FROM events WHERE seq > ? ${ofRun} ORDER BY seq LIMIT ?`, after, limit);
-    return rows
-      .flatMap((row) => eventsIn(row).filter(({ seq }) => Number(seq) > after))
-      .slice(0, limit)
-      .map((row) => this.#db.readEvent(row));
+  /** Up to `limit` events with a seq above `after`, oldest first. */
+  range({ after, limit }: { readonly after: number; readonly limit: number }): StoredEvent[] {
+    const rows = this.#db.find(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, after, limit);
+    const events: StoredEvent[] = [];
+    for (const row of eachEvent(rows)) {
+      if (events.length === limit) break;
+      if (Number(row['seq']) > after) events.push(this.#db.readEvent(row));
+    }
+    return events;
   }
 
   /**
@@ -316,14 +309,13 @@ export class Journal {
   }
 
   /** All events of a run, oldest first. */
-  *eventsOf(run: RunRecord): Generator<StoredEvent> {
-    let after = run.firstSeq - 1;
-    for (;;) {
-      const page = this.range({ after, limit: limits.pageRows, run: run.run });
-      yield* page;
-      const last = page.at(-1)?.event.seq;
-      if (last == null || page.length < limits.pageRows) return;
-      after = last;
+  *eventsOf({ run, firstSeq }: RunRecord): Generator<StoredEvent> {
+    const sql = `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`;
+    for (let after = firstSeq - 1; ;) {
+      const rows = this.#db.find(sql, after, run, limits.pageRows);
+      for (const row of eachEvent(rows)) if (Number(row['seq']) > after) yield this.#db.readEvent(row);
+      if (rows.length < limits.pageRows) return;
+      after = Number(rows.at(-1)?.['seq']);
     }
   }
 

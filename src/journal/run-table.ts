@@ -24,6 +24,11 @@ export function isMessage(input: JsonObject): boolean {
   return readContent(input['content']) !== null;
 }
 
+/** Without the noise of sums: a billionth is far below any price. */
+function dollars(sum: number): number {
+  return Math.round(sum * 1e9) / 1e9;
+}
+
 /** Runs that may wait at once, and so begin in another order: a bound of what is searched. */
 const MOST_QUEUED = 2 * (limits.queuedMessages + limits.steeredMessages);
 
@@ -47,8 +52,8 @@ export class RunTable {
     const run = this.count + 1;
     this.#db.storeWith(-run, 'input', JSON.stringify(input), (column) => {
       this.#db.exec(
-        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of, turn)
-         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)`,
+        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of, turn, spent)
+         VALUES (?1, ?, ?, ?, ?, ?, 1, ?, ?, ?, (SELECT spent FROM runs WHERE run = ?1 - 1))`,
         run,
         status,
         this.#db.lastSeq + 1,
@@ -81,15 +86,19 @@ export class RunTable {
    */
   end(run: number, status: RunStatus, at: number, open: boolean, cost: number | null = null): void {
     this.#cost = undefined;
-    this.#db.exec(
-      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ?, cost = COALESCE(?, cost) WHERE run = ?`,
-      status,
-      this.#db.lastSeq,
-      at,
-      open ? 1 : 0,
-      cost,
-      run,
-    );
+    const ended = `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ?`;
+    const values = [status, this.#db.lastSeq, at, open ? 1 : 0];
+    if (cost === null) this.#db.exec(`${ended} WHERE run = ?`, ...values, run);
+    else {
+      const { count } = this;
+      const more = cost - this.#costOf(run);
+      const spent = `spent = COALESCE(spent, 0) + ?`;
+      if (run === count) this.#db.exec(`${ended}, cost = ?, ${spent} WHERE run = ?`, ...values, cost, more, run);
+      else {
+        this.#db.exec(`${ended}, cost = ? WHERE run = ?`, ...values, cost, run);
+        this.#db.exec(`UPDATE runs SET ${spent} WHERE run = ?`, more, count);
+      }
+    }
     this.#db.changed();
   }
 
@@ -208,18 +217,26 @@ export class RunTable {
 
   /** US dollars of all runs but this one, as far as they are known. */
   costWithout(run: number): number {
-    const sql = `SELECT SUM(cost) AS sum FROM runs WHERE cost IS NOT NULL AND run <> ?`;
-    return Number(this.#db.find(sql, run)[0]?.['sum'] ?? 0);
+    return Math.max(0, dollars((this.#spent ?? 0) - this.#costOf(run)));
   }
 
   /** US dollars of all runs that have ended or wait, and of summaries; null if no price is known. */
   get cost(): number | null {
     if (this.#cost !== undefined) return this.#cost;
-    const sql = `SELECT SUM(cost) AS sum FROM (SELECT cost FROM runs WHERE cost IS NOT NULL
-      UNION ALL SELECT cost FROM summary_work WHERE cost IS NOT NULL)`;
-    const sum = this.#db.find(sql)[0]?.['sum'] ?? null;
-    this.#cost = sum === null ? null : Number(sum);
+    const summaries = this.#db.find(`SELECT cost FROM summary_work WHERE cost IS NOT NULL`)[0]?.['cost'] ?? null;
+    const spent = this.#spent;
+    this.#cost = spent === null && summaries === null ? null : dollars((spent ?? 0) + Number(summaries ?? 0));
     return this.#cost;
+  }
+
+  /** US dollars of all runs; null if no price is known. The newest run has the sum, so that it needs no index (J6). */
+  get #spent(): number | null {
+    const spent = this.#db.find(`SELECT spent FROM runs ORDER BY run DESC LIMIT 1`)[0]?.['spent'] ?? null;
+    return spent === null ? null : Number(spent);
+  }
+
+  #costOf(run: number): number {
+    return Number(this.#db.find(`SELECT cost FROM runs WHERE run = ?`, run)[0]?.['cost'] ?? 0);
   }
 
   /** The cost of a summary was added: the sum is read again. */

@@ -400,6 +400,29 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       // Ended from outside: what was spent before is not forgotten.
       journal.runs.end(3, 'failed', 9, false);
       expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.25, 1.25]);
+      // A later run has the sum from the beginning, and earlier ones may cost more after its end.
+      journal.runs.create({}, 10, 'running');
+      journal.runs.end(2, 'completed', 11, false, 1);
+      journal.runs.end(4, 'completed', 12, false, 0.1);
+      expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.6, 1.6]);
+      expect([1, 2, 3, 4].map((run) => journal.runs.costWithout(run))).toEqual([1.6, 0.6, 1.1, 1.5]);
+    }));
+
+  test('[J9] C6: a database that had an index for costs has the same sum after its migration', () =>
+    withDb((db) => {
+      const journal = newJournal(db, RECORD);
+      for (let run = 1; run <= 3; run += 1) journal.runs.create({}, run, 'running');
+      journal.runs.end(1, 'completed', 5, false, 0.5);
+      journal.runs.end(2, 'completed', 5, false, 0.25);
+      journal.append(entry({ n: 1 }));
+      expect(journal.lastSeq).toBe(1);
+      expect(journal.range({ after: 0, limit: 9 })).toHaveLength(1);
+      downgrade(db, 13);
+      const next = new Journal(db);
+      expect(next.runs.cost).toBe(0.75);
+      next.runs.end(3, 'completed', 6, false, 0.25);
+      expect(new Journal(db).runs.cost).toBe(1);
+      expect(next.range({ after: 0, limit: 9 }).map(({ event }) => event.data)).toEqual([{ n: 1 }]);
     }));
 
   test('[J9] a database of the first schema is migrated with its data', () =>

@@ -138,14 +138,12 @@ describe('durability', () => {
 });
 
 describe('parts of a session', () => {
-  test('[J4] a range begins after a number and has a limit; it can be restricted to one run', () => {
+  test('[J4] a range begins after a number and has a limit', () => {
     const { journal, add } = fixture();
     for (const run of [1, 2, 1, 2, 1]) add('warning', { run }, { run });
     const found = (query: Parameters<Journal['range']>[0]): unknown[] =>
       seqs(journal.range(query).map(({ event }) => event));
     expect(found({ after: 1, limit: 2 })).toEqual([2, 3]);
-    expect(found({ after: 1, limit: 9, run: 1 })).toEqual([3, 5]);
-    expect(found({ after: 0, limit: 1, run: 2 })).toEqual([2]);
     expect(found({ after: 5, limit: 9 })).toEqual([]);
   });
 

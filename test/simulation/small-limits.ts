@@ -19,4 +19,6 @@ Object.assign(limits, {
   rowEvents: 4,
   rowBytes: 1_200,
   unsavedTextChars: 120,
+  unsavedTextMs: 150,
+  unsavedTextLaterMs: 600,
 });

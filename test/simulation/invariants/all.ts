@@ -29,6 +29,7 @@ import { resultsShown } from './results-shown.ts';
 import { sameEvents } from './same-events.ts';
 import { sameMessage } from './same-message.ts';
 import { sameReplay } from './same-replay.ts';
+import { savedText } from './saved-text.ts';
 import { settledOnce } from './settled-once.ts';
 import { takenOnce } from './taken-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
@@ -41,6 +42,7 @@ export const INVARIANTS: readonly Invariant[] = [
   recordedFirst,
   sameEvents,
   foldedText,
+  savedText,
   nothingAfterEnd,
   order,
   ownAnswers,
