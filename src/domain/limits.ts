@@ -448,8 +448,10 @@ export const limits = {
   rowBytes: 1_000_000,
   /** Events that one statement writes, as JSON: at three bytes per character they fit in a row. */
   batchChars: 262_144,
-  /** Longer values are read separately from the rest of a page. */
+  /** Longer values are read separately from the rest of a page. Also the JSON of the earlier events of a row. */
   inlineBytes: 16_384,
+  /** Events of a turn that one row holds: one of them is read with the others. */
+  rowEvents: 16,
   /** Depth of an outcome. */
   outcomeDepth: 250,
   /** One action's outcome; the rest is truncated with a marker. */
@@ -476,9 +478,13 @@ export const limits = {
   artifactPageBytes: 16_777_216,
   /** All outcomes of one run: bounds results that repeat others. */
   runOutcomeBytes: 16_777_216,
-  /** Streamed text is written to the journal at this size or age (J6). */
+  /**
+   * Streamed text that no event contains is written to the journal at this size or age: the first of a generation, and
+   * the rest of it (J6).
+   */
   unsavedTextChars: 2_048,
   unsavedTextMs: 1_000,
+  unsavedTextLaterMs: 5_000,
 
   // --- prompt (L5) ---
   /** One result in a prompt; references still resolve to the full value. */

@@ -1,9 +1,15 @@
-/** Events as rows of the table `events`. */
+/**
+ * Events as rows of the table `events`.
+ *
+ * Invariants:
+ *  1. The seq of a row is that of its last event; its earlier events have the numbers before, without a gap.
+ *  2. All events of a row belong to one run. They were appended in one turn, so they are durable together.
+ */
 import { storedEvent } from '../domain/event.ts';
-import type { EventType, SessionEvent } from '../domain/event.ts';
+import type { EventType, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { SqlRow } from '../domain/ports/storage.ts';
+import type { SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionIdentity } from '../domain/session.ts';
 import { runIdOf } from './run-id.ts';
 
@@ -22,33 +28,143 @@ export interface Slice<T> {
   readonly chars: number;
 }
 
-/** A row of `events`: seq, run, iteration, type, at, action_id, action_name, data, state. */
+/** An event as columns: seq, run, iteration, type, at, action_id, action_name, data, state. */
 export type EventRow = readonly [
-  number,
-  number,
-  number,
-  string,
-  number,
-  string | null,
-  string | null,
-  string | null,
-  string | null,
+  seq: number,
+  run: number,
+  iteration: number,
+  type: string,
+  at: number,
+  actionId: string | null,
+  actionName: string | null,
+  data: string | null,
+  state: string | null,
 ];
 
-const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state`;
-export const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+/** An event that is not written yet. */
+export interface PendingEvent {
+  readonly row: EventRow;
+  /** Part of it is in chunk rows: it has a row of its own. */
+  readonly isApart: boolean;
+}
+
+/** A row of `events`: its last event in columns, and the events before it as JSON, without seq and run. */
+export type StoredRow = readonly [...EventRow, earlier: string | null];
+
+/**
+ * Events that queries look for by their type, or whose state they read: in the columns of their row, where SQL finds
+ * them without reading JSON. The others may be earlier events of a row.
+ */
+const IN_COLUMNS: ReadonlySet<string> = new Set<JournaledEventType>([
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+  'action_rejected',
+  'agent_waiting',
+  'agent_completed',
+  'agent_failed',
+  'agent_cancelled',
+  'approval_requested',
+  'approval_resolved',
+  'client_tool_called',
+  'client_tool_settled',
+  'message_received',
+  'memory_changed',
+  'variable_changed',
+]);
+
+const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state, earlier`;
+export const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 /** Expects a JSON list of rows. */
 export const INSERT_MANY = `INSERT INTO events (${COLUMNS})
   SELECT ${COLUMNS.split(', ')
     .map((_, at) => `value ->> ${at}`)
     .join(', ')} FROM json_each(?)`;
 
-/** The rows in order. Single and long ones are returned unchanged, the others as JSON lists of limited length. */
-export function* inParts(rows: readonly EventRow[]): Generator<string | EventRow> {
-  let texts: string[] = [];
-  let first: EventRow | null = null;
+/** The row with an event, as a condition. One parameter: its seq. */
+export const ROW_WITH = `seq = (SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1)`;
+
+/** The rows with events up to a seq, as a condition. @param seq a parameter or a number */
+export function rowsUntil(seq: string): string {
+  return `events.seq <= COALESCE((SELECT seq FROM events AS last WHERE last.seq >= ${seq} ORDER BY seq LIMIT 1), ${seq})`;
+}
+
+/** A condition: the row has an earlier event that meets `condition`, in which `earlierColumn` names its columns. */
+export function hasEarlier(condition: string): string {
+  return `EXISTS (SELECT 1 FROM json_each(events.earlier) AS event WHERE ${condition})`;
+}
+
+/** A column of the earlier event that `hasEarlier` and `json_each(events.earlier) AS event` find. */
+export function earlierColumn(name: 'iteration' | 'type' | 'action_id' | 'data' | 'state'): string {
+  return `event.value ->> ${EARLIER.indexOf(name)}`;
+}
+
+/** The columns of an earlier event, in order. */
+const EARLIER = ['iteration', 'type', 'at', 'action_id', 'action_name', 'data', 'state'];
+
+/** The events of a row, in order, each with the columns of a row; `stateless`: 1 if it certainly has no state. */
+export function eventsIn(row: SqlRow): SqlRow[] {
+  const { earlier } = row;
+  if (typeof earlier !== 'string') return [row];
+  const before = JSON.parse(earlier) as SqlValue[][];
+  const first = Number(row['seq']) - before.length;
+  const events = before.map((values, at): SqlRow => {
+    const columns = Object.fromEntries(EARLIER.map((name, index) => [name, values[index] ?? null]));
+    return { ...columns, seq: first + at, run: row['run'] ?? 0, stateless: columns['state'] === null ? 1 : 0 };
+  });
+  return [...events, row];
+}
+
+/** The events of rows, in order; reads a row only when its events are needed. */
+export function* eachEvent(rows: Iterable<SqlRow>): Generator<SqlRow> {
+  for (const row of rows) yield* eventsIn(row);
+}
+
+/**
+ * The rows of a turn's events: few, because rows are what writing costs (J6). Events of a run that follow each other share a
+ * row, up to one that queries look for.
+ */
+export function inRows(events: readonly PendingEvent[]): StoredRow[] {
+  const rows: StoredRow[] = [];
+  let earlier: string[] = [];
   let chars = 0;
-  const gathered = (): (string | EventRow)[] => {
+  for (const [at, { row, isApart }] of events.entries()) {
+    const next = events[at + 1];
+    const canBeEarlier =
+      next !== undefined &&
+      next.row[1] === row[1] &&
+      !isApart &&
+      !next.isApart &&
+      !IN_COLUMNS.has(row[3]) &&
+      !isLong(row) &&
+      !isLong(next.row) &&
+      earlier.length < limits.rowEvents - 1;
+    if (canBeEarlier) {
+      const text = JSON.stringify(row.slice(2));
+      chars += text.length;
+      if (chars <= limits.inlineBytes) {
+        earlier.push(text);
+        continue;
+      }
+    }
+    rows.push([...row, earlier.length === 0 ? null : `[${earlier.join(',')}]`]);
+    earlier = [];
+    chars = 0;
+  }
+  return rows;
+}
+
+function isLong(row: EventRow): boolean {
+  return (row[7]?.length ?? 0) + (row[8]?.length ?? 0) > limits.inlineBytes;
+}
+
+/** The rows in order. Single and long ones are returned unchanged, the others as JSON lists of limited length. */
+export function* inParts(rows: readonly StoredRow[]): Generator<string | StoredRow> {
+  let texts: string[] = [];
+  let first: StoredRow | null = null;
+  let chars = 0;
+  const gathered = (): (string | StoredRow)[] => {
     if (first === null) return [];
     const part = texts.length === 1 ? first : `[${texts.join(',')}]`;
     texts = [];

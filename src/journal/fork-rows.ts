@@ -18,6 +18,7 @@ import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunStatus, SessionIdentity } from '../domain/session.ts';
 import type { WorkspaceFile } from '../domain/workspace.ts';
 import type { FileAbout, Holder } from './blobs.ts';
+import { eachEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import { isRawApart, RAW_FIELD } from './raw-data.ts';
 import { runIdOf, runNumberOf } from './run-id.ts';
@@ -157,7 +158,7 @@ export class ForkReader {
     for (let after = Number(first?.['seq'] ?? 1) - 1; ;) {
       // Long values are read one by one.
       const rows = this.#db.find(
-        `SELECT seq, run, iteration, type, at, action_id, action_name,
+        `SELECT seq, run, iteration, type, at, action_id, action_name, earlier,
            CASE WHEN OCTET_LENGTH(data) <= ?1 THEN data END AS data,
            CASE WHEN OCTET_LENGTH(state) <= ?1 THEN state END AS state,
            state IS NULL AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.seq = events.seq AND field = 'state') AS stateless
@@ -167,7 +168,7 @@ export class ForkReader {
         last,
         limits.pageRows,
       );
-      for (const row of rows) {
+      for (const row of eachEvent(rows)) {
         const run = Number(row['run']);
         const number = numbers.get(run);
         if (number === undefined || row['type'] === LEFT_OUT) continue;
@@ -309,7 +310,8 @@ export class ForkWriter {
     if (row.type === 'action_completed' || row.state?.includes('"names":') === true) this.#referred.set(row.seq, seq);
     const state = row.state === null ? null : this.#db.store(seq, 'state', withNames(row.state, this.#referred));
     if (row.raw !== undefined) this.#db.storeApart(seq, RAW_FIELD, row.raw);
-    this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state]);
+    const isApart = data === null || (state === null) !== (row.state === null) || row.raw !== undefined;
+    this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state], isApart);
     if (row.type === 'memory_changed') this.#summary(seq, text);
     if (run === undefined || !ENDS.has(row.type)) return;
     this.#open.delete(row.run);

@@ -1,13 +1,16 @@
 /** Queries over earlier events, for prompts, names, estimates, approvals and lists of artifacts. */
-import type { EventOf, SessionEvent } from '../domain/event.ts';
+import type { EventOf, EventType, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { utf8Length } from '../domain/utf8.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord } from '../domain/session.ts';
 import { COLLECT } from '../domain/workflow-actions.ts';
+import { beginningOf, withCutOutput } from './cut-outputs.ts';
+import { eachEvent, earlierColumn, eventsIn, hasEarlier, rowsUntil } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
-import { RAW_FIELD, wasRedacted } from './raw-data.ts';
+import { RAW_FIELD } from './raw-data.ts';
 import type { RunTable } from './run-table.ts';
 
 /** A request for approval, and the event that ended it. */
@@ -32,9 +35,24 @@ export interface CachedOutcome {
 }
 
 /** The events that the prompt of a later run uses (L5). */
-const CONVERSATION_TYPES = `'thought_completed', 'text_completed', 'response_completed', 'iteration_completed',
-  'action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected',
-  'agent_completed', 'agent_failed', 'agent_cancelled'`;
+const IN_CONVERSATION: ReadonlySet<string> = new Set<EventType>([
+  'thought_completed',
+  'text_completed',
+  'response_completed',
+  'iteration_completed',
+  'action_completed',
+  'action_failed',
+  'action_skipped',
+  'action_cancelled',
+  'action_rejected',
+  'agent_completed',
+  'agent_failed',
+  'agent_cancelled',
+]);
+const CONVERSATION_TYPES = [...IN_CONVERSATION].map((type) => `'${type}'`).join(', ');
+/** Rows with such events. */
+const CONVERSATION = `(type IN (${CONVERSATION_TYPES})
+  OR ${hasEarlier(`${earlierColumn('type')} IN (${CONVERSATION_TYPES})`)})`;
 
 export class History {
   readonly #db: JournalDatabase;
@@ -56,10 +74,12 @@ export class History {
       `COALESCE((SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = '${field}'), 0)`;
     const [events] = this.#db.exec(
       `SELECT COALESCE(SUM(
-         CASE type WHEN 'action_completed' THEN MIN(COALESCE(OCTET_LENGTH(data), ?1), ?1)
-           ELSE COALESCE(OCTET_LENGTH(data), ${chunked('data')}) END
-         + COALESCE(OCTET_LENGTH(state), ${chunked('state')})), 0) AS bytes
-       FROM events WHERE seq BETWEEN ?2 AND ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES})`,
+         CASE WHEN type = 'action_completed' THEN MIN(COALESCE(OCTET_LENGTH(data), ?1), ?1)
+           WHEN type IN (${CONVERSATION_TYPES}) THEN COALESCE(OCTET_LENGTH(data), ${chunked('data')}) ELSE 0 END
+         + CASE WHEN type IN (${CONVERSATION_TYPES}) THEN COALESCE(OCTET_LENGTH(state), ${chunked('state')}) ELSE 0 END
+         + COALESCE((SELECT SUM(OCTET_LENGTH(${earlierColumn('data')}) + COALESCE(OCTET_LENGTH(${earlierColumn('state')}), 0))
+           FROM json_each(events.earlier) AS event WHERE ${earlierColumn('type')} IN (${CONVERSATION_TYPES})), 0)), 0) AS bytes
+       FROM events WHERE seq >= ?2 AND ${rowsUntil('?3')} AND run = ?4`,
       limits.historyResultChars,
       run.firstSeq,
       last,
@@ -80,19 +100,20 @@ export class History {
     const last = run.lastSeq ?? this.#db.lastSeq;
     for (let after = run.firstSeq - 1; after < last;) {
       const rows = this.#db.exec(
-        `SELECT seq, run, iteration, type, at, action_id, action_name, state,
+        `SELECT seq, run, iteration, type, at, action_id, action_name, state, earlier,
            CASE WHEN type <> 'action_completed' OR OCTET_LENGTH(data) <= ?1 THEN data
              ELSE SUBSTR(COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)), 1, ?1)
            END AS data,
            type = 'action_completed' AND COALESCE(OCTET_LENGTH(data) > ?1, 1) AS cut
-         FROM events WHERE seq > ?2 AND seq <= ?3 AND run = ?4 AND type IN (${CONVERSATION_TYPES}) ORDER BY seq LIMIT ?5`,
+         FROM events WHERE seq > ?2 AND ${rowsUntil('?3')} AND run = ?4 AND ${CONVERSATION} ORDER BY seq LIMIT ?5`,
         limits.historyResultChars,
         after,
         last,
         run.run,
         limits.pageRows,
       );
-      for (const row of rows) {
+      for (const row of eachEvent(rows)) {
+        if (!IN_CONVERSATION.has(String(row['type'])) || Number(row['seq']) > last) continue;
         yield withCutOutput(row['cut'] === 1 ? this.#cutEvent(row) : this.#db.readEvent(row));
       }
       if (rows.length < limits.pageRows) return;
@@ -112,17 +133,26 @@ export class History {
    * `limits.actionsPerGeneration`, and `limits.historyResultChars` together.
    */
   *declaredAfter(run: RunRecord, after: number): Generator<EventOf<'action_queued'>> {
+    const last = run.lastSeq ?? this.#db.lastSeq;
     const rows = this.#db.exec(
-      `SELECT seq, run, iteration, type, at, action_id, action_name, data, state FROM events
-       WHERE seq > ? AND seq <= ? AND run = ? AND type = 'action_queued' AND OCTET_LENGTH(data) <= ? ORDER BY seq LIMIT ?`,
+      `SELECT seq, run, iteration, type, at, action_id, action_name, data, state, earlier FROM events
+       WHERE seq > ?1 AND ${rowsUntil('?2')} AND run = ?3 AND (type = 'action_queued' AND OCTET_LENGTH(data) <= ?4
+         OR ${hasEarlier(`${earlierColumn('type')} = 'action_queued'`)}) ORDER BY seq LIMIT ?5`,
       after,
-      run.lastSeq ?? this.#db.lastSeq,
+      last,
       run.run,
       limits.historyResultChars,
       limits.actionsPerGeneration,
     );
+    const queued = rows
+      .flatMap(eventsIn)
+      .filter(({ seq, type, data }) => {
+        const isWithin = Number(seq) > after && Number(seq) <= last;
+        return isWithin && type === 'action_queued' && utf8Length(String(data)) <= limits.historyResultChars;
+      })
+      .slice(0, limits.actionsPerGeneration);
     let chars = 0;
-    for (const row of rows) {
+    for (const row of queued) {
       chars += String(row['data']).length;
       if (chars > limits.historyResultChars) return;
       const { event } = this.#db.readEvent(row);
@@ -132,17 +162,32 @@ export class History {
 
   /** The last action of a run that was accepted under this id; null if there is none. */
   actionOf(run: number, id: string): EventOf<'action_queued'> | null {
-    const sql = `SELECT * FROM events WHERE run = ? AND type = 'action_queued' AND action_id = ? ORDER BY seq DESC LIMIT 1`;
-    const [row] = this.#db.find(sql, run, id);
+    const row = this.#ofAction('action_queued', run, id, 0, 'DESC').at(-1);
     const event = row === undefined ? null : this.#db.readEvent(row).event;
     return event?.type === 'action_queued' ? event : null;
   }
 
   /** The event that started the first attempt of an action; null if it did not start. */
   startOf(run: number, { seq, action_id: id = '' }: EventOf<'action_queued'>): number | null {
-    const sql = `SELECT seq FROM events WHERE run = ? AND seq > ? AND type = 'action_started' AND action_id = ? ORDER BY seq LIMIT 1`;
-    const [row] = this.#db.find(sql, run, seq, id);
+    const [row] = this.#ofAction('action_started', run, id, seq, 'ASC');
     return row === undefined ? null : Number(row['seq']);
+  }
+
+  /** Events of an action above a seq, in order: all of them in the first or the last row that has one. */
+  #ofAction(type: EventType, run: number, id: string, after: number, from: 'ASC' | 'DESC'): SqlRow[] {
+    const isEarlier = `${earlierColumn('type')} = ?3 AND ${earlierColumn('action_id')} = ?4
+      AND events.seq - json_array_length(events.earlier) + event.key > ?2`;
+    const rows = this.#db.find(
+      `SELECT * FROM events WHERE run = ?1 AND seq > ?2 AND (type = ?3 AND action_id = ?4 OR ${hasEarlier(isEarlier)})
+       ORDER BY seq ${from} LIMIT 1`,
+      run,
+      after,
+      type,
+      id,
+    );
+    return rows
+      .flatMap(eventsIn)
+      .filter((event) => Number(event['seq']) > after && event['type'] === type && event['action_id'] === id);
   }
 
   /** The completed actions of a run, by the names of their results: with a name of several results, the last one. */
@@ -243,11 +288,12 @@ export class History {
 
   /** When these events were written, by seq: epoch milliseconds. */
   timesOf(seqs: readonly number[]): Map<number, number> {
-    const rows = this.#db.find(
-      `SELECT seq, at FROM events WHERE seq IN (SELECT value FROM JSON_EACH(?))`,
-      JSON.stringify(seqs),
+    return new Map(
+      seqs.flatMap((seq): [number, number][] => {
+        const row = this.#db.eventRow(seq);
+        return row === null ? [] : [[seq, Number(row['at'])]];
+      }),
     );
-    return new Map(rows.map(({ seq, at }) => [Number(seq), Number(at)]));
   }
 
   /** A slice of the completed actions after `after` whose output is large or may contain files, oldest first. */
@@ -269,29 +315,4 @@ export class History {
       chars: (next - after) * limits.passedEventChars + Number(row?.['bytes'] ?? 0) / limits.searchedCharsPerChar,
     };
   }
-}
-
-/** An output that was redacted may be longer than what readers have of it. */
-function withCutOutput(stored: StoredEvent): StoredEvent {
-  const { event, state } = stored;
-  if (event.type !== 'action_completed' || !wasRedacted(state)) return stored;
-  const text = JSON.stringify({ output: event.data.output });
-  if (text.length <= limits.historyResultChars) return stored;
-  const output = beginningOf(text.slice(0, limits.historyResultChars));
-  return { ...stored, event: { ...event, data: { ...event.data, output } } };
-}
-
-/** The start of the output in the start of an `action_completed` event's JSON: text, or JSON as text. */
-function beginningOf(data: string): string {
-  const output = data.slice('{"output":'.length);
-  if (!output.startsWith('"')) return output;
-  // The cut may have split an escape sequence, of six characters at most.
-  for (let end = output.length; end > output.length - 6; end -= 1) {
-    try {
-      return JSON.parse(`${output.slice(0, end)}"`) as string;
-    } catch {
-      // Try one character less.
-    }
-  }
-  return '';
 }

@@ -9,14 +9,14 @@
  *  2. Everything added in one synchronous turn becomes durable together, or not at all.
  *  3. A row contains at most `limits.rowBytes`; longer JSON is stored in chunk rows (J6).
  *  4. Nothing is written before `create`: looking for a session that does not exist leaves no trace.
- *  5. Events of one turn are written together, before any other statement and before `sync`.
+ *  5. Events of one turn are written together, before any other statement and before `sync`: in few rows (event-rows.ts).
  */
 import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import { eventOf, INSERT_MANY, INSERT_ONE, inParts } from './event-rows.ts';
-import type { EventRow, StoredEvent } from './event-rows.ts';
+import { eventOf, eventsIn, INSERT_MANY, INSERT_ONE, inParts, inRows, ROW_WITH } from './event-rows.ts';
+import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { createSessionTable, migrate, schemaVersion } from './schema.ts';
 
@@ -29,7 +29,7 @@ export class JournalDatabase {
   #syncedSeq = 0;
   #dirty = false;
   /** Events that were added and not written yet, in order. */
-  #pending: EventRow[] = [];
+  #pending: PendingEvent[] = [];
   #syncing: Promise<void> = Promise.resolve();
   #isAtomic = false;
   #losses = 0;
@@ -128,9 +128,9 @@ export class JournalDatabase {
     return this.#changes;
   }
 
-  /** Adds the row of the next event and increments `lastSeq`. */
-  add(row: EventRow): void {
-    this.#pending.push(row);
+  /** Adds the next event and increments `lastSeq`. @param isApart part of it is in chunk rows */
+  add(row: EventRow, isApart: boolean): void {
+    this.#pending.push({ row, isApart });
     this.#lastSeq = row[0];
     this.#dirty = true;
   }
@@ -172,10 +172,10 @@ export class JournalDatabase {
   /** Writes the pending events: a statement for many rows costs little more than one for a single row. */
   #write(): void {
     if (this.#pending.length === 0) return;
-    const rows = this.#pending;
+    const events = this.#pending;
     this.#pending = [];
     try {
-      for (const part of inParts(rows)) {
+      for (const part of inParts(inRows(events))) {
         if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
         else this.#db.exec(INSERT_ONE, ...part);
       }
@@ -275,6 +275,12 @@ export class JournalDatabase {
     return String(this.#db.exec(sql, chars, seq, field)[0]?.['text'] ?? '');
   }
 
+  /** The columns of one event; null if there is no such event. */
+  eventRow(seq: number): SqlRow | null {
+    const [row] = this.find(`SELECT * FROM events WHERE ${ROW_WITH}`, seq);
+    return row === undefined ? null : (eventsIn(row).find((event) => event['seq'] === seq) ?? null);
+  }
+
   /**
    * An event with its state, as its writer meant it: readers get redacted text instead (C9).
    *
@@ -282,7 +288,7 @@ export class JournalDatabase {
    */
   readEvent(row: SqlRow, apart?: () => string): StoredEvent {
     const seq = Number(row['seq']);
-    const text = this.load(seq, 'state', row['state']);
+    const text = row['stateless'] === 1 ? '' : this.load(seq, 'state', row['state']);
     const state = text === '' ? null : (JSON.parse(text) as JsonObject);
     const event = eventOf(this.requireRecord(), row, this.load(seq, 'data', row['data']));
     return { event: rawEvent(event, state, apart ?? (() => this.load(seq, RAW_FIELD, null))), state };

@@ -11,10 +11,11 @@ import { toEvent } from '../domain/event.ts';
 import type { EventOf, EventType, JournalEntry, JournaledEventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { utf8Length } from '../domain/utf8.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { Blobs } from './blobs.ts';
-import { eventOf, outputOf } from './event-rows.ts';
+import { eachEvent, earlierColumn, eventOf, hasEarlier, outputOf, rowsUntil } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import { ForkReader, ForkWriter } from './fork-rows.ts';
 import { History } from './history.ts';
@@ -126,17 +127,10 @@ export class Journal {
     this.#work += limits.eventSteps + (json.length + (stateJson?.length ?? 0)) * limits.eventCharSteps;
     const data = this.#db.store(seq, 'data', json);
     const state = stateJson === null ? null : this.#db.store(seq, 'state', stateJson);
-    this.#db.add([
-      seq,
-      runNumberOf(entry.runId),
-      entry.iteration,
-      entry.type,
-      entry.at,
-      entry.actionId ?? null,
-      entry.actionName ?? null,
-      data,
-      state,
-    ]);
+    const run = runNumberOf(entry.runId);
+    const [id, name] = [entry.actionId ?? null, entry.actionName ?? null];
+    const isApart = data === null || (state === null) !== (stateJson === null) || entry.raw !== undefined;
+    this.#db.add([seq, run, entry.iteration, entry.type, entry.at, id, name, data, state], isApart);
     return toEvent(record.session_id, seq, entry);
   }
 
@@ -156,43 +150,45 @@ export class Journal {
     return this.#db.atomically(body);
   }
 
+  /** Writes inputs of a run that are not part of an event; they follow the last appended event (J9). */
+  addInputs(run: number, inputs: Json): void {
+    if (!this.prompts.writeWith(run, inputs)) this.runs.addInputs(run, inputs);
+  }
+
   /** Resolves when everything appended so far is durable. */
   sync(): Promise<void> {
     // Returns the database's own promise: an immediate failure must be visible immediately (RunLog.commit).
     return this.#db.sync();
   }
 
-  /** Up to `limit` events with a seq above `after`, oldest first; of one run only, if it is given. */
-  range(query: { readonly after: number; readonly limit: number; readonly run?: number }): StoredEvent[] {
-    const rows =
-      query.run === undefined
-        ? this.#db.find(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, query.after, query.limit)
-        : this.#db.find(
-            `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`,
-            query.after,
-            query.run,
-            query.limit,
-          );
-    return rows.map((row) => this.#db.readEvent(row));
+  /** Up to `limit` events with a seq above `after`, oldest first. */
+  range({ after, limit }: { readonly after: number; readonly limit: number }): StoredEvent[] {
+    const rows = this.#db.find(`SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?`, after, limit);
+    const events: StoredEvent[] = [];
+    for (const row of eachEvent(rows)) {
+      if (events.length === limit) break;
+      if (Number(row['seq']) > after) events.push(this.#db.readEvent(row));
+    }
+    return events;
   }
 
   /**
    * A page of events for readers: durable events above `after`, oldest first, without the state for recovery. At most
-   * `limits.pageRows` events; stops after `limits.readerPageBytes`.
+   * `limits.pageRows` rows; stops after `limits.readerPageBytes`.
    */
   page(after: number, until: number = this.#db.syncedSeq): SessionEvent[] {
     const last = Math.min(until, this.#db.syncedSeq);
     if (after >= last) return [];
     const rows = this.#db.exec(
-      `SELECT seq, run, iteration, type, at, action_id, action_name,
-         CASE WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
-       FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+      `SELECT seq, run, iteration, type, at, action_id, action_name, earlier,
+         CASE WHEN OCTET_LENGTH(data) <= ?1 THEN data END AS data
+       FROM events WHERE seq > ?2 AND ${rowsUntil('?3')} ORDER BY seq LIMIT ?4`,
       limits.inlineBytes,
       after,
       last,
       limits.pageRows,
     );
-    return this.#within(rows, limits.readerPageBytes).events;
+    return this.#within(rows, { after, until: last, chars: limits.readerPageBytes, eventChars: 0 }).events;
   }
 
   /** All events between two others, without the state for recovery. For the few that were not published in their turn. */
@@ -221,21 +217,28 @@ export class Journal {
   }): Slice<SessionEvent> {
     const { run, after, until, only } = query;
     const to = Math.min(until, after + limits.passedEvents);
+    const types = only?.map((type) => `'${type}'`).join(', ');
     const rows = this.#db.find(
-      `SELECT seq, run, iteration, type, at, action_id, action_name,
-         CASE WHEN type = 'action_completed' THEN '{}' WHEN OCTET_LENGTH(data) <= ? THEN data END AS data
-       FROM events WHERE seq > ? AND seq <= ? AND run = ?
-         ${only === undefined ? '' : `AND type IN (${only.map((type) => `'${type}'`).join(', ')})`}
-       ORDER BY seq LIMIT ?`,
+      `SELECT seq, run, iteration, type, at, action_id, action_name, earlier,
+         CASE WHEN type = 'action_completed' THEN '{}' WHEN OCTET_LENGTH(data) <= ?1 THEN data END AS data
+       FROM events WHERE seq > ?2 AND ${rowsUntil('?3')} AND run = ?4
+         ${types === undefined ? '' : `AND (type IN (${types}) OR ${hasEarlier(`${earlierColumn('type')} IN (${types})`)})`}
+       ORDER BY seq LIMIT ?5`,
       limits.inlineBytes,
       after,
       to,
       run,
       limits.pageRows,
     );
-    const { events, chars } = this.#within(rows, limits.sliceChars);
-    const isAll = events.length === rows.length && rows.length < limits.pageRows;
-    const next = isAll ? to : (events.at(-1)?.seq ?? to);
+    const { events, chars, isAll } = this.#within(rows, {
+      after,
+      until: to,
+      chars: limits.sliceChars,
+      eventChars: limits.eventChars,
+      ...(only === undefined ? {} : { only }),
+    });
+    const lastRow = rows.length < limits.pageRows ? to : Math.min(to, Number(rows.at(-1)?.['seq']));
+    const next = isAll ? lastRow : (events.at(-1)?.seq ?? to);
     return {
       found: events,
       next,
@@ -243,19 +246,32 @@ export class Journal {
     };
   }
 
-  /** The events of these rows; stops after the given number of characters. Long values are fetched one by one. */
-  #within(rows: readonly SqlRow[], mostChars: number): { readonly events: SessionEvent[]; readonly chars: number } {
+  /** Events of these rows, until they have the given number of characters. Long values are fetched one by one. */
+  #within(
+    rows: readonly SqlRow[],
+    query: {
+      readonly after: number;
+      readonly until: number;
+      readonly chars: number;
+      /** Cost of an event in addition to its text. */
+      readonly eventChars: number;
+      readonly only?: readonly EventType[];
+    },
+  ): { readonly events: SessionEvent[]; readonly chars: number; readonly isAll: boolean } {
+    const { after, until, only } = query;
     const record = this.#db.requireRecord();
     const events: SessionEvent[] = [];
     let chars = 0;
-    for (const row of rows) {
-      const data = row['data'] ?? this.#db.exec(`SELECT data FROM events WHERE seq = ?`, row['seq'] ?? 0)[0]?.['data'];
-      const text = this.#db.load(Number(row['seq']), 'data', data);
+    for (const row of eachEvent(rows)) {
+      const seq = Number(row['seq']);
+      if (seq <= after || seq > until || only?.includes(row['type'] as EventType) === false) continue;
+      if (chars + events.length * query.eventChars > query.chars) return { events, chars, isAll: false };
+      const data = row['data'] ?? this.#db.exec(`SELECT data FROM events WHERE seq = ?`, seq)[0]?.['data'];
+      const text = this.#db.load(seq, 'data', data);
       events.push(eventOf(record, row, text));
       chars += text.length;
-      if (chars > mostChars) break;
     }
-    return { events, chars };
+    return { events, chars, isAll: true };
   }
 
   /** One event as its writer meant it; readers get `event` instead (C9). */
@@ -265,11 +281,8 @@ export class Journal {
 
   /** One event, without the state for recovery. */
   event(seq: number): SessionEvent | null {
-    const rows = this.#db.find(
-      `SELECT seq, run, iteration, type, at, action_id, action_name, data FROM events WHERE seq = ?`,
-      seq,
-    );
-    return this.#within(rows, 0).events[0] ?? null;
+    const row = this.#db.eventRow(seq);
+    return row === null ? null : eventOf(this.#db.requireRecord(), row, this.#db.load(seq, 'data', row['data']));
   }
 
   /** Why a run failed; null if it did not. */
@@ -285,25 +298,24 @@ export class Journal {
     return event?.type === 'agent_failed' ? event.data.error : null;
   }
 
-  /** Size of an event's data as JSON, without reading it; 0 if there is no such event. */
+  /** Size of an event's data as JSON, without reading it if it is long; 0 if there is no such event. */
   dataBytes(seq: number): number {
     const [row] = this.#db.find(
       `SELECT COALESCE(OCTET_LENGTH(data), (SELECT SUM(OCTET_LENGTH(text)) FROM chunks WHERE chunks.seq = events.seq AND field = 'data')) AS bytes
        FROM events WHERE seq = ?`,
       seq,
     );
-    return Number(row?.['bytes'] ?? 0);
+    return Number(row?.['bytes'] ?? utf8Length(String(this.#db.eventRow(seq)?.['data'] ?? '')));
   }
 
   /** All events of a run, oldest first. */
-  *eventsOf(run: RunRecord): Generator<StoredEvent> {
-    let after = run.firstSeq - 1;
-    for (;;) {
-      const page = this.range({ after, limit: limits.pageRows, run: run.run });
-      yield* page;
-      const last = page.at(-1)?.event.seq;
-      if (last == null || page.length < limits.pageRows) return;
-      after = last;
+  *eventsOf({ run, firstSeq }: RunRecord): Generator<StoredEvent> {
+    const sql = `SELECT * FROM events WHERE seq > ? AND run = ? ORDER BY seq LIMIT ?`;
+    for (let after = firstSeq - 1; ;) {
+      const rows = this.#db.find(sql, after, run, limits.pageRows);
+      for (const row of eachEvent(rows)) if (Number(row['seq']) > after) yield this.#db.readEvent(row);
+      if (rows.length < limits.pageRows) return;
+      after = Number(rows.at(-1)?.['seq']);
     }
   }
 

@@ -1,11 +1,14 @@
 /**
- * The messages that were sent to the model, for debugging: one row for each generation.
+ * The messages that were sent to the model, for debugging: one row for each generation, which also has the first streamed
+ * text of the generation that no event contains (J6).
  *
- * Nothing else reads them, so they decide nothing about a run and need no sync of their own.
+ * Only people read the messages, so they decide nothing about a run and need no sync of their own. They are written with that
+ * text, or at the end of the generation; a crash can lose those of the generation that it interrupts.
  *
  * Invariants:
  *  1. A message that the previous row also has is a reference to it, so a conversation grows linearly.
- *  2. The first row has no references. All rows together have at most `limits.promptsChars`, or are one row; the oldest
+ *  2. At most one prompt is held in memory. It is written before another one, and before prompts are read.
+ *  3. The first row has no references. All rows together have at most `limits.promptsChars`, or are one row; the oldest
  *     rows are dropped first.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
@@ -40,14 +43,34 @@ export class Prompts {
   readonly #db: JournalDatabase;
   /** Null: not read yet. */
   #tail: Tail | null = null;
+  /** Not written yet. */
+  #held: StoredPrompt | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
   }
 
-  /** Adds a row, unless the session is full. */
-  add({ run, iteration, at, request, messages }: StoredPrompt): void {
-    if (this.#db.full) return;
+  /** Keeps a prompt in memory until `write`. */
+  hold(prompt: StoredPrompt): void {
+    this.write();
+    this.#held = prompt;
+  }
+
+  /** Writes the prompt of a run that is held, with inputs of the run. @returns whether there was one, and was written */
+  writeWith(run: number, inputs: Json): boolean {
+    return this.#held?.run === run && this.write(inputs);
+  }
+
+  /** Writes the prompt that is held. @returns whether there was one, and the session is not full */
+  write(inputs: Json | null = null): boolean {
+    const held = this.#held;
+    this.#held = null;
+    if (held === null || this.#db.full) return false;
+    this.#add(held, inputs);
+    return true;
+  }
+
+  #add({ run, iteration, at, request, messages }: StoredPrompt, inputs: Json | null): void {
     this.#tail ??= this.#readTail();
     const tail = this.#tail;
     const digests = messages.map(digestOf);
@@ -64,15 +87,18 @@ export class Prompts {
     const id = tail.lastId + 1;
     this.#db.storeWith(id, 'prompt', text, (column) => {
       this.#db.exec(
-        `INSERT INTO prompts (id, run, iteration, at, chars, data) VALUES (?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO prompts (id, run, iteration, at, chars, data, after_seq, inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
         id,
         run,
         iteration,
         at,
         text.length,
         column,
+        inputs === null ? null : this.#db.lastSeq,
+        inputs === null ? null : JSON.stringify(inputs),
       );
     });
+    this.#db.changed();
     tail.lastId = id;
     tail.chars += text.length;
     tail.digests = digests;
@@ -81,6 +107,7 @@ export class Prompts {
 
   /** All rows in order, one query each; `chars`: the cost of reading the row. */
   *all(): Generator<StoredPrompt & { readonly id: number; readonly chars: number }> {
+    this.write();
     let previous: readonly JsonObject[] = [];
     for (let id = 0; ;) {
       const [row] = this.#db.find(`SELECT * FROM prompts WHERE id > ? ORDER BY id LIMIT 1`, id);
@@ -121,6 +148,7 @@ export class Prompts {
         left -= chars;
         continue;
       }
+      this.#keepInputs(id);
       this.#db.exec(`DELETE FROM prompts WHERE id < ?`, id);
       this.#db.exec(`DELETE FROM chunks WHERE seq BETWEEN 1 AND ? AND field = 'prompt'`, id);
       const text = JSON.stringify({ ...request, parts: messages });
@@ -130,6 +158,16 @@ export class Prompts {
       tail.chars = left - chars + text.length;
       return;
     }
+  }
+
+  /** Moves the inputs of open runs to rows of their own, before all others: the recovery of these runs needs them (J9). */
+  #keepInputs(before: number): void {
+    this.#db.exec(
+      `INSERT INTO inputs (id, run, after_seq, data)
+       SELECT (SELECT MIN(0, COALESCE(MIN(id), 0)) FROM inputs) - ROW_NUMBER() OVER (ORDER BY id DESC), run, after_seq, inputs
+       FROM prompts WHERE id < ? AND inputs IS NOT NULL AND run IN (SELECT run FROM runs WHERE open = 1)`,
+      before,
+    );
   }
 }
 

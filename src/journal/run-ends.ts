@@ -1,5 +1,6 @@
 /** Queries for what happened after an event, for the export of traces and metrics (O1). */
 import { EXPORTED_ENDS } from '../domain/event.ts';
+import { rowsUntil } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 const quoted = (types: readonly string[]): string => types.map((type) => `'${type}'`).join(', ');
@@ -28,7 +29,7 @@ export class RunEnds {
 
   /** The numbers of the runs with events above `after` up to `until`, in order. */
   runsWithin(after: number, until: number): number[] {
-    const sql = `SELECT DISTINCT run FROM events WHERE seq > ? AND seq <= ? AND run > 0 ORDER BY run`;
+    const sql = `SELECT DISTINCT run FROM events WHERE seq > ?1 AND ${rowsUntil('?2')} AND run > 0 ORDER BY run`;
     return this.#db.find(sql, after, until).map((row) => Number(row['run']));
   }
 

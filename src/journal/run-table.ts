@@ -24,6 +24,11 @@ export function isMessage(input: JsonObject): boolean {
   return readContent(input['content']) !== null;
 }
 
+/** Without the noise of sums: a billionth is far below any price. */
+function dollars(sum: number): number {
+  return Math.round(sum * 1e9) / 1e9;
+}
+
 /** Runs that may wait at once, and so begin in another order: a bound of what is searched. */
 const MOST_QUEUED = 2 * (limits.queuedMessages + limits.steeredMessages);
 
@@ -49,8 +54,8 @@ export class RunTable {
     const run = this.count + 1;
     this.#db.storeWith(-run, 'input', JSON.stringify(input), (column) => {
       this.#db.exec(
-        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of, turn)
-         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)`,
+        `INSERT INTO runs (run, status, first_seq, started_at, input, idempotency_key, open, parent, retry_of, turn, spent)
+         VALUES (?1, ?, ?, ?, ?, ?, 1, ?, ?, ?, (SELECT spent FROM runs WHERE run = ?1 - 1))`,
         run,
         status,
         this.#db.lastSeq + 1,
@@ -83,15 +88,19 @@ export class RunTable {
    */
   end(run: number, status: RunStatus, at: number, open: boolean, cost: number | null = null): void {
     this.#cost = undefined;
-    this.#db.exec(
-      `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ?, cost = COALESCE(?, cost) WHERE run = ?`,
-      status,
-      this.#db.lastSeq,
-      at,
-      open ? 1 : 0,
-      cost,
-      run,
-    );
+    const ended = `UPDATE runs SET status = ?, last_seq = ?, ended_at = ?, open = ?`;
+    const values = [status, this.#db.lastSeq, at, open ? 1 : 0];
+    if (cost === null) this.#db.exec(`${ended} WHERE run = ?`, ...values, run);
+    else {
+      const { count } = this;
+      const more = cost - this.#costOf(run);
+      const spent = `spent = COALESCE(spent, 0) + ?`;
+      if (run === count) this.#db.exec(`${ended}, cost = ?, ${spent} WHERE run = ?`, ...values, cost, more, run);
+      else {
+        this.#db.exec(`${ended}, cost = ? WHERE run = ?`, ...values, cost, run);
+        this.#db.exec(`UPDATE runs SET ${spent} WHERE run = ?`, more, count);
+      }
+    }
     this.#db.changed();
   }
 
@@ -154,8 +163,9 @@ export class RunTable {
    * failed writes; those that were cancelled in the queue never began.
    */
   lastBegun(without: number): { readonly run: number; readonly seq: number } {
+    const began = `SELECT COALESCE(earlier ->> '$[0][1]', type) FROM events WHERE seq >= first_seq ORDER BY seq LIMIT 1`;
     const sql = `SELECT run, first_seq FROM runs WHERE run <> ?1 AND run > ?2 - ${MOST_QUEUED} AND status <> 'queued'
-      AND (SELECT type FROM events WHERE seq = first_seq) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
+      AND (${began}) = 'agent_started' ORDER BY first_seq DESC LIMIT 1`;
     const [row] = this.#db.find(sql, without, this.count);
     return { run: Number(row?.['run'] ?? 0), seq: Number(row?.['first_seq'] ?? 0) };
   }
@@ -222,18 +232,26 @@ export class RunTable {
 
   /** US dollars of all runs but this one, as far as they are known. */
   costWithout(run: number): number {
-    const sql = `SELECT SUM(cost) AS sum FROM runs WHERE cost IS NOT NULL AND run <> ?`;
-    return Number(this.#db.find(sql, run)[0]?.['sum'] ?? 0);
+    return Math.max(0, dollars((this.#spent ?? 0) - this.#costOf(run)));
   }
 
   /** US dollars of all runs that have ended or wait, and of summaries; null if no price is known. */
   get cost(): number | null {
     if (this.#cost !== undefined) return this.#cost;
-    const sql = `SELECT SUM(cost) AS sum FROM (SELECT cost FROM runs WHERE cost IS NOT NULL
-      UNION ALL SELECT cost FROM summary_work WHERE cost IS NOT NULL)`;
-    const sum = this.#db.find(sql)[0]?.['sum'] ?? null;
-    this.#cost = sum === null ? null : Number(sum);
+    const summaries = this.#db.find(`SELECT cost FROM summary_work WHERE cost IS NOT NULL`)[0]?.['cost'] ?? null;
+    const spent = this.#spent;
+    this.#cost = spent === null && summaries === null ? null : dollars((spent ?? 0) + Number(summaries ?? 0));
     return this.#cost;
+  }
+
+  /** US dollars of all runs; null if no price is known. The newest run has the sum, so that it needs no index (J6). */
+  get #spent(): number | null {
+    const spent = this.#db.find(`SELECT spent FROM runs ORDER BY run DESC LIMIT 1`)[0]?.['spent'] ?? null;
+    return spent === null ? null : Number(spent);
+  }
+
+  #costOf(run: number): number {
+    return Number(this.#db.find(`SELECT cost FROM runs WHERE run = ?`, run)[0]?.['cost'] ?? 0);
   }
 
   /** The cost of a summary was added: the sum is read again. */
@@ -257,10 +275,12 @@ export class RunTable {
     this.#db.changed();
   }
 
-  /** The inputs of a run written by `addInputs`, in order. */
+  /** The inputs of a run that no event contains, in order: those in the row of a prompt are the first of a generation. */
   looseInputs(run: number): { readonly afterSeq: number; readonly inputs: Json }[] {
+    const sql = `SELECT after_seq, 0 AS place, id, inputs AS data FROM prompts WHERE run = ?1 AND inputs IS NOT NULL
+      UNION ALL SELECT after_seq, 1, id, data FROM inputs WHERE run = ?1 ORDER BY after_seq, place, id`;
     return this.#db
-      .find(`SELECT after_seq, data FROM inputs WHERE run = ? ORDER BY id`, run)
+      .find(sql, run)
       .map((row) => ({ afterSeq: Number(row['after_seq']), inputs: JSON.parse(String(row['data'])) as Json }));
   }
 

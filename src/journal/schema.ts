@@ -185,6 +185,17 @@ const MIGRATIONS: readonly (readonly string[])[] = [
        cost REAL
      )`,
   ],
+  [
+    // The events of a turn before the event of the row, as JSON: a row is what writing costs (J6).
+    `ALTER TABLE events ADD COLUMN earlier TEXT`,
+    // The first inputs of the generation that no event contains, like a row of \`inputs\`.
+    `ALTER TABLE prompts ADD COLUMN after_seq INTEGER`,
+    `ALTER TABLE prompts ADD COLUMN inputs TEXT`,
+    // US dollars of all runs so far, in the row of the newest one: an entry of an index is another row.
+    `ALTER TABLE runs ADD COLUMN spent REAL`,
+    `UPDATE runs SET spent = (SELECT SUM(cost) FROM runs) WHERE run = (SELECT MAX(run) FROM runs)`,
+    `DROP INDEX run_costs`,
+  ],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */

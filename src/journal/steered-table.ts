@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../domain/json.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
+import { earlierColumn, hasEarlier } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 export interface SteeredMessage {
@@ -70,12 +71,15 @@ export class SteeredTable {
   #withLast(run: number): { readonly all: SteeredMessage[]; readonly last: number } {
     const all = this.of(run);
     if (all.length === 0) return { all, last: 0 };
-    const [last] = this.#db.find(
-      `SELECT MAX(iteration) AS iteration FROM events WHERE run = ?1 AND seq >= (SELECT first_seq FROM runs WHERE run = ?1)
-         AND type = 'iteration_started'`,
+    const began = `${earlierColumn('type')} = 'iteration_started'`;
+    const rows = this.#db.find(
+      `SELECT MAX(COALESCE(CASE type WHEN 'iteration_started' THEN iteration END, 0), COALESCE(
+         (SELECT MAX(${earlierColumn('iteration')}) FROM json_each(events.earlier) AS event WHERE ${began}), 0)) AS iteration
+       FROM events WHERE run = ?1 AND seq >= (SELECT first_seq FROM runs WHERE run = ?1)
+         AND (type = 'iteration_started' OR ${hasEarlier(began)}) ORDER BY iteration DESC LIMIT 1`,
       run,
     );
-    return { all, last: Number(last?.['iteration'] ?? 0) };
+    return { all, last: Number(rows[0]?.['iteration'] ?? 0) };
   }
 
   /** The message that was sent with this `Idempotency-Key`, unless it has become the message of another run (J7). */

@@ -5,14 +5,12 @@
  * their limits (engine/session/session-variables.ts).
  */
 import type { Json } from '../domain/json.ts';
+import { utf8Length } from '../domain/utf8.ts';
 import type { JournalDatabase } from './journal-database.ts';
 import type { RunTable } from './run-table.ts';
 
 /** Each variable's value as JSON, and its size with its name in bytes. */
 export type Stored = Map<string, { readonly json: string; readonly bytes: number }>;
-
-const encoder = new TextEncoder();
-const utf8Length = (text: string): number => encoder.encode(text).length;
 
 export class VariableTable {
   readonly #db: JournalDatabase;

@@ -10,6 +10,7 @@ import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
+import { splitRows } from '../support/event-sql.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
 const answer = (text: string): string => `<response final="true">${text}</response>`;
@@ -378,6 +379,7 @@ describe('C5 a message that a run has received', () => {
     await settle();
     void steer('b', {}, 'k');
     await settle();
+    splitRows(kit.sql);
     kit.sql.exec(`UPDATE events SET state = NULL WHERE run = 1`);
     const next = await sessionKit({ sql: kit.sql, script: [answer('anew')] });
     await next.session.recover();

@@ -26,6 +26,7 @@ test('docs/journal.md states the current limits', () => {
   expect(limits.readerQueueBytes).toBe(1_048_576);
   expect(limits.readersPerSession).toBe(1_000);
   expect(limits.unsavedTextChars).toBe(2_048);
+  expect([limits.unsavedTextMs, limits.unsavedTextLaterMs]).toEqual([1_000, 5_000]);
   expect(limits.sessionExpiryMs).toBe(30 * 86_400_000);
   expect(limits.secretChars).toBe(6);
 });

@@ -5,6 +5,7 @@ import { encodeEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { SqlDatabase, SqlRow } from '../../src/domain/ports/storage.ts';
+import { utf8Length } from '../../src/domain/utf8.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
@@ -18,6 +19,15 @@ const RUN_ID = runIdOf({ session_id: SESSION_ID }, 1);
 
 function entry(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry {
   return { type: 'warning', runId: RUN_ID, iteration: 1, at: 5, data: anyData(data), ...more };
+}
+
+function outcome(data: JsonObject, more: Partial<JournalEntry> = {}): JournalEntry {
+  return { ...entry(data, more), type: 'action_completed' } as JournalEntry;
+}
+
+/** Of the first run, and the action `a1`. */
+function isQueued(event: SessionEvent): boolean {
+  return event.type === 'action_queued' && event.action_id === 'a1' && (event.seq ?? 0) <= 100;
 }
 
 /** `withDb` gives the body an empty database; `reopen` gives it as a new instance of the object sees it. */
@@ -99,7 +109,8 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const entries = Array.from({ length: 1_000 }, (_, n): JournalEntry => {
         if (n % 400 === 7) return entry({ long });
         const about = n % 3 === 0 ? {} : { actionId: `a${n}`, actionName: 'écho "x"', state: { key: `1/${n}` } };
-        return entry(
+        // Each has a row of its own.
+        return outcome(
           { n, text: 'a\u0000b\ud800 🎈 "quoted" \\', big: 1e21, none: null },
           { ...about, at: 1_700_000_000_000 + n },
         );
@@ -118,6 +129,49 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         await next.sync();
       }
       expect(db.exec(`SELECT ${columns} FROM events`)).toEqual(together);
+    }));
+
+  test('[J6] the events of a turn share rows, and are read as if each had its own', () =>
+    withDb(async (db) => {
+      const journal = newJournal(db, RECORD);
+      const kinds = ['iteration_started', 'action_queued', 'action_started', 'action_completed', 'warning'] as const;
+      const long = 'é'.repeat(limits.inlineBytes);
+      const huge = 'x'.repeat(limits.rowBytes);
+      const entries = Array.from({ length: 200 }, (_, n): JournalEntry => {
+        const type = kinds[n % kinds.length] ?? 'warning';
+        const text = n % 50 === 11 ? long : n === 77 ? huge : `a\u0000b\ud800 🎈 "${n}" \\`;
+        const about = n % 3 === 0 ? {} : { actionId: `a${n % 4}`, actionName: 'écho "x"', state: { key: `1/${n}` } };
+        const runId = runIdOf({ session_id: SESSION_ID }, n < 100 ? 1 : 2);
+        return { ...entry({ n, text }, { ...about, at: n, iteration: n, runId }), type } as JournalEntry;
+      });
+      const sent = entries.map((each) => journal.append(each));
+      await journal.sync();
+      expect(Number(db.exec(`SELECT COUNT(*) AS rows FROM events`)[0]?.['rows'])).toBeLessThan(65);
+      const read = new Journal(db);
+      expect(read.lastSeq).toBe(200);
+      const stored = read.range({ after: 0, limit: 300 });
+      expect(stored.map(({ event }) => encodeEvent(event))).toEqual(sent.map(encodeEvent));
+      expect(stored.map(({ state }) => state)).toEqual(entries.map(({ state }) => state ?? null));
+      const seqsOf = (found: readonly SessionEvent[]): unknown[] => found.map(({ seq }) => seq);
+      for (const { seq } of sent) {
+        const one = seq ?? 0;
+        expect(encodeEvent(read.event(one) as SessionEvent)).toBe(encodeEvent(sent[one - 1] as SessionEvent));
+        expect(read.dataBytes(one)).toBe(utf8Length(JSON.stringify(entries[one - 1]?.data)));
+        expect(read.stateAt(one)).toEqual(entries[one - 1]?.state ?? null);
+        expect(seqsOf(read.range({ after: one, limit: 2 }).map(({ event }) => event))).toEqual(
+          [one + 1, one + 2].filter((next) => next <= 200),
+        );
+        expect(seqsOf(read.between(one - 1, one + 3))).toEqual([one, one + 1, one + 2].filter((next) => next <= 200));
+        const two = read.slice({
+          run: one < 100 ? 1 : 2,
+          after: one - 1,
+          until: one,
+          only: ['action_queued', 'warning'],
+        });
+        const isFound = one !== 100 && [2, 0].includes(one % 5);
+        expect([seqsOf(two.found), two.next]).toEqual([isFound ? [one] : [], one]);
+      }
+      expect(read.history.actionOf(1, 'a1')?.seq).toBe(sent.findLast(isQueued)?.seq);
     }));
 
   test('[J4] a failed write leaves no gap in the numbers', () =>
@@ -208,7 +262,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const journal = newJournal(db, RECORD);
       const sizes = [10, limits.inlineBytes + 1, limits.readerPageBytes, 10, limits.rowBytes * 2, 10];
       const sent = sizes.map((size) => journal.append(entry({ text: 'é'.repeat(size) }, { state: { s: 'x' } })));
-      for (let n = 0; n < limits.pageRows * 2; n += 1) sent.push(journal.append(entry({ n })));
+      for (let n = 0; n < limits.pageRows * 2; n += 1) sent.push(journal.append(outcome({ n })));
       await journal.sync();
       const pages: SessionEvent[][] = [];
       for (let after = 0; ; after = pages.at(-1)?.at(-1)?.seq ?? 0) {
@@ -217,7 +271,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         pages.push(page);
       }
       expect(pages.flat().map(encodeEvent)).toEqual(sent.map(encodeEvent));
-      expect(pages.map(({ length }) => length)).toEqual([3, 2, limits.pageRows, limits.pageRows, 1]);
+      expect(pages.map(({ length }) => length)).toEqual([3, 2, limits.pageRows + 1, limits.pageRows]);
     }));
 
   test('[J3] runs are numbered, found by id and idempotency key, and listed while unfinished', () =>
@@ -346,6 +400,29 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       // Ended from outside: what was spent before is not forgotten.
       journal.runs.end(3, 'failed', 9, false);
       expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.25, 1.25]);
+      // A later run has the sum from the beginning, and earlier ones may cost more after its end.
+      journal.runs.create({}, 10, 'running');
+      journal.runs.end(2, 'completed', 11, false, 1);
+      journal.runs.end(4, 'completed', 12, false, 0.1);
+      expect([journal.runs.cost, new Journal(db).runs.cost]).toEqual([1.6, 1.6]);
+      expect([1, 2, 3, 4].map((run) => journal.runs.costWithout(run))).toEqual([1.6, 0.6, 1.1, 1.5]);
+    }));
+
+  test('[J9] C6: a database that had an index for costs has the same sum after its migration', () =>
+    withDb((db) => {
+      const journal = newJournal(db, RECORD);
+      for (let run = 1; run <= 3; run += 1) journal.runs.create({}, run, 'running');
+      journal.runs.end(1, 'completed', 5, false, 0.5);
+      journal.runs.end(2, 'completed', 5, false, 0.25);
+      journal.append(entry({ n: 1 }));
+      expect(journal.lastSeq).toBe(1);
+      expect(journal.range({ after: 0, limit: 9 })).toHaveLength(1);
+      downgrade(db, 13);
+      const next = new Journal(db);
+      expect(next.runs.cost).toBe(0.75);
+      next.runs.end(3, 'completed', 6, false, 0.25);
+      expect(new Journal(db).runs.cost).toBe(1);
+      expect(next.range({ after: 0, limit: 9 }).map(({ event }) => event.data)).toEqual([{ n: 1 }]);
     }));
 
   test('[J9] a new database has the same tables, columns and indexes as one that was migrated from the first schema', () =>

@@ -40,6 +40,14 @@ export function withStatements(db: SqlDatabase, before: (statement: string) => v
 
 /** What each schema version has added, the newest first: it is removed in this order. */
 const ADDED: readonly (readonly [version: number, ...statements: string[]])[] = [
+  [
+    14,
+    `ALTER TABLE events DROP COLUMN earlier`,
+    `ALTER TABLE prompts DROP COLUMN after_seq`,
+    `ALTER TABLE prompts DROP COLUMN inputs`,
+    `ALTER TABLE runs DROP COLUMN spent`,
+    `CREATE INDEX run_costs ON runs (cost) WHERE cost IS NOT NULL`,
+  ],
   [13, `DROP TABLE summaries`, `DROP TABLE summary_work`, `ALTER TABLE runs DROP COLUMN turn`],
   [12, `DROP TABLE workspace`, `DROP TABLE workspace_commits`, `ALTER TABLE message_files DROP COLUMN in_messages`],
   [11, `DROP INDEX run_costs`, `ALTER TABLE runs DROP COLUMN cost`],

@@ -11,8 +11,18 @@ const message = (content: string): JsonObject => ({ role: 'user', content });
 
 function add(journal: Journal, run: number, contents: readonly string[]): void {
   const messages = contents.map(message);
-  journal.prompts.add({ run, iteration: 1, at: run, request: { model: 'm', tokens: 1 }, messages });
+  journal.prompts.hold({ run, iteration: 1, at: run, request: { model: 'm', tokens: 1 }, messages });
+  journal.prompts.write();
 }
+
+/** Keeps a prompt in memory. */
+function hold(journal: Journal, run: number, content: string): void {
+  journal.prompts.hold({ run, iteration: 1, at: run, request: { model: 'm' }, messages: [message(content)] });
+}
+
+const text = (part: string): JsonObject[] => [{ is: 'text', at: 1, text: part }];
+const savedText = (journal: Journal, run: number): string[] =>
+  journal.runs.looseInputs(run).map(({ afterSeq, inputs }) => `${afterSeq} ${JSON.stringify(inputs)}`);
 
 const contents = (journal: Journal): unknown[] =>
   [...journal.prompts.all()].map(({ messages }) => messages.map(({ content }) => content));
@@ -104,4 +114,65 @@ test('[J6] a long message whose run cannot be written leaves nothing behind, and
   isFull = false;
   const run = new Journal(failing).runs.create({ content: `${long}y` }, 1, 'running');
   expect(run.input).toEqual({ content: `${long}y` });
+});
+
+test('[J6] a prompt shares its row with the first inputs of its run, which come before the later ones', () => {
+  const sql = openNodeSql();
+  const journal = newJournal(sql);
+  journal.variables.set('x', 1);
+  hold(journal, 1, 'one');
+  expect(rows(sql)).toEqual([]);
+  journal.addInputs(2, text('of another run'));
+  for (const part of ['a', 'b', 'c']) journal.addInputs(1, text(part));
+  const counted = sql.exec(`SELECT (SELECT COUNT(*) FROM prompts) AS prompts, (SELECT COUNT(*) FROM inputs) AS inputs`);
+  expect(counted).toEqual([{ prompts: 1, inputs: 3 }]);
+  const next = new Journal(sql);
+  expect(savedText(next, 1)).toEqual(['a', 'b', 'c'].map((part) => `0 ${JSON.stringify(text(part))}`));
+  expect(contents(next)).toEqual([['one']]);
+});
+
+test('[J6] a held prompt is written before the next one, and before prompts are read', () => {
+  const sql = openNodeSql();
+  const journal = newJournal(sql);
+  hold(journal, 1, 'one');
+  hold(journal, 2, 'two');
+  expect(rows(sql)).toHaveLength(1);
+  expect(contents(journal)).toEqual([['one'], ['two']]);
+  expect(journal.prompts.write()).toBe(false);
+});
+
+test('[J6] in a full session, inputs have a row of their own and the prompt is left out', () => {
+  const sql = openNodeSql();
+  const journal = newJournal(sql);
+  journal.variables.set('x', 1);
+  sql.sizeBytes = () => limits.sessionBytes;
+  hold(journal, 1, 'one');
+  journal.addInputs(1, text('a'));
+  expect([rows(sql), savedText(journal, 1)]).toEqual([[], [`0 ${JSON.stringify(text('a'))}`]]);
+});
+
+test('[J9] inputs of an open run stay, in order, when the row of their prompt is dropped', () => {
+  const sql = openNodeSql();
+  const journal = newJournal(sql);
+  for (const run of [1, 2]) journal.runs.create({}, run, 'running');
+  journal.runs.end(1, 'completed', 3, false);
+  const large = 'x'.repeat(limits.promptsChars / 3);
+  for (const [run, part] of [
+    [1, 'of an ended run'],
+    [2, 'a'],
+    [2, 'b'],
+    [2, 'c'],
+    [2, 'd'],
+  ] as const) {
+    hold(journal, run, `${part}${large}`);
+    journal.addInputs(run, text(part));
+    journal.addInputs(run, text(`more of ${part}`));
+    journal.append({ type: 'warning', runId: `run_x_${run}`, iteration: 1, at: 1, data: { code: 'c', message: 'm' } });
+  }
+  expect(contents(journal).length).toBeLessThan(3);
+  const parts = ['a', 'b', 'c', 'd'].flatMap((part) => [part, `more of ${part}`]);
+  expect(savedText(new Journal(sql), 2).map((saved) => saved.slice(2))).toEqual(
+    parts.map((part) => JSON.stringify(text(part))),
+  );
+  expect(savedText(new Journal(sql), 1)).toEqual([`0 ${JSON.stringify(text('more of of an ended run'))}`]);
 });

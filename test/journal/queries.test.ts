@@ -138,14 +138,12 @@ describe('durability', () => {
 });
 
 describe('parts of a session', () => {
-  test('[J4] a range begins after a number and has a limit; it can be restricted to one run', () => {
+  test('[J4] a range begins after a number and has a limit', () => {
     const { journal, add } = fixture();
     for (const run of [1, 2, 1, 2, 1]) add('warning', { run }, { run });
     const found = (query: Parameters<Journal['range']>[0]): unknown[] =>
       seqs(journal.range(query).map(({ event }) => event));
     expect(found({ after: 1, limit: 2 })).toEqual([2, 3]);
-    expect(found({ after: 1, limit: 9, run: 1 })).toEqual([3, 5]);
-    expect(found({ after: 0, limit: 1, run: 2 })).toEqual([2]);
     expect(found({ after: 5, limit: 9 })).toEqual([]);
   });
 
@@ -186,7 +184,7 @@ describe('parts of a session', () => {
     for (let n = 0; n <= limits.passedEvents; n += 1) add('warning', {}, { run: 2 });
     expect(journal.slice({ run: 1, after: 0, until: journal.lastSeq }).next).toBe(limits.passedEvents);
     const paged = fixture();
-    for (let n = 0; n < limits.pageRows; n += 1) paged.add('warning', {});
+    for (let n = 0; n < limits.pageRows; n += 1) paged.add('action_completed', { output: null });
     expect(paged.journal.slice({ run: 1, after: 0, until: 1_000 }).next).toBe(limits.pageRows);
     expect(paged.journal.slice({ run: 1, after: 1, until: 1_000 }).next).toBe(1_000);
     const long = fixture();

@@ -16,6 +16,9 @@ Object.assign(limits, {
   readerPageBytes: 1_500,
   readerQueueBytes: 4_000,
   recoveries: 2,
+  rowEvents: 4,
   rowBytes: 1_200,
   unsavedTextChars: 120,
+  unsavedTextMs: 150,
+  unsavedTextLaterMs: 600,
 });

@@ -50,7 +50,7 @@ export function fillSession(db: SqlDatabase, { runs, actions, output }: LongSess
 export function fillActions(db: SqlDatabase, actions: number): void {
   db.exec(
     `WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${actions})
-     INSERT INTO events SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
+     INSERT INTO events (seq, run, iteration, type, at, action_id, action_name, data, state) SELECT seq, seq / 20 + 1, 1, 'action_completed', seq, 'a', 'echo',
        '{"output":"' || HEX(RANDOMBLOB(50)) || '","ms":1,"attempt":1}', '{"key":"1/0","target":"tool/echo","ms":1}' FROM n`,
   );
   db.exec(

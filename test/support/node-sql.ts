@@ -27,6 +27,12 @@ export function openNodeSql(path?: string): NodeSql {
   return sql;
 }
 
+/** Number of events in a row that is written: its last column has the ones before its own. */
+function eventsOfRow(row: readonly unknown[]): number {
+  const earlier = row.at(-1);
+  return 1 + (typeof earlier === 'string' ? (JSON.parse(earlier) as unknown[]).length : 0);
+}
+
 /** The loss of a host at the nth event that is written, counted from 1 (J2). */
 export interface CrashPoint {
   readonly atAppend: number;
@@ -54,12 +60,16 @@ export class CrashingSql implements NodeSql {
   exec(text: string, ...parameters: SqlValue[]): SqlRow[] {
     if (this.crashed) throw new Error('this host is gone');
     if (/^\s*INSERT INTO events/.test(text)) {
-      const events = text.includes('json_each') ? (JSON.parse(String(parameters[0])) as unknown[]) : [parameters];
+      const rows = text.includes('json_each') ? (JSON.parse(String(parameters[0])) as unknown[][]) : [parameters];
       const left = (this.#crash?.atAppend ?? Infinity) - this.appends - 1;
-      this.appends += events.length;
-      if (left < events.length) {
-        // The first rows of a batch may have been written.
-        if (left > 0 && this.#crash?.leaves === 'torn') this.#disk.exec(text, JSON.stringify(events.slice(0, left)));
+      const written = rows.map(eventsOfRow);
+      const count = written.reduce((sum, events) => sum + events, 0);
+      this.appends += count;
+      if (left < count) {
+        // The first rows of a batch may have been written, a row completely or not at all.
+        let whole = 0;
+        for (let events = 0; events + (written[whole] ?? 0) <= left; whole += 1) events += written[whole] ?? 0;
+        if (whole > 0 && this.#crash?.leaves === 'torn') this.#disk.exec(text, JSON.stringify(rows.slice(0, whole)));
         this.#die();
         throw new Error('this host is gone');
       }

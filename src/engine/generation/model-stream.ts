@@ -43,6 +43,8 @@ interface Sink {
   feed(piece: StreamPiece): Promise<void> | null;
   /** Passes on events with the pieces that they were read from. */
   put(events: readonly ProtocolEvent[]): void;
+  /** Passes on the usage that was reported. */
+  putUsage(): void;
 }
 
 type ModelSource = Extract<RunSource, { type: 'model' }>;
@@ -82,15 +84,20 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
     put(events);
     return null;
   };
+  // With the end of the generation, if it follows: one turn writes both (J6).
+  const putUsage = (): void => {
+    const reported = usage.takeReported();
+    if (reported !== null) inputQueue.put({ type: 'usage', usage: reported });
+  };
   let finish: FinishReason = 'stop';
   let error: Ended['error'] = null;
   try {
     switch (source.type) {
       case 'model':
-        finish = await readModel(stream, source, { feed, put }, signal);
+        finish = await readModel(stream, source, { feed, put, putUsage }, signal);
         break;
       case 'text':
-        await readPosted(stream, inPieces(source.chunks, skip), { feed, put }, signal);
+        await readPosted(stream, inPieces(source.chunks, skip), { feed }, signal);
         break;
       case 'workflow':
         for await (const text of untilAborted(stream.write(source), signal)) await feed({ text });
@@ -102,25 +109,27 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
   }
   if (signal.aborted) {
     finish = 'abort';
-    const estimated = usage.estimateOpenCall();
-    if (estimated !== null) inputQueue.put({ type: 'usage', usage: estimated });
+    const open = usage.takeOpenCall();
+    if (open !== null) inputQueue.put({ type: 'usage', usage: open });
   }
-  usage.closeCall();
   const { events, ...written } = reader.end(finish);
   const ended = { type: 'generation_ended', finish, pieces, ...written, error } as const;
   try {
     const warnings = (await referred.read(events, signal)) ?? [];
+    putUsage();
     inputQueue.put({ ...ended, events: [...warnings, ...events] });
   } catch (fault) {
+    putUsage();
     const failed = { code: 'internal', message: messageOf(fault) } as const;
     inputQueue.put({ ...ended, events, finish: 'error', error: error ?? failed });
   }
+  usage.closeCall();
 }
 
 async function readModel(
   { context, inputQueue, usage, request }: Stream,
   source: ModelSource,
-  { feed, put }: Sink,
+  { feed, put, putUsage }: Sink,
   signal: AbortSignal,
 ): Promise<FinishReason> {
   const { dialect, actInReasoning } = context.resolved.agent.protocol;
@@ -139,6 +148,7 @@ async function readModel(
   for await (const delta of actInReasoning ? reasoningAsText(deltas) : deltas) {
     if (signal.aborted && delta.type !== 'usage') break;
     usage.received(delta);
+    if (delta.type !== 'finish') putUsage();
     let waiting: Promise<void> | null = null;
     switch (delta.type) {
       case 'text':
@@ -154,8 +164,7 @@ async function readModel(
         ignored = true;
         break;
       case 'usage':
-        // Not after a cancel, which has already counted an estimate (L6).
-        if (usage.closeCall()) inputQueue.put({ type: 'usage', usage: delta.usage });
+        usage.report(delta.usage);
         break;
       case 'notice':
         put([{ type: 'warning', code: delta.code, message: delta.message, offset: 0 }]);
@@ -172,7 +181,7 @@ async function readModel(
 async function readPosted(
   { context, inputQueue, referred }: Stream,
   pieces: AsyncIterable<string>,
-  { feed }: Sink,
+  { feed }: Pick<Sink, 'feed'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { share } = context;

@@ -5,22 +5,17 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Attachment, ChatMessage, ModelRequest } from '../../domain/ports/model.ts';
 import { estimateMessages } from '../../domain/tokens.ts';
 import type { RunContext } from '../run/run-context.ts';
+import type { RunLog } from '../run/run-log.ts';
 
-/** Nothing reads it but people, so the run does not wait until it is durable. */
+/** Nothing reads it but people, so it is written when the log writes something else. */
 export function recordPrompt(
-  {
-    journal,
-    runNumber,
-    model,
-    clock,
-    redact,
-  }: Pick<RunContext, 'journal' | 'runNumber' | 'model' | 'clock' | 'redact'>,
-  iteration: number,
+  { runNumber, model, clock, redact }: Pick<RunContext, 'runNumber' | 'model' | 'clock' | 'redact'>,
+  log: Pick<RunLog, 'iteration' | 'keepPrompt'>,
   { messages, maxTokens, tools }: ModelRequest,
 ): void {
-  journal.prompts.add({
+  log.keepPrompt({
     run: runNumber,
-    iteration,
+    iteration: log.iteration,
     at: clock.now(),
     request: {
       model: model.name,

@@ -31,8 +31,8 @@ export class RunUsage {
     model_calls: 0,
     estimated: false,
   };
-  /** The model call that has not reported its usage yet; `bytes` counts its answer so far. */
-  #open: { readonly messages: readonly ChatMessage[]; bytes: number } | null = null;
+  /** The model call whose usage is not recorded yet; `bytes` counts its answer so far, `reported` is what its endpoint said. */
+  #open: { readonly messages: readonly ChatMessage[]; bytes: number; reported: Usage | null } | null = null;
   #hasWarned = false;
 
   constructor(context: Pick<RunContext, 'resolved' | 'policy'>, log: RunLog) {
@@ -45,25 +45,36 @@ export class RunUsage {
   }
 
   openCall(messages: readonly ChatMessage[]): void {
-    this.#open = { messages, bytes: 0 };
+    this.#open = { messages, bytes: 0, reported: null };
   }
 
   received(delta: ModelDelta): void {
     if (this.#open !== null) this.#open.bytes += deltaBytes(delta);
   }
 
-  /** @returns whether a call was open, whose usage must still be counted */
-  closeCall(): boolean {
-    const wasOpen = this.#open !== null;
-    this.#open = null;
-    return wasOpen;
+  /** The endpoint has reported the usage of the open call. Not after a cancel, which has already counted it (L6). */
+  report(usage: Usage): void {
+    if (this.#open !== null) this.#open.reported = usage;
   }
 
-  /** Closes the open call. @returns its estimated usage so far, or null if no call is open */
-  estimateOpenCall(): Usage | null {
+  /** Closes the open call, if its usage was reported. @returns that usage, which must still be counted; else null */
+  takeReported(): Usage | null {
+    const reported = this.#open?.reported ?? null;
+    if (reported !== null) this.#open = null;
+    return reported;
+  }
+
+  /** The open call has no usage. */
+  closeCall(): void {
+    this.#open = null;
+  }
+
+  /** Closes the open call. @returns its usage, estimated if it was not reported; null if no call is open */
+  takeOpenCall(): Usage | null {
     const call = this.#open;
     if (call === null) return null;
     this.#open = null;
+    if (call.reported !== null) return call.reported;
     const promptTokens = estimateMessages(call.messages);
     return { promptTokens, completionTokens: tokensOf(call.bytes), cachedTokens: 0, estimated: true };
   }

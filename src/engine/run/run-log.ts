@@ -27,6 +27,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WarningCode } from '../../domain/protocol-event.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { StoredPrompt } from '../../journal/prompts.ts';
 import { addRecorded, encodeInputs } from './input-codec.ts';
 import { outgoingEntry } from './outgoing-events.ts';
 import type { RecordedInput } from './run-input.ts';
@@ -62,6 +63,10 @@ export class RunLog {
   #unsaved: RecordedInput[] = [];
   #unsavedChars = 0;
   #unsavedSince: number | null = null;
+  /** Whether inputs of this generation were written without an event. */
+  #hasSaved = false;
+  /** When the prompt that is not written yet must be, epoch milliseconds; null if there is none. */
+  #savePromptBy: number | null = null;
   #iteration = 0;
   #outgoing: SessionEvent[] = [];
   /** The journal's losses before the first of them was appended. */
@@ -108,22 +113,40 @@ export class RunLog {
     if (this.#unsavedChars > 0) this.#unsavedSince ??= input.at;
   }
 
-  /** When text that is only in memory must be written (J6); null if there is none. */
-  get saveBy(): number | null {
-    if (this.#unsavedSince === null) return null;
-    return this.#unsavedChars >= limits.unsavedTextChars
-      ? this.#unsavedSince
-      : this.#unsavedSince + limits.unsavedTextMs;
+  /** Keeps the prompt of a generation, which is written with its first text without an event, or at its end. */
+  keepPrompt(prompt: StoredPrompt): void {
+    this.#journal.prompts.hold(prompt);
+    this.#savePromptBy = this.#clock.now() + limits.unsavedTextLaterMs;
   }
 
-  /** Writes the inputs that are not part of an event yet. Durable with the next `commit`. */
+  /** The generation has ended: its prompt is written at the end of the turn. */
+  releasePrompt(): void {
+    if (this.#savePromptBy !== null) this.#savePromptBy = this.#clock.now();
+  }
+
+  /** When what is only in memory must be written (J6), epoch milliseconds; null if there is nothing. */
+  get saveBy(): number | null {
+    const times = [this.#saveTextBy, this.#savePromptBy].filter((at) => at !== null);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  get #saveTextBy(): number | null {
+    if (this.#unsavedSince === null) return null;
+    if (this.#unsavedChars >= limits.unsavedTextChars) return this.#unsavedSince;
+    return this.#unsavedSince + (this.#hasSaved ? limits.unsavedTextLaterMs : limits.unsavedTextMs);
+  }
+
+  /** Writes the prompt, and the inputs that are not part of an event yet. Durable with the next `commit`. */
   save(): void {
     const { length } = this.#unsaved;
     const small = this.#unsavedChars <= limits.unsavedTextChars * 2 && length <= 100;
     const unsaved = this.#takeUnsaved();
-    if (small && length > 0) this.#journal.runs.addInputs(this.#runNumber, encodeInputs(unsaved));
+    this.#hasSaved ||= length > 0;
+    if (small && length > 0) this.#journal.addInputs(this.#runNumber, encodeInputs(unsaved));
     // The size of a row is limited (J6).
-    else for (const input of unsaved) this.#journal.runs.addInputs(this.#runNumber, encodeInputs([input]));
+    else for (const input of unsaved) this.#journal.addInputs(this.#runNumber, encodeInputs([input]));
+    if (this.#savePromptBy !== null) this.#journal.prompts.write();
+    this.#savePromptBy = null;
   }
 
   #takeUnsaved(): RecordedInput[] {
@@ -140,6 +163,7 @@ export class RunLog {
 
   enterIteration(iteration: number): void {
     this.#iteration = iteration;
+    this.#hasSaved = false;
   }
 
   /** Appends one event; returns its seq. `state` is stored for recovery and never sent. */

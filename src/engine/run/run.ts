@@ -172,12 +172,13 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'token':
         return tokens.add(input.text);
       case 'prompt':
-        return recordPrompt(context, log.iteration, input.request);
+        return recordPrompt(context, log, input.request);
       case 'usage':
         return decide({ type: 'usage_recorded', at, ...generations.usage.record(input.usage, callerOf(input.of)) });
       case 'generation_ended': {
         tokens.end();
         generations.blocks.end();
+        log.releasePrompt();
         for (const event of input.events) {
           // `generation_cut` reports the block of a cut generation.
           if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
@@ -225,8 +226,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return;
       case 'message_received':
         return generations.receive(input);
+      // It ends a turn, which writes what is due.
       case 'save':
-        return log.save();
     }
   };
 
@@ -371,7 +372,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       for (const taken of inputs) {
         const input = areTogether && isAnswer(taken) ? { ...taken, more: true as const } : taken;
         // The run ends with the cancel, so the usage of its model call is reported first (L6).
-        const usage = input.type === 'cancel_requested' ? generations.usage.estimateOpenCall() : null;
+        const usage = input.type === 'cancel_requested' ? generations.usage.takeOpenCall() : null;
         if (usage !== null) handle({ type: 'usage', usage }, context.random());
         handle(input, context.random());
         if (journal.work - charged < limits.runTurnSteps) continue;
@@ -418,26 +419,31 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   };
 
   /** Text that is not part of an event is written when there is enough of it, or after some time (J6). */
-  let stopSaving: (() => void) | null = null;
+  let saving: { readonly at: number; readonly stop: () => void } | null = null;
+  const stopSaving = (): void => {
+    saving?.stop();
+    saving = null;
+  };
   const scheduleSave = (): void => {
     const { saveBy } = log;
     if (saveBy === null) return;
     const waitMs = saveBy - clock.now();
     if (waitMs <= 0 || state.phase === 'parked' || isAtRest(state)) return log.save();
-    if (stopSaving !== null) return;
-    stopSaving = clock.schedule(waitMs, () => {
-      stopSaving = null;
+    if (saving !== null && saving.at <= saveBy) return;
+    stopSaving();
+    const stop = clock.schedule(waitMs, () => {
+      saving = null;
       inputQueue.put({ type: 'save' });
     });
+    saving = { at: saveBy, stop };
   };
   /** A run that waits for people and clients holds no timer. All of its text is in events. */
   const suspend = (): void => {
-    stopSaving?.();
-    stopSaving = null;
+    stopSaving();
     actions.timers.suspend();
   };
   const dispose = (): void => {
-    stopSaving?.();
+    stopSaving();
     // A run that has failed may still be preparing its model call.
     generations.stop();
     actions.dispose();

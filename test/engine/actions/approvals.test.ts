@@ -12,6 +12,7 @@ import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
 import { toolOf } from '../../support/definitions.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
   ...agent,
@@ -322,7 +323,7 @@ describe('[P12] [S7] parameters are resolved once, without approval too', () => 
     await stage.run(...Array.from({ length: 20 }, (_, at) => ACTION(`a${at}`, 'free', { to: '$to' })));
     expect(stage.calls).toHaveLength(20);
     const [row] = stage.disk.exec(
-      `SELECT SUM(LENGTH(state)) AS chars FROM events WHERE run = 2 AND type = 'action_started'`,
+      `SELECT SUM(LENGTH(state)) AS chars FROM ${EVERY_EVENT} WHERE run = 2 AND type = 'action_started'`,
     );
     expect(Number(row?.['chars'])).toBeLessThan(2 * value.length);
     await stage.start();

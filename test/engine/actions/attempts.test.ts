@@ -10,6 +10,7 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const OK: ActionOutcome = { ok: true, output: 'done' };
 const fail = (code: string, retryable: boolean): ActionOutcome => ({
@@ -95,7 +96,7 @@ describe('[S7] an executor', () => {
     });
     const gate = Promise.withResolvers<void>();
     kit.sql.onSync = async () => {
-      const [row] = kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`);
+      const [row] = kit.sql.exec(`SELECT COUNT(*) AS n FROM ${EVERY_EVENT} WHERE type = 'action_started'`);
       if (Number(row?.['n']) > 0) await gate.promise;
     };
     const running = runText(kit, `${act('a', {}, 'unsafe')}${act('b', {}, 'idempotent')}`);

@@ -137,17 +137,28 @@ describe('[L6] a call that is cancelled', () => {
     const { usage } = usageOf();
     usage.openCall(messages);
     for (const delta of deltas) usage.received(delta);
-    expect(usage.estimateOpenCall()).toEqual(estimate(tokens));
+    expect(usage.takeOpenCall()).toEqual(estimate(tokens));
   });
 
   test('is counted once: as an estimate, or as reported', () => {
     const { usage } = usageOf();
-    expect([usage.closeCall(), usage.estimateOpenCall()]).toEqual([false, null]);
+    const reported: Usage = { promptTokens: 7, completionTokens: 8, cachedTokens: 9, estimated: false };
+    usage.report(reported);
+    expect([usage.takeReported(), usage.takeOpenCall()]).toEqual([null, null]);
     usage.received({ type: 'text', text: 'before any call' });
     usage.openCall(messages);
-    expect([usage.closeCall(), usage.closeCall(), usage.estimateOpenCall()]).toEqual([true, false, null]);
+    expect(usage.takeReported()).toBeNull();
+    usage.report(reported);
+    expect([usage.takeReported(), usage.takeReported(), usage.takeOpenCall()]).toEqual([reported, null, null]);
     usage.openCall(messages);
-    expect(usage.estimateOpenCall()).toEqual(estimate(0));
-    expect([usage.estimateOpenCall(), usage.closeCall()]).toEqual([null, false]);
+    expect(usage.takeOpenCall()).toEqual(estimate(0));
+    usage.report(reported);
+    expect([usage.takeOpenCall(), usage.takeReported()]).toEqual([null, null]);
+    usage.openCall(messages);
+    usage.report(reported);
+    expect([usage.takeOpenCall(), usage.takeReported()]).toEqual([reported, null]);
+    usage.openCall(messages);
+    usage.closeCall();
+    expect(usage.takeOpenCall()).toBeNull();
   });
 });

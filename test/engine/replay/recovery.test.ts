@@ -8,6 +8,7 @@ import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
+import { Journal } from '../../../src/journal/journal.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';
@@ -17,6 +18,7 @@ import type { CrashPoint } from '../../support/node-sql.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
+import { splitRows } from '../../support/event-sql.ts';
 
 /** State that survives the hosts: the disk, the time, the effects of actions, and the events sent to readers. */
 class World {
@@ -337,6 +339,13 @@ async function hostsOf(
   };
 }
 
+/** The text of the first run that is stored without an event. */
+const savedText = ({ disk }: World): string =>
+  new Journal(disk).runs
+    .looseInputs(1)
+    .flatMap(({ inputs }) => (inputs as JsonObject[]).map(({ text }) => text ?? ''))
+    .join('');
+
 const send = async ({ kit }: Host, content: string): Promise<void> =>
   void (await kit.session.message({ content, ifBusy: 'queue', tokens: false, idempotencyKey: null }));
 
@@ -442,13 +451,33 @@ describe('[J2] a model run continues with another generation', () => {
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
   });
 
-  test('[J6] a few words are stored after at most a second', async () => {
-    const { world, first, next } = await hostsOf(speaking(['<response final="true">a few words', null]));
+  test('[J6] the first words of a generation are stored after a second, the next ones after five seconds', async () => {
+    const { promise: later, resolve: goOn } = Promise.withResolvers<void>();
+    const stream = async function* (): AsyncGenerator<ModelDelta> {
+      yield { type: 'text', text: '<response final="true">a few' };
+      yield { type: 'text', text: ' words' };
+      await later;
+      yield { type: 'text', text: ' and more' };
+      await new Promise(() => undefined);
+    };
+    const { world, first, next } = await hostsOf({ stream });
     await send(first, 'tell me');
     await settle();
-    world.clock.advance(limits.unsavedTextMs);
+    world.clock.advance(limits.unsavedTextMs - 1);
+    await settle();
+    expect(savedText(world)).toBe('');
+    world.clock.advance(1);
+    await settle();
+    goOn();
+    await settle();
+    world.clock.advance(limits.unsavedTextLaterMs - 1);
+    await settle();
+    expect(savedText(world)).toBe(' words');
+    world.clock.advance(1);
+    await settle();
+    expect(savedText(world)).toBe(' words and more');
     const second = await next();
-    expect((await lastResult(second)).responses[0]?.content).toBe('a few words');
+    expect((await lastResult(second)).responses[0]?.content).toBe('a few words and more');
   });
 
   test('after three interrupted generations the run fails', async () => {
@@ -493,6 +522,7 @@ describe('[J2] [J9] the journal', () => {
     const { world, first, next } = await hostsOf();
     await begin(first, { name: '', text: `${ACTION('x', {}, { ms: 1_000 })}${ACTION('y', {}, { ms: 1_000 })}` });
     await settle();
+    splitRows(world.disk);
     world.disk.exec(`UPDATE events SET type = 'action_skipped' WHERE type = 'action_started' AND action_id = 'y'`);
     const second = await next();
     expect(await lastResult(second)).toMatchObject({ status: 'failed', error: { code: 'interrupted' } });
@@ -674,8 +704,10 @@ describe('[J8] approvals', () => {
     const one = await next();
     await settle();
     expect((await lastResult(one)).status).toBe('waiting');
-    // The only timer left is that of the lost host's run.
-    expect((world.clock.next ?? 0) - world.clock.now()).toBe(limits.runSeconds * 1_000);
+    // The only timers left are those of the lost host's run, which would save its prompt.
+    expect((world.clock.next ?? 0) - world.clock.now()).toBe(limits.unsavedTextLaterMs);
+    world.clock.advance(limits.unsavedTextLaterMs);
+    expect((world.clock.next ?? 0) - world.clock.now()).toBe(limits.runSeconds * 1_000 - limits.unsavedTextLaterMs);
   });
 
   test.each(['the same host', 'the next host'])(

@@ -1,4 +1,5 @@
 /** Names of earlier runs (P12, L5). */
+import { splitRows } from '../../support/event-sql.ts';
 import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
@@ -93,6 +94,7 @@ describe('[J2] [P12] after a crash, the names of an action keep their values', (
       { v: { at: started[0] } },
       { v: { at: started[0] }, later: null },
     ]);
+    splitRows(kit.sql);
     kit.sql.exec(`UPDATE variables SET value = '"new"'`);
     new Journal(kit.sql).variables.set('later', 'defined since');
     const first = seen.splice(0);

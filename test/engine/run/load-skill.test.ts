@@ -9,6 +9,7 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const LOAD = '<action type="internal" name="load_skill" id="s" mode="async">{"name":"forms"}</action>';
 const ECHO = '<action name="echo" id="e" mode="async">{"text":"hi"}</action>';
@@ -96,7 +97,7 @@ describe('[C8] a run that loads a skill', () => {
         appends = Math.max(appends, sql.appends);
       }
       expect(last?.session.runs()[0]?.status, `append ${atAppend}`).toBe('completed');
-      expect(disk.exec(`SELECT 1 FROM events WHERE type = 'skill_loaded'`)).not.toEqual([]);
+      expect(disk.exec(`SELECT 1 FROM ${EVERY_EVENT} WHERE type = 'skill_loaded'`)).not.toEqual([]);
     }
     expect(appends).toBeGreaterThan(8);
   });

@@ -4,6 +4,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 test('[M8] with a memory of two turns the prompt is shorter, and an old value is still available by its name', async () => {
   const kit = await sessionKit({
@@ -101,7 +102,7 @@ describe('[M8] the summary of an older turn contains the answer of its last gene
     expect(told(kit)).toBe(`${long.slice(0, limits.summaryTurnChars)}…`);
     const event = kit.events.find(({ type }) => type === 'response_completed');
     expect(JSON.stringify(event)).not.toContain('$a');
-    const states = kit.sql.exec(`SELECT state FROM events WHERE type = 'response_completed' ORDER BY seq`);
+    const states = kit.sql.exec(`SELECT state FROM ${EVERY_EVENT} WHERE type = 'response_completed' ORDER BY seq`);
     const written = states.map(
       ({ state }) => (JSON.parse(String(state ?? '{}')) as { written?: string }).written?.length,
     );

@@ -14,6 +14,7 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { splitRows } from '../../support/event-sql.ts';
 
 const ACTION = (id: string, fields: Record<string, Json> = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', timeout: 3_600, ...fields })}</action>`;
@@ -248,6 +249,7 @@ describe('[J2] a recovered run', () => {
   test('that cannot continue fails with the reason, which is logged', async () => {
     const made = world().hosts({ executors: { tool: () => new Promise(() => undefined) } });
     await post(await made.next(), ACTION('forever'));
+    splitRows(made.disk);
     made.disk.exec(`UPDATE events SET state = json_remove(state, '$.in')`);
     const kit = await made.next();
     const reason = `Run run_${SESSION_RECORD.session_id.slice(4)}_1 has no record to continue from`;

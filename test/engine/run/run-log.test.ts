@@ -204,6 +204,27 @@ describe('[J6] [J9] inputs of a run', () => {
     expect(log.saveBy).toBeNull();
   });
 
+  test('of a generation are written early for the first time, then less often', () => {
+    const { log } = made();
+    log.enterIteration(1);
+    log.record(text(1, 6_000));
+    expect(log.saveBy).toBe(6_000 + limits.unsavedTextMs);
+    log.save();
+    log.record(text(1, 7_000));
+    expect(log.saveBy).toBe(7_000 + limits.unsavedTextLaterMs);
+    log.warn('w', 'an event takes the text along');
+    log.record(text(1, 9_000));
+    expect(log.saveBy).toBe(9_000 + limits.unsavedTextLaterMs);
+    log.record(text(limits.unsavedTextChars, 9_500));
+    expect(log.saveBy).toBe(9_000);
+    log.enterIteration(2);
+    log.record(text(1, 9_600));
+    log.save();
+    log.enterIteration(3);
+    log.record(text(1, 9_700));
+    expect(log.saveBy).toBe(9_700 + limits.unsavedTextMs);
+  });
+
   const wide = limits.unsavedTextChars * 2;
   const cases: readonly (readonly [what: string, inputs: readonly RecordedInput[], written: readonly number[]])[] = [
     ['nothing', [], []],

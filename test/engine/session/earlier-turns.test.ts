@@ -7,6 +7,7 @@ import { eventsOf } from '../../support/events.ts';
 import { forked } from '../../support/forked.ts';
 import { runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const answer = (text: string): string => `<response final="true">${text}</response>`;
 const action = (type: string, id: string, name: string, parameters: object, more: object = {}): string =>
@@ -137,7 +138,7 @@ describe('[C10] [P12] an earlier turn is a value', () => {
     void kit.session.message({ content: 'b', ifBusy: 'queue', tokens: false, idempotencyKey: null });
     await settle();
     const states = kit.sql
-      .exec(`SELECT state FROM events WHERE type = 'action_started'`)
+      .exec(`SELECT state FROM ${EVERY_EVENT} WHERE type = 'action_started'`)
       .map(({ state }) => String(state));
     expect(JSON.parse(states[0] ?? '{}')).toMatchObject({ names: { turn_1: { turn: 1 } } });
     const calls: unknown[] = [];

@@ -10,6 +10,7 @@ import { forked } from '../../support/forked.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { resultOf, runText, say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const EMAIL = String.raw`\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,3}\b`;
 const JOE = 'joe.doe@example.com';
@@ -322,7 +323,7 @@ describe('[C9] patterns', () => {
     const kit = await sessionKit();
     await runText(kit, `${echo('a', JOE)}${answer('$a')}`);
     expect(JSON.stringify(kit.session.events(0))).toContain(JOE);
-    const states = JSON.stringify(kit.sql.exec(`SELECT state FROM events`));
+    const states = JSON.stringify(kit.sql.exec(`SELECT state FROM ${EVERY_EVENT}`));
     expect(states).not.toContain('raw');
   });
 

@@ -14,6 +14,7 @@ import type { NodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle, resultOf, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { eventsOf } from '../../support/events.ts';
+import { EVERY_EVENT, splitRows } from '../../support/event-sql.ts';
 
 const echo = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
@@ -51,7 +52,7 @@ describe('[J1] append, act, emit', () => {
 
   const both = `${echo('pure')}<action type="python" mode="async" id="unsafe">${JSON.stringify({ code: '1' })}</action>`;
   const written = (kit: SessionKit): boolean =>
-    Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM events WHERE type = 'action_started'`)[0]?.['n']) > 0;
+    Number(kit.sql.exec(`SELECT COUNT(*) AS n FROM ${EVERY_EVENT} WHERE type = 'action_started'`)[0]?.['n']) > 0;
 
   test('[J3] while the disk is slow, repeatable actions run, unsafe ones do not, and no event is sent', async () => {
     const { started, note } = notes();
@@ -413,6 +414,7 @@ describe('[J1] [J3] the end of a run', () => {
     const kit = await sessionKit({ executors: { tool: () => new Promise<ActionOutcome>(() => undefined) } });
     void runText(kit, `${echo('running')}${echo('waiting', {}, { depends_on: ['running'] })}`);
     await settle();
+    splitRows(kit.sql);
     kit.sql.exec(`UPDATE events SET state = json_remove(state, '$.in')`);
     const next = await sessionKit({ sql: kit.sql });
     const disk = slowly();

@@ -9,6 +9,7 @@ import { runText, settle } from '../../support/session-kit.ts';
 import { hashOf, workspaceRunner } from '../../support/workspace-runner.ts';
 import { action, dataOf, kitWith, paths, stored, textAt } from './workspace-kit.ts';
 import type { WorkspaceKit } from './workspace-kit.ts';
+import { splitRows } from '../../support/event-sql.ts';
 
 describe('[C7] limits', () => {
   const bytesOf = (size: number, seed: number): Uint8Array => new Uint8Array(size).fill(seed);
@@ -96,6 +97,7 @@ describe('[C7] crashes', () => {
     await settle();
     expect(paths(first)).toEqual(['x.txt']);
     // The outcome of the action was not recorded: the next host asks the runner again.
+    splitRows(sql);
     sql.exec(`DELETE FROM events WHERE type IN ('action_completed', 'action_started') AND action_id = 'b'`);
     sql.exec(`DELETE FROM events WHERE type = 'action_completed' AND action_id = 'a'`);
     const second = await kitWith({ sql, clock }, runner);

@@ -30,6 +30,7 @@ import { sameCompactEvents } from './same-compact-events.ts';
 import { sameEvents } from './same-events.ts';
 import { sameMessage } from './same-message.ts';
 import { sameReplay } from './same-replay.ts';
+import { savedText } from './saved-text.ts';
 import { settledOnce } from './settled-once.ts';
 import { takenOnce } from './taken-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
@@ -43,6 +44,7 @@ export const INVARIANTS: readonly Invariant[] = [
   sameEvents,
   sameCompactEvents,
   foldedText,
+  savedText,
   nothingAfterEnd,
   order,
   ownAnswers,

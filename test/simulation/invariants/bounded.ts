@@ -42,7 +42,7 @@ function mostInputRows({ messages, faults }: History): number {
     generations.map((script, generation) => {
       const { length } = textOf(message, generation, script);
       const takesMs = (length / script.pieceChars + 2) * script.gapMs;
-      return length / limits.unsavedTextChars + takesMs / limits.unsavedTextMs + 2;
+      return length / limits.unsavedTextChars + takesMs / limits.unsavedTextLaterMs + 3;
     }),
   );
   return Math.ceil(rows.reduce((sum, count) => sum + count, 0)) + messages.length * 4 + faults.length * 2;

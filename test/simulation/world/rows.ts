@@ -1,6 +1,7 @@
 /** What the world reads from the disk of a session, without its host. */
 import type { RunEnd } from '../observation.ts';
 import { markedIn } from './marks.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 import type { Disk } from './disk.ts';
 
 const ORPHANS = `SELECT seq, field FROM chunks WHERE
@@ -13,26 +14,26 @@ const ORPHANS = `SELECT seq, field FROM chunks WHERE
 const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
 /** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
 const WORKING = `SELECT run FROM runs WHERE open = 1 AND (status IN ('queued', 'running') OR status = 'waiting' AND 'agent_waiting' IS NOT
-  (SELECT type FROM events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
+  (SELECT type FROM ${EVERY_EVENT} AS events WHERE events.run = runs.run AND type NOT IN ('action_completed', 'action_failed',
     'action_retrying', 'action_started', 'context_feed_updated', 'message_received') ORDER BY seq DESC LIMIT 1))`;
 /** Actions that have started, or will be repeated, and have not ended; not those that wait for a client. */
-const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
+const WORKING_ACTIONS = `SELECT type FROM (SELECT type, MAX(seq) FROM ${EVERY_EVENT} AS events WHERE type LIKE 'action_%' OR type LIKE 'client_%'
   GROUP BY run, iteration, action_id) WHERE type IN ('action_started', 'action_retrying')`;
 /** Long parameters are in chunk rows. */
 const CALLS = `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0)) AS data
-  FROM events WHERE type = 'client_tool_called' AND seq <= ?`;
+  FROM ${EVERY_EVENT} AS events WHERE type = 'client_tool_called' AND seq <= ?`;
 /** The generation that is open: one run at a time answers. */
-const GENERATION = `SELECT run, iteration FROM events AS began WHERE type = 'iteration_started'
+const GENERATION = `SELECT run, iteration FROM ${EVERY_EVENT} AS began WHERE type = 'iteration_started'
   AND run IN (SELECT run FROM runs WHERE status IN ('running', 'waiting'))
-  AND NOT EXISTS (SELECT 1 FROM events WHERE type = 'iteration_completed' AND seq > began.seq AND run = began.run)
+  AND NOT EXISTS (SELECT 1 FROM ${EVERY_EVENT} AS events WHERE type = 'iteration_completed' AND seq > began.seq AND run = began.run)
   ORDER BY seq DESC LIMIT 1`;
 /** Long inputs are in chunk rows; the message is at their beginning. */
 const INPUT = `SELECT idempotency_key, CASE WHEN input <> '' THEN input ELSE
   (SELECT text FROM chunks WHERE seq = -runs.run AND field = 'input' AND part = 0) END AS input FROM runs WHERE run = ?`;
 /** A run that never began has no record. */
-const ENDED = `SELECT run FROM events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
+const ENDED = `SELECT run FROM ${EVERY_EVENT} AS events WHERE type IN ('agent_completed', 'agent_failed', 'agent_cancelled')
   AND json_extract(data, '$.usage') IS NOT NULL
-  AND ? > (SELECT COUNT(*) FROM events AS warnings WHERE warnings.run = events.run
+  AND ? > (SELECT COUNT(*) FROM ${EVERY_EVENT} AS warnings WHERE warnings.run = events.run
     AND type = 'warning' AND data ->> '$.code' = 'run_recovered')`;
 
 /** The idempotency key of a message. */
@@ -68,7 +69,7 @@ export class Rows {
 
   /** The requests for approvals that no crash can lose. `token`: of the action. */
   get approvals(): { readonly id: string; readonly token: string }[] {
-    const sql = `SELECT action_id, json_extract(data, '$.approval_id') AS id FROM events WHERE type = 'approval_requested' AND seq <= ?`;
+    const sql = `SELECT action_id, json_extract(data, '$.approval_id') AS id FROM ${EVERY_EVENT} AS events WHERE type = 'approval_requested' AND seq <= ?`;
     return this.query('events', sql, this.#disk.durableSeq).map(({ id, action_id: token }) => ({
       id: String(id),
       token: String(token),
@@ -160,13 +161,13 @@ export class Rows {
   /** Whether the journal has an event of this type, with these values of two members; durable or not. */
   has(type: string, [member, value]: readonly [string, string], [other, values]: readonly [string, string[]]): boolean {
     const list = values.map(() => '?').join(', ');
-    const sql = `SELECT 1 FROM events WHERE type = ? AND data ->> ? = ? AND CAST(data ->> ? AS TEXT) IN (${list})`;
+    const sql = `SELECT 1 FROM ${EVERY_EVENT} AS events WHERE type = ? AND data ->> ? = ? AND CAST(data ->> ? AS TEXT) IN (${list})`;
     return this.query('events', sql, type, `$.${member}`, value, `$.${other}`, ...values).length > 0;
   }
 
   /** Whether an event of this type, with this value of a member, is durable. */
   isRecorded(type: string, member: string, value: string): boolean {
-    const sql = `SELECT 1 FROM events WHERE type = ? AND data ->> ? = ? AND seq <= ?`;
+    const sql = `SELECT 1 FROM ${EVERY_EVENT} AS events WHERE type = ? AND data ->> ? = ? AND seq <= ?`;
     return this.query('events', sql, type, `$.${member}`, value, this.#disk.durableSeq).length > 0;
   }
 }

@@ -11,6 +11,7 @@ import type { WorkspaceResult } from '../../../src/domain/workspace.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
 import type { AttemptScript } from '../history.ts';
+import { EVERY_EVENT } from '../../support/event-sql.ts';
 import { placeOf, scriptOf } from '../script.ts';
 import { ownFile, SHARED_FILE } from '../script.ts';
 import { bytesOf, hashOf, pngOf } from './files.ts';
@@ -299,7 +300,7 @@ export class Targets {
     if (!this.#stage.disk.has('events')) return false;
     const rows = this.#stage.disk.exec(
       // Long parameters are in chunks; the attempt is at the beginning.
-      `SELECT MIN(seq) AS seq FROM events WHERE type = 'action_started' AND run = ? AND json_extract(state, '$.key') = ?
+      `SELECT MIN(seq) AS seq FROM ${EVERY_EVENT} AS events WHERE type = 'action_started' AND run = ? AND json_extract(state, '$.key') = ?
          AND COALESCE(data, (SELECT text FROM chunks WHERE chunks.seq = events.seq AND field = 'data' AND part = 0))
            LIKE '{"attempt":' || ? || '%'`,
       [Number(run), `${iteration}/${ordinal}`, String(attempt)],

@@ -85,6 +85,13 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
     invariant: 'bounded',
   },
   {
+    name: 'streamed text is saved after some time, whatever its length',
+    file: LOG,
+    find: `    if (this.#unsavedChars >= limits.unsavedTextChars) return this.#unsavedSince;\n`,
+    replace: ``,
+    invariant: 'saved text',
+  },
+  {
     name: 'notes about recoveries are not deleted',
     file: 'src/engine/replay/recovery-queue.ts',
     find: `this.#db.exec(\`DELETE FROM taken_up WHERE work = ?\`, work);`,

@@ -1,0 +1,46 @@
+/** What Cloudflare bills for a run: the rows that the statements of its session write, index entries included (J6). */
+import { runInDurableObject } from 'cloudflare:test';
+import { expect, test } from 'vitest';
+import { SESSIONS } from './bindings.ts';
+import { events, newSession, post } from './client.ts';
+
+/** From now on, collects the rows written by each statement of a session's object, by table. */
+async function counted(session: string): Promise<() => Record<string, number>> {
+  const cursors: { readonly table: string; readonly cursor: SqlStorageCursor<Record<string, SqlStorageValue>> }[] = [];
+  await runInDurableObject(SESSIONS.getByName(session), (_object, { storage: { sql } }) => {
+    const exec = sql.exec.bind(sql);
+    sql.exec = ((query: string, ...bindings: unknown[]) => {
+      const cursor = exec(query, ...bindings);
+      const table = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+(\w+)/.exec(query)?.[1] ?? 'other';
+      cursors.push({ table, cursor });
+      return cursor;
+    }) as typeof sql.exec;
+  });
+  return () => {
+    const rows: Record<string, number> = {};
+    for (const { table, cursor } of cursors) {
+      if (cursor.rowsWritten > 0) rows[table] = (rows[table] ?? 0) + cursor.rowsWritten;
+    }
+    return rows;
+  };
+}
+
+/** The journaled types in a stream. */
+async function typesOf(response: Response): Promise<string[]> {
+  return (await events(response)).flatMap(({ seq, type }) => (seq === null ? [] : [type]));
+}
+
+test('[J6] a message that the model answers writes few rows: one for each turn with events, two for the run, one for the prompt', async () => {
+  const session = await newSession();
+  const send = async (content: string): Promise<string[]> =>
+    await typesOf(await post(`/agent/session/${session}/message`, { content }));
+  await send('hello');
+  const rows = await counted(session);
+  const types = await send('hello again');
+  expect(types.slice(0, 2)).toEqual(['agent_started', 'iteration_started']);
+  expect(types.slice(-3)).toEqual(['usage', 'iteration_completed', 'agent_completed']);
+  const { events: written = 0, ...others } = rows();
+  expect(others).toEqual({ runs: 2, prompts: 1 });
+  // The events at the beginning and at the end share rows.
+  expect(written).toBeLessThanOrEqual(types.length - 3);
+});
