@@ -77,7 +77,10 @@ async function drive(host: Host, target: Target): Promise<Round> {
   };
 }
 
-const host = await startHost('http://127.0.0.1:1', { folder: join(PACKAGE_ROOT, 'bench/execution-index'), withOurs: false });
+const host = await startHost('http://127.0.0.1:1', {
+  folder: join(PACKAGE_ROOT, 'bench/execution-index'),
+  withOurs: false,
+});
 try {
   const rounds: Record<Target, Round[]> = { shards: [], one: [] };
   for (let round = 0; round < ROUNDS; round += 1) {

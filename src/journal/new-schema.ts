@@ -6,7 +6,7 @@
  */
 
 /** The schema version of the script. */
-export const NEW_SCHEMA_VERSION = 13;
+export const NEW_SCHEMA_VERSION = 14;
 
 export const NEW_SCHEMA = `
   CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL);
@@ -19,7 +19,8 @@ export const NEW_SCHEMA = `
     action_id TEXT,
     action_name TEXT,
     data TEXT,
-    state TEXT
+    state TEXT,
+    earlier TEXT
   );
   CREATE INDEX client_calls ON events (run, iteration) WHERE type IN ('client_tool_called', 'client_tool_settled');
   CREATE INDEX variable_changes ON events (run) WHERE type = 'variable_changed';
@@ -43,10 +44,10 @@ export const NEW_SCHEMA = `
     parent INTEGER NOT NULL DEFAULT 0,
     retry_of INTEGER,
     cost REAL,
-    turn INTEGER NOT NULL DEFAULT 0
+    turn INTEGER NOT NULL DEFAULT 0,
+    spent REAL
   );
   CREATE INDEX branched_runs ON runs (parent) WHERE parent <> run - 1;
-  CREATE INDEX run_costs ON runs (cost) WHERE cost IS NOT NULL;
   CREATE TABLE variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE first_variables (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE outcomes (
@@ -64,7 +65,9 @@ export const NEW_SCHEMA = `
     iteration INTEGER NOT NULL,
     at INTEGER NOT NULL,
     chars INTEGER NOT NULL,
-    data TEXT NOT NULL
+    data TEXT NOT NULL,
+    after_seq INTEGER,
+    inputs TEXT
   );
   CREATE TABLE seeded (
     id INTEGER PRIMARY KEY,
