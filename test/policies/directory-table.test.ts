@@ -1,13 +1,16 @@
 /** One shard of the directory of sessions, and the merging of shards (C6). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mergeShards, shardOf, shardsOf } from '../../src/domain/directory.ts';
-import type { DirectoryEntry, DirectoryPage, DirectoryPosition } from '../../src/domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
 
-const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): DirectoryPosition => ({ at, id });
+const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): NonNullable<DirectoryPage['before']> => ({
+  at,
+  id,
+});
 
 const ALL: DirectoryPage = { limit: 100, before: null, userId: null, agents: null, status: null };
 const idOf = (number: number): string => `ses_${number.toString(16).padStart(32, '0')}`;

@@ -67,7 +67,7 @@ function hold(): void {
 }
 
 /** What was asked, except for what is written after the answer. */
-const asked = (): string[] => calls.filter((one) => !/\.record(Approvals)?$/.test(one));
+const asked = (): string[] => calls.filter((one) => !/^DirectoryObject\.write$/.test(one));
 
 const agent = (version: number): string =>
   `kind: Agent\nversion: "${version}"\nname: porter\nsummary: Carries.\npersona: {agent: You carry version ${version}.}\n`;
