@@ -135,7 +135,7 @@ test('[R7] [S7] [C7] a runner is killed while all work: jobs settle, unsafe ones
   const jobs = sessions.flatMap((session) =>
     [true, false, true, false].map((movable) => submit(poolFor(session), session, movable, 1)),
   );
-  await vi.waitFor(() => expect(sent.size).toBe(jobs.length));
+  await vi.waitFor(() => expect(sent.size).toBe(jobs.length), { timeout: 30_000 });
   const victim = places.find(({ url }) => sent.get(jobs[0]?.id ?? '')?.[0] === url);
   if (victim === undefined) throw new Error('no runner has the first job');
   await Promise.race(jobs.map(({ ended }) => ended));
@@ -163,10 +163,13 @@ test('[R7] [S7] [C7] a runner is killed while all work: jobs settle, unsafe ones
     expect(await clientOf(victim.url).record(id)).toMatchObject({ state: 'ended', end: 'lost' });
   }
 
-  await vi.waitFor(async () => {
-    const session = `ses_again_${randomUUID()}`;
-    const again = [1, 2, 3, 4].map(() => submit(poolOf(), session, true, 0));
-    await Promise.all(again.map(({ ended }) => ended));
-    expect(again.flatMap(({ id }) => sent.get(id))).toContain(victim.url);
-  });
+  await vi.waitFor(
+    async () => {
+      const session = `ses_again_${randomUUID()}`;
+      const again = [1, 2, 3, 4].map(() => submit(poolOf(), session, true, 0));
+      await Promise.all(again.map(({ ended }) => ended));
+      expect(again.flatMap(({ id }) => sent.get(id))).toContain(victim.url);
+    },
+    { timeout: 60_000 },
+  );
 });
