@@ -102,7 +102,7 @@ export class Prompts {
     tail.lastId = id;
     tail.chars += text.length;
     tail.digests = digests;
-    if (tail.chars > limits.promptsChars) this.#dropOldest(tail);
+    if (tail.chars > limits.promptsChars) this.#db.atomically(() => this.#dropOldest(tail));
   }
 
   /** All rows in order, one query each; `chars`: the cost of reading the row. */

@@ -176,3 +176,25 @@ test('[J9] inputs of an open run stay, in order, when the row of their prompt is
   );
   expect(savedText(new Journal(sql), 1)).toEqual([`0 ${JSON.stringify(text('more of of an ended run'))}`]);
 });
+
+test('[J9] when old rows cannot be dropped, the inputs of an open run are stored once, and the prompts are complete', () => {
+  const sql = openNodeSql();
+  let isFailing = false;
+  const failing = withStatements(sql, (statement) => {
+    if (isFailing && statement.startsWith('UPDATE prompts')) throw new Error('disk failure');
+  });
+  newJournal(sql);
+  const journal = new Journal(failing);
+  journal.runs.create({}, 1, 'running');
+  const large = 'x'.repeat(limits.promptsChars * 0.6);
+  hold(journal, 1, `a${large}`);
+  journal.addInputs(1, text('a'));
+  const before = savedText(journal, 1);
+  isFailing = true;
+  expect(() => add(journal, 1, [`b${large}`])).toThrow('disk failure');
+  expect(savedText(new Journal(sql), 1)).toEqual(before);
+  isFailing = false;
+  add(journal, 1, ['c']);
+  expect(savedText(new Journal(sql), 1)).toEqual(before);
+  expect(contents(new Journal(sql)).at(-1)).toEqual(['c']);
+});

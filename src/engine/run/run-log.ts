@@ -121,10 +121,10 @@ export class RunLog {
 
   /** The generation has ended: its prompt is written at the end of the turn. */
   releasePrompt(): void {
-    if (this.#savePromptBy !== null) this.#savePromptBy = this.#clock.now();
+    if (this.#savePromptBy !== null) this.#savePromptBy = 0;
   }
 
-  /** When what is only in memory must be written (J6), epoch milliseconds; null if there is nothing. */
+  /** When what is only in memory must be written (J6), epoch milliseconds; 0: at once, by any clock; null if there is nothing. */
   get saveBy(): number | null {
     const times = [this.#saveTextBy, this.#savePromptBy].filter((at) => at !== null);
     return times.length === 0 ? null : Math.min(...times);
@@ -132,7 +132,7 @@ export class RunLog {
 
   get #saveTextBy(): number | null {
     if (this.#unsavedSince === null) return null;
-    if (this.#unsavedChars >= limits.unsavedTextChars) return this.#unsavedSince;
+    if (this.#unsavedChars >= limits.unsavedTextChars) return 0;
     return this.#unsavedSince + (this.#hasSaved ? limits.unsavedTextLaterMs : limits.unsavedTextMs);
   }
 

@@ -420,19 +420,24 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
 
   /** Text that is not part of an event is written when there is enough of it, or after some time (J6). */
   let saving: { readonly at: number; readonly stop: () => void } | null = null;
+  /** The timer has waited for its whole time, but the clock was set back meanwhile. */
+  let isOverdue = false;
   const stopSaving = (): void => {
     saving?.stop();
     saving = null;
   };
   const scheduleSave = (): void => {
     const { saveBy } = log;
+    const isDue = isOverdue;
+    isOverdue = false;
     if (saveBy === null) return;
-    const waitMs = saveBy - clock.now();
+    const waitMs = isDue ? 0 : saveBy - clock.now();
     if (waitMs <= 0 || state.phase === 'parked' || isAtRest(state)) return log.save();
     if (saving !== null && saving.at <= saveBy) return;
     stopSaving();
     const stop = clock.schedule(waitMs, () => {
       saving = null;
+      isOverdue = clock.now() < saveBy;
       inputQueue.put({ type: 'save' });
     });
     saving = { at: saveBy, stop };

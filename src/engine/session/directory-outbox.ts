@@ -6,7 +6,8 @@
  * alarm (session-alarm.ts), the session's entry (session-listing.ts) or the index: they are ports.
  *
  * Invariants:
- *  1. What the index is known to have is stored after its answer, so a lost host or answer repeats the write.
+ *  1. What the index is known to have is stored after its answer, and unknown from before a write is sent until then. So a
+ *     lost host or answer repeats the write, also if the session returns to the entry that was known before.
  *  2. Each write has a number that was stored before it was sent, so the index ignores what arrives late: from an earlier
  *     host, or after the write has failed because it had no answer in time.
  *  3. One write at a time, with the newest state. Deleted sessions first: no id is listed twice.
@@ -183,7 +184,7 @@ export class DirectoryOutbox {
     const number = (known?.number ?? 0) + 1;
     // Runs have no numbers: their ends replace what they were before, in any order.
     if (known === null) storage.put(LISTED, { ...whose, number, entry: null, runs: NO_RUNS } satisfies Listed);
-    else if (entry !== null) storage.put(LISTED, { ...known, ...whose, number } satisfies Listed);
+    else if (entry !== null) storage.put(LISTED, { ...known, ...whose, number, entry: null } satisfies Listed);
     await this.#answered(index(owner, session_id).write({ session_id, incarnation, number, entry, runs }));
     if (this.#isClosed) return;
     const text = entry === null ? null : JSON.stringify(entry);

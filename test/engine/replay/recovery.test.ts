@@ -65,6 +65,15 @@ class World {
   }
 }
 
+/** Its timers wait for as long as they would without the change. */
+class SetBackClock extends VirtualClock {
+  backMs = 0;
+
+  override now(): number {
+    return super.now() - this.backMs;
+  }
+}
+
 interface Host {
   readonly kit: SessionKit;
   readonly sql: CrashingSql;
@@ -478,6 +487,31 @@ describe('[J2] a model run continues with another generation', () => {
     expect(savedText(world)).toBe(' words and more');
     const second = await next();
     expect((await lastResult(second)).responses[0]?.content).toBe('a few words and more');
+  });
+
+  test('[J6] text is stored in time, also if the clock is set back while it waits', async () => {
+    const clock = new SetBackClock();
+    const parts = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    const stream = async function* (): AsyncGenerator<ModelDelta> {
+      yield { type: 'text', text: '<response final="true">a few' };
+      yield { type: 'text', text: ' words' };
+      for (const { promise } of parts) yield { type: 'text', text: await promise };
+      await new Promise(() => undefined);
+    };
+    const { world, first } = await hostsOf({ stream, clock });
+    await send(first, 'tell me');
+    await settle();
+    clock.backMs = 300_000;
+    clock.advance(limits.unsavedTextMs);
+    await settle();
+    expect(savedText(world)).toBe(' words');
+    parts[0]?.resolve(' and');
+    await settle();
+    clock.backMs *= 2;
+    const long = ' word'.repeat(limits.unsavedTextChars / 4);
+    parts[1]?.resolve(long);
+    await settle();
+    expect(savedText(world)).toBe(` words and${long}`);
   });
 
   test('after three interrupted generations the run fails', async () => {

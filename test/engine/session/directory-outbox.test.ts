@@ -302,6 +302,24 @@ describe('C6: an index that is away', () => {
     expect(pauses.slice(-3)).toEqual(Array.from({ length: 3 }, () => limits.directoryRetryMostMs));
   });
 
+  test('gets a write whose answer is lost again, also if the session is as it was before that write', async () => {
+    answer = async () => undefined;
+    await outbox.update();
+    change({ status: 'waiting' });
+    answer = away;
+    await expect(outbox.update()).rejects.toThrow('away');
+    change({ status: 'idle' });
+    expect([outbox.isBehind, open().isBehind]).toEqual([true, true]);
+    answer = async () => undefined;
+    clock.advance((outbox.dueAt ?? 0) - clock.now());
+    await outbox.update();
+    expect(calls.map((call) => 'entry' in call && [call.number, call.entry?.status])).toEqual([
+      [1, 'idle'],
+      [2, 'waiting'],
+      [3, 'idle'],
+    ]);
+  });
+
   test('for an hour costs few calls', async () => {
     for (const end = clock.now() + 3_600_000; clock.now() < end;) {
       await outbox.update()?.catch(() => undefined);

@@ -30,9 +30,11 @@ const MOST_MS = 12 * 3_600_000;
 const ALARM_RETRY_MS = 100;
 /** A quiet session has nothing due for this time. */
 const QUIET_MS = 500;
-/** After everything else, and after the faults of the index. */
+/** All runs of a history. */
+const MOST_RUNS = 1_000;
 /** The collector's failures last less than the repeats of an export, and the delays are limited. */
 const EXPORTED_WITHIN_MS = 3_600_000;
+/** After everything else, and after the faults of the index. */
 const LISTED_WITHIN_MS = 2 * 3_600_000;
 
 export async function runHistory(history: History): Promise<Observation> {
@@ -273,7 +275,7 @@ class World {
     const session = this.#live()?.session;
     if (session?.exists !== true) return [];
     return session
-      .runs()
+      .runs(MOST_RUNS)
       .filter(({ status }) => status !== 'queued' && status !== 'running')
       .map(({ runId: id, status }) => ({ id, status }))
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
@@ -459,7 +461,7 @@ const NO_RUNS: SeenRuns = { messageOf: new Map(), places: new Map(), variables: 
 
 /** The message of each run, and its place in the tree of runs. */
 function runsOf({ session }: Host): SeenRuns {
-  const runs = session.exists ? session.runs(1_000) : [];
+  const runs = session.exists ? session.runs(MOST_RUNS) : [];
   return {
     variables: null,
     workspace: null,

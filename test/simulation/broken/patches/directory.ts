@@ -8,7 +8,7 @@ export const DIRECTORY_PATCHES: readonly Patch[] = [
   {
     name: 'a write counts as acknowledged when it is sent',
     file: OUTBOX,
-    find: 'storage.put(LISTED, { ...known, ...whose, number } satisfies Listed)',
+    find: 'storage.put(LISTED, { ...known, ...whose, number, entry: null } satisfies Listed)',
     replace:
       'storage.put(LISTED, { ...known, ...whose, number, entry: JSON.stringify(entry), runs: listed } satisfies Listed)',
     invariant: 'listed sessions',
@@ -60,8 +60,8 @@ export const DIRECTORY_PATCHES: readonly Patch[] = [
   {
     name: 'the runs of a write without an answer count as listed',
     file: OUTBOX,
-    find: 'storage.put(LISTED, { ...known, ...whose, number } satisfies Listed)',
-    replace: 'storage.put(LISTED, { ...known, ...whose, number, runs: listed } satisfies Listed)',
+    find: 'storage.put(LISTED, { ...known, ...whose, number, entry: null } satisfies Listed)',
+    replace: 'storage.put(LISTED, { ...known, ...whose, number, entry: null, runs: listed } satisfies Listed)',
     invariant: 'listed sessions',
   },
   {

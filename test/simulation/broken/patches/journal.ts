@@ -87,7 +87,7 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'streamed text is saved after some time, whatever its length',
     file: LOG,
-    find: `    if (this.#unsavedChars >= limits.unsavedTextChars) return this.#unsavedSince;\n`,
+    find: `    if (this.#unsavedChars >= limits.unsavedTextChars) return 0;\n`,
     replace: ``,
     invariant: 'saved text',
   },
