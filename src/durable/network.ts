@@ -4,6 +4,9 @@
  * A session's object spreads what exceeds its connections over helper invocations (Z3, docs/decisions/043). Other
  * invocations, such as a request or a code tool, use their own connections only.
  */
+import { limits } from '../domain/limits.ts';
+import { PLAN_SUBREQUESTS } from '../domain/platform-plan.ts';
+import type { PlatformPlan } from '../domain/platform-plan.ts';
 import { ConnectionPool } from '../executors/outbound/connection-pool.ts';
 import { PlatformLimits } from '../executors/outbound/platform-limits.ts';
 import type { NetworkFetch } from '../executors/outbound/platform-limits.ts';
@@ -50,6 +53,7 @@ function networkWith({ plan, enforced, hasLimits }: Settings['platform'], host: 
     direct: limited?.fetch ?? platformFetch,
     openHelper: host === null ? null : () => helperOf(host, enforced ? plan : null),
     subrequests,
+    helperRequests: helperRequestsOf(plan),
     clock: platformClock,
   });
   return {
@@ -62,7 +66,15 @@ function networkWith({ plan, enforced, hasLimits }: Settings['platform'], host: 
   };
 }
 
+/**
+ * Requests of one helper. It has a plan's limit of its own, which begins again only with a new helper; a request that follows
+ * redirects counts more than once.
+ */
+function helperRequestsOf(plan: PlatformPlan): number {
+  return Math.min(limits.outboundHelperRequests, PLAN_SUBREQUESTS[plan] - limits.platformReservedSubrequests);
+}
+
 /** `fetch` of an invocation that sends requests for a session. @param plan whose limits are enforced; null: none */
-export function helperFetch(plan: Settings['platform']['plan'] | null): NetworkFetch {
+export function helperFetch(plan: PlatformPlan | null): NetworkFetch {
   return plan === null ? platformFetch : new PlatformLimits(plan, platformFetch).fetch;
 }

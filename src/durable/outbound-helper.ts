@@ -16,13 +16,17 @@ type Connections = Remote<OutboundConnections>;
 
 /** @param enforced the plan whose limits the helper enforces on itself; null: the platform does */
 export function helperOf(host: OutboundHostRpc, enforced: PlatformPlan | null): OutboundHelper {
-  // Not awaited: requests are sent to it in the same round trip.
-  const connections = host.open(enforced) as unknown as Stub<Connections & Promise<Stub<Connections>>>;
-  /** Null: the invocation could not be started. */
-  const opened = Promise.resolve(connections).catch(() => null);
+  const opening = host.open(enforced) as unknown as Stub<Promise<Stub<Connections>>>;
+  const opened = Promise.resolve(opening);
+  opened.catch(() => undefined);
   let last = 0;
 
   const send = async (id: number, url: string, init: RequestInit): Promise<HelperAnswer> => {
+    // Not pipelined: if the helper ended before it has told that it is open, a request might have been sent all the same.
+    const connections = await opened.catch((fault: unknown) => {
+      throw new HelperNotOpened(`A helper could not be started: ${messageOf(fault)}`, { cause: fault });
+    });
+    init.signal?.throwIfAborted();
     const { method = 'GET', headers, body, redirect = 'follow' } = init;
     const request = {
       url,
@@ -34,11 +38,10 @@ export function helperOf(host: OutboundHostRpc, enforced: PlatformPlan | null): 
     try {
       return await connections.send(id, request);
     } catch (fault) {
-      if ((await opened) === null)
-        throw new HelperNotOpened(`A helper could not be started: ${messageOf(fault)}`, { cause: fault });
       throw new HelperLost(`The connection was lost: its helper ended (${messageOf(fault)})`, { cause: fault });
     }
   };
+  const end = (id: number): void => void opened.then((connections) => connections.cancel(id)).catch(() => undefined);
 
   return {
     async send(url, init) {
@@ -49,7 +52,7 @@ export function helperOf(host: OutboundHostRpc, enforced: PlatformPlan | null): 
       cancelled.promise.catch(() => undefined);
       const stop = (): void => {
         cancelled.reject(signal?.reason);
-        void connections.cancel(id).catch(() => undefined);
+        end(id);
       };
       signal?.addEventListener('abort', stop, { once: true });
       const settle = (): void => signal?.removeEventListener('abort', stop);
@@ -71,13 +74,12 @@ export function helperOf(host: OutboundHostRpc, enforced: PlatformPlan | null): 
         return { response: new Response(WITHOUT_BODY.has(status) ? null : answer.body, head), ended: ENDED };
       }
       // Cancelling the stream alone reaches the server only with its next bytes.
-      const cancel = (): void => void connections.cancel(id).catch(() => undefined);
-      const { body, ended } = tracked(answer.body, { aborted: cancelled.promise, cancel, settle });
+      const { body, ended } = tracked(answer.body, { aborted: cancelled.promise, cancel: () => end(id), settle });
       return { response: new Response(body, head), ended };
     },
     close: () => {
-      connections[Symbol.dispose]();
-      void opened.then((stub) => stub?.[Symbol.dispose]());
+      opening[Symbol.dispose]();
+      void opened.then((connections) => connections[Symbol.dispose]()).catch(() => undefined);
     },
   };
 }
@@ -98,9 +100,17 @@ function tracked(
     resolve();
   };
   const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      // Also while the body is not read.
+      aborted.catch((fault: unknown) => {
+        end();
+        void reader.cancel(fault).catch(() => undefined);
+        controller.error(fault);
+      });
+    },
     async pull(controller) {
       try {
-        const { done, value } = await Promise.race([reader.read(), aborted]);
+        const { done, value } = await reader.read();
         if (!done) return controller.enqueue(value);
         end();
         controller.close();

@@ -3,10 +3,11 @@ import { abortAllDurableObjects } from 'cloudflare:test';
 import { exports } from 'cloudflare:workers';
 import { describe, expect, inject, test, vi } from 'vitest';
 import { sessionNetwork } from '../../src/durable/network.ts';
-import type { OutboundHostRpc } from '../../src/durable/env.ts';
+import type { OutboundConnections, OutboundHostRpc } from '../../src/durable/env.ts';
 import type { Network } from '../../src/durable/network.ts';
 import { IdentityObject } from '../../src/durable/objects/identity-object.ts';
 import { OutboundHost } from '../../src/durable/objects/outbound-host.ts';
+import { helperOf } from '../../src/durable/outbound-helper.ts';
 import { HelperLost } from '../../src/executors/outbound/connection-pool.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { here } from './bindings.ts';
@@ -99,6 +100,16 @@ describe('[Z3] a request through a helper', () => {
     expect(await answer.text()).toBe('a compressed answer');
   });
 
+  test('does not read a compressed answer as a whole: it may become very large', async () => {
+    const { OutboundHost: host } = exports as unknown as Record<string, OutboundHostRpc>;
+    using connections = (await host?.open(null)) as OutboundConnections & Disposable;
+    const request = { url: `${GATE}/packed`, method: 'GET', headers: [], body: null, redirect: 'manual' };
+    const answer = await connections.send(1, request);
+    if (answer.type !== 'stream') throw new Error(`the answer is ${answer.type}`);
+    expect(await new Response(answer.body).text()).toBe('a compressed answer');
+    expect(answer.headers.map(([name]) => name)).not.toContain('content-length');
+  });
+
   test('streams the answer', async () => {
     const network = sessionNetwork(PAID, exports);
     await using _ = await occupied(network);
@@ -128,6 +139,17 @@ describe('[Z3] a request through a helper', () => {
     await using _ = await occupied(network);
     await expect(network.tools('http://127.0.0.1:9/')).rejects.toThrow('Network connection lost.');
   });
+});
+
+test('[Z3] a body that is not read does not keep its helper open after an abort', async () => {
+  const helper = helperOf((exports as unknown as { readonly OutboundHost: OutboundHostRpc }).OutboundHost, null);
+  const group = newGroup();
+  const abort = new AbortController();
+  const { response, ended } = await helper.send(`${GATE}/stream/${group}`, { signal: abort.signal });
+  abort.abort(new Error('cancelled'));
+  await ended;
+  await expect(response.text()).rejects.toThrow('cancelled');
+  helper.close();
 });
 
 test('[Z3] a helper that ends fails its requests like a lost connection, and no others', async () => {
@@ -175,4 +197,14 @@ test('[Z3] the free plan refuses further requests of tools before they are sent,
   await (await network.services(url)).text();
   network.topUp();
   await (await network.tools(url)).text();
+});
+
+test('[Z3] a helper sends no more requests than the free plan allows one invocation', async () => {
+  const network = sessionNetwork(FREE, exports);
+  await using _ = await occupied(network);
+  for (let message = 0; message < 6; message += 1) {
+    network.topUp();
+    const url = `${GATE}/gate/${newGroup()}?of=10`;
+    await Promise.all(Array.from({ length: 10 }, async () => await (await network.tools(url)).text()));
+  }
 });

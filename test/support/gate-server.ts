@@ -13,7 +13,7 @@ export interface GateServer extends AsyncDisposable {
  * - `/gate/<group>?of=<n>`: answers when n requests of the group wait; the answer is their number
  * - `/hold/<group>`: never answers
  * - `/seen/<group>`: `{arrived, waiting}` of a group
- * - `/gzip`, `/stream`, `/moved`, `/echo`: a compressed answer, one in two pieces of which the second follows a `/gate`
+ * - `/gzip`, `/packed`, `/stream`, `/moved`, `/echo`: a compressed answer, one with its length, one in two pieces of which the second follows a `/gate`
  *   request for the group `stream`, a redirect, and the request as JSON
  */
 export async function startGateServer(): Promise<GateServer> {
@@ -54,6 +54,11 @@ export async function startGateServer(): Promise<GateServer> {
         outgoing.write(gzipSync('a compressed answer'));
         outgoing.end();
         return;
+      case 'packed': {
+        const packed = gzipSync('a compressed answer');
+        outgoing.writeHead(200, { 'content-encoding': 'gzip', 'content-length': packed.byteLength }).end(packed);
+        return;
+      }
       case 'stream':
         outgoing.write('first ');
         group.waiting.add(outgoing);

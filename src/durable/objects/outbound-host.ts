@@ -41,12 +41,12 @@ class Connections extends RpcTarget implements OutboundConnections {
       });
       const { status, statusText } = response;
       const kept = new Headers(response.headers);
-      const size = Number(kept.get('content-length') ?? Number.NaN);
-      // The body is read here, so it is already decompressed.
+      // The body is read here, so it is already decompressed: its length is unknown, and may be very large.
       if (kept.has('content-encoding')) {
         kept.delete('content-encoding');
         kept.delete('content-length');
       }
+      const size = Number(kept.get('content-length') ?? Number.NaN);
       const head = { status, statusText, headers: [...kept] };
       if (response.body === null || size <= limits.outboundHelperBytes) {
         return { type: 'whole', ...head, body: new Uint8Array(await response.arrayBuffer()) };

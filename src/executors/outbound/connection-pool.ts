@@ -46,6 +46,8 @@ export interface PoolOptions {
   /** Null: there are no helpers, and every request is direct. The platform then queues what is too much for it. */
   readonly openHelper: (() => OutboundHelper) | null;
   readonly subrequests: Subrequests;
+  /** Requests of one helper, at most. Default: `limits.outboundHelperRequests`. */
+  readonly helperRequests?: number;
   readonly clock: Clock;
 }
 
@@ -73,6 +75,7 @@ interface Waiter {
 
 export class ConnectionPool {
   readonly #options: PoolOptions;
+  readonly #helperRequests: number;
   readonly #waiting: Record<RequestPurpose, number> = { tool: 0, service: 0 };
   readonly #helpers = new Set<OpenHelper>();
   readonly #queue = new Set<Waiter>();
@@ -81,6 +84,7 @@ export class ConnectionPool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#helperRequests = options.helperRequests ?? limits.outboundHelperRequests;
   }
 
   /** A `fetch` for these requests. @throws `platform_limit`, as `Subrequests.take` does, and the errors of `fetch` */
@@ -121,7 +125,7 @@ export class ConnectionPool {
     if (isDirect) return this.#direct(purpose);
     if (!isPlain) return null;
     for (const open of this.#helpers) {
-      if (open.waiting < limits.platformConnections && open.sent < limits.outboundHelperRequests) {
+      if (open.waiting < limits.platformConnections && open.sent < this.#helperRequests) {
         return this.#through(open);
       }
     }
@@ -160,6 +164,8 @@ export class ConnectionPool {
           void ended.finally(() => {
             open.reading -= 1;
             this.#closeLater(open);
+            // Another one may be opened in its place.
+            this.#next();
           });
           return response;
         } catch (fault) {
@@ -177,7 +183,7 @@ export class ConnectionPool {
   /** Once it has been idle for a while, at once if it has sent as many requests as it may. */
   #closeLater(open: OpenHelper): void {
     if (open.waiting > 0 || open.reading > 0 || !this.#helpers.has(open)) return;
-    if (open.sent >= limits.outboundHelperRequests) {
+    if (open.sent >= this.#helperRequests) {
       this.#close(open);
       return;
     }
