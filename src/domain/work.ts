@@ -18,15 +18,14 @@ export class WorkMeter {
   readonly allowed: number;
   readonly #whole: WorkMeter | null;
   #left: number;
-  /** Created once: an evaluation that catches errors in a loop must not pay for a stack trace each time. */
-  readonly #exceeded: WorkExceeded;
+  /** Created once, when it is needed: an error costs a stack trace, and most evaluations stay within their limit. */
+  #exceeded: WorkExceeded | null = null;
 
   /** @param allowed steps; @param whole a meter that is charged as well */
   constructor(allowed: number, whole: WorkMeter | null = null) {
     this.allowed = allowed;
     this.#whole = whole;
     this.#left = allowed;
-    this.#exceeded = new WorkExceeded(`it needs too much work (allowed: ${allowed} steps)`);
   }
 
   get spent(): number {
@@ -44,6 +43,7 @@ export class WorkMeter {
     if (steps <= this.#left) this.#left -= steps;
     else {
       this.#left = -1;
+      this.#exceeded ??= new WorkExceeded(`it needs too much work (allowed: ${this.allowed} steps)`);
       throw this.#exceeded;
     }
     this.#whole?.charge(steps);

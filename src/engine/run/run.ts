@@ -367,7 +367,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     reportIdle();
     if (isAtRest(state)) context.rested();
     while (!progress.drained) {
-      const inputs = await inputQueue.take(turn);
+      // Each wait costs a turn of the thread's queue, also one for nothing: text arrives hundreds of times a second.
+      const arrival = inputQueue.arrival();
+      if (arrival !== null) await arrival;
+      const due = turn();
+      if (due !== null) await due;
+      const inputs = inputQueue.take();
       const areTogether = inputs.filter(isAnswer).length > 1;
       for (const taken of inputs) {
         const input = areTogether && isAnswer(taken) ? { ...taken, more: true as const } : taken;
@@ -379,7 +384,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         // The other inputs are taken in a separate turn.
         notifyResumed();
         charge();
-        await log.commit();
+        const written = log.commit();
+        if (written !== null) await written;
         const waited = turn();
         if (waited !== null) await waited;
       }
@@ -387,7 +393,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       notifyResumed();
       scheduleSave();
       charge();
-      await log.commit();
+      const written = log.commit();
+      if (written !== null) await written;
       reportIdle();
       if (isAtRest(state)) context.rested();
     }

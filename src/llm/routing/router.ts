@@ -35,29 +35,38 @@ export function createRouter(candidates: readonly Candidate[], policy: RoutingPo
   if (primary === undefined) throw new EngineError('internal', 'A router needs at least one model');
   return {
     name: primary.provider.name,
-    async *stream(request: ModelRequest): AsyncGenerator<ModelDelta> {
-      const failures: { readonly label: string; readonly fault: EngineError }[] = [];
-      for (const { candidate, model } of order(candidates, policy, request)) {
-        const last = failures.at(-1);
-        if (last !== undefined) {
-          const message = `${last.label} did not answer (${last.fault.code}); ${candidate.label} answers instead`;
-          yield { type: 'notice', code: 'model_fallback', message };
-        }
-        let begun = false;
-        try {
-          for await (const delta of candidate.provider.stream({ ...request, model })) {
-            begun ||= delta.type !== 'usage' && delta.type !== 'finish';
-            yield delta;
-          }
-          return;
-        } catch (fault) {
-          if (begun || request.signal.aborted || !(fault instanceof EngineError)) throw fault;
-          failures.push({ label: candidate.label, fault });
-        }
-      }
-      throw summed(failures);
+    stream(request: ModelRequest): AsyncIterable<ModelDelta> {
+      const attempts = order(candidates, policy, request);
+      const [only] = attempts;
+      // Without a second model, another stage would only cost time for each delta.
+      if (attempts.length > 1 || only === undefined) return firstOf(attempts, request);
+      return only.candidate.provider.stream({ ...request, model: only.model });
     },
   };
+}
+
+/** Tries the models in this order. */
+async function* firstOf(attempts: readonly RouterAttempt[], request: ModelRequest): AsyncGenerator<ModelDelta> {
+  const failures: { readonly label: string; readonly fault: EngineError }[] = [];
+  for (const { candidate, model } of attempts) {
+    const last = failures.at(-1);
+    if (last !== undefined) {
+      const message = `${last.label} did not answer (${last.fault.code}); ${candidate.label} answers instead`;
+      yield { type: 'notice', code: 'model_fallback', message };
+    }
+    let begun = false;
+    try {
+      for await (const delta of candidate.provider.stream({ ...request, model })) {
+        begun ||= delta.type !== 'usage' && delta.type !== 'finish';
+        yield delta;
+      }
+      return;
+    } catch (fault) {
+      if (begun || request.signal.aborted || !(fault instanceof EngineError)) throw fault;
+      failures.push({ label: candidate.label, fault });
+    }
+  }
+  throw summed(failures);
 }
 
 interface RouterAttempt {

@@ -4,7 +4,7 @@ import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ModelChoice } from '../../domain/manifests/model.ts';
 import type { Clock, Random } from '../../domain/ports/clock.ts';
-import type { ModelDelta, ModelProvider } from '../../domain/ports/model.ts';
+import type { ModelDelta, ModelProvider, ModelRequest } from '../../domain/ports/model.ts';
 import type { SecretRead } from '../../domain/secrets.ts';
 import { isSameEndpoint, originOf, shownAddress } from '../providers/address.ts';
 import { createDemoProvider } from '../demo/demo.ts';
@@ -348,14 +348,15 @@ function tried(work: () => string): string | EngineError {
 
 /** Loads the provider on first use: the client library is the largest part of the Worker and would delay start-up. */
 function loadedOnFirstUse(model: string, load: () => Promise<ModelProvider>): ModelProvider {
-  let loaded: Promise<ModelProvider> | null = null;
-  return {
-    name: model,
-    async *stream(request): AsyncGenerator<ModelDelta> {
-      loaded ??= load();
-      yield* (await loaded).stream(request);
-    },
+  let loading: Promise<ModelProvider> | null = null;
+  let loaded: ModelProvider | null = null;
+  const first = async function* (request: ModelRequest): AsyncGenerator<ModelDelta> {
+    loading ??= load();
+    loaded = await loading;
+    yield* loaded.stream(request);
   };
+  // Once it is loaded, its stream is passed on as it is.
+  return { name: model, stream: (request) => (loaded === null ? first(request) : loaded.stream(request)) };
 }
 
 function unusable(model: string, fault: EngineError): ModelProvider {

@@ -49,6 +49,15 @@ async function read(stream: AsyncIterable<ModelDelta>): Promise<ModelDelta[]> {
 const down = new EngineError('model_unavailable', 'down');
 
 describe('[L2] failover', () => {
+  test('the only model passes on its stream and its error; asked for another model, it falls back to its own', async () => {
+    const { list, asked } = candidates({ a: { fault: down } });
+    const router = createRouter(list, 'failover');
+    await expect(read(router.stream(request))).rejects.toBe(down);
+    await expect(read(router.stream({ ...request, model: 'm-a' }))).rejects.toBe(down);
+    await expect(read(router.stream({ ...request, model: 'x' }))).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(asked).toEqual(['a:m-a', 'a:m-a', 'a:x', 'a:m-a']);
+  });
+
   test('only the first endpoint is called if it answers', async () => {
     const { list, asked } = candidates({ a: {}, b: {} });
     expect(await read(createRouter(list, 'failover').stream(request))).toHaveLength(2);
