@@ -155,10 +155,16 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     const { owner, token } = c.get('principal');
     const asked = c.req.header(REVISION_HEADER) ?? '';
     if (token === null && /^\d{1,15}$/.test(asked)) catalogRevisions.require(owner, Number(asked));
+    await next();
+  });
+
+  /** The answer to a change says which one it was. Other answers are those of sessions, which may be under way meanwhile. */
+  app.use('/manifests/*', async (c, next) => {
+    const { owner } = c.get('principal');
     const before = catalogRevisions.of(owner);
     await next();
     const after = catalogRevisions.of(owner);
-    if (c.req.method !== 'GET' && after > before) c.res.headers.set(REVISION_HEADER, String(after));
+    if (c.req.method !== 'GET' && after > before) c.header(REVISION_HEADER, String(after));
   });
 
   /** Expensive requests wait for their turn if their namespace has used the thread for long. */
