@@ -383,8 +383,11 @@ export const limits = {
   emptyIndexes: 1_000,
   /** A forgotten session is not listed by a write that arrives within this time. */
   directoryForgottenMs: 86_400_000,
-  /** Forgotten sessions that one write removes for good. */
+  /** Forgotten sessions, and old runs, that one removal takes at most. */
   directoryPurgedRows: 100,
+  /** Rows that are written, and time that passes, until the next write of a shard removes what is too old. */
+  directoryPurgeAfterRows: 50,
+  directoryPurgeMs: 60_000,
   /** Rows that a shard reads for a page; beyond it, the page is shorter than its limit. */
   directoryScannedRows: 5_000,
   /** The title of a session, and the characters of its first line that are read for it. */

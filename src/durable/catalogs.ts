@@ -42,6 +42,8 @@ export const catalogRevisions = {
   of: (owner: string | null): number => definitions.revision(owner),
   /** From here on, the namespace's manifests are those of this change, or of a later one. */
   require: (owner: string | null, revision: number): void => definitions.require(owner, revision),
+  /** The same for the number that another object knows. */
+  changed: (owner: string | null, revision: number): void => definitions.changed(owner, revision),
 };
 
 /** Work that nothing waits for. */
@@ -54,7 +56,7 @@ function behind(work: Promise<void>): void {
  */
 async function changed<T>(env: Env, owner: string | null, change: Promise<Changed<T>>): Promise<T> {
   const reply = await change;
-  if (reply.type === 'ok' && reply.revision !== undefined) definitions.require(owner, reply.revision);
+  if (reply.type === 'ok' && reply.revision !== undefined) definitions.changed(owner, reply.revision);
   const answer = valueOf(reply);
   await env.SCHEDULES.getByName(objectName(owner)).follow(owner);
   return answer;
@@ -104,6 +106,7 @@ function cacheKey({ kind, name, scope }: Wanted): string {
  * of the session (Z1). Null if the name is unknown.
  *
  * @param known the session's copy
+ * @param seen the latest change that the session has used a definition of
  * @throws EngineError the catalogue's error
  */
 async function current(
@@ -111,6 +114,7 @@ async function current(
   clock: Clock,
   wanted: Wanted,
   known: () => CachedTexts | null = () => null,
+  seen = 0,
 ): Promise<Found | null> {
   const { owner, kind, name, scope } = wanted;
   const common = kind === 'agent' ? bundled().agent(name, scope) : bundled().workflow(name, scope);
@@ -120,7 +124,7 @@ async function current(
   }
   const ask = async (): Promise<DefinitionTexts | null> =>
     valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
-  const { texts, ...checked } = await definitions.find({ owner, key: cacheKey(wanted), known, ask, behind });
+  const { texts, ...checked } = await definitions.find({ owner, key: cacheKey(wanted), known, seen, ask, behind });
   return texts === null ? null : { texts, checked };
 }
 
@@ -241,17 +245,18 @@ export class PinnedManifests {
   /** Stores the current definition of the session's agent or workflow. @returns its pin; null if there is none */
   async pin(record: Pick<SessionRecord, 'agent' | 'workflow' | 'scope' | 'owner'>): Promise<string | null> {
     const wanted = wantedBy(record);
-    const found = await current(this.#env, this.#clock, wanted, () => this.#latestCopy());
+    const latest = [...this.#inUse()].at(-1) ?? null;
+    const seen = latest === null ? 0 : (checkedIn(latest)?.revision ?? 0);
+    const found = await current(this.#env, this.#clock, wanted, () => this.#copyOf(latest), seen);
     if (found === null) return null;
     const { texts, checked } = found;
     return this.#table.store({ ...texts, mcp: await this.#mcpOf(texts, wanted.owner) }, checked);
   }
 
   /** What the latest run of this session has: after a pause, its object is in an isolate without copies (Z1). */
-  #latestCopy(): CachedTexts | null {
-    const pin = [...this.#inUse()].at(-1);
-    const checked = pin === undefined ? null : checkedIn(pin);
-    const texts = pin === undefined || checked === null ? null : this.#table.read(pin);
+  #copyOf(pin: string | null): CachedTexts | null {
+    const checked = pin === null ? null : checkedIn(pin);
+    const texts = pin === null || checked === null ? null : this.#table.read(pin);
     return checked === null || texts === null
       ? null
       : { ...checked, texts: { text: texts.text, shapes: texts.shapes } };

@@ -16,6 +16,7 @@ import type { EventBatch } from '../engine/session/broadcaster.ts';
 import { childIdSource, childRecord } from '../engine/session/child-record.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
+import { catalogRevisions } from './catalogs.ts';
 import { platformQueue } from './platform.ts';
 import { sessionIdOf } from './session-ids.ts';
 import type { Env, Remote, SessionRpc } from './env.ts';
@@ -48,7 +49,7 @@ export function childSessions(
       // Until its end reports the actual number, it counts with all sessions that it may start.
       const most: Spent = { ...NOTHING_SPENT, children: 1 + (request.budget?.children ?? 0) };
       storage.kv.put(`${KEPT}${record.session_id}`, most);
-      const runId = await session.startChild(record, request);
+      const runId = await session.startChild(record, request, catalogRevisions.of(record.owner));
       running.add(record.session_id);
       try {
         const end = await new Child(session, runId, clock).follow(observer);

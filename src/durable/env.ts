@@ -77,8 +77,12 @@ export interface SessionRpc {
     history: SeededHistory,
     copy?: CachedTexts | null,
   ): Promise<Reply<SessionRecord>>;
-  /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
-  startChild(record: SessionRecord, request: ChildRequest): Promise<string>;
+  /**
+   * Starts the only run of a child or workflow session, once; returns its id (M6, M7).
+   *
+   * @param revision the latest change of the namespace's manifests that the caller knows (Z1)
+   */
+  startChild(record: SessionRecord, request: ChildRequest, revision?: number): Promise<string>;
   /** The session's own HTTP surface (http/session-app.ts). */
   fetch(request: Request): Promise<Response>;
   /**
@@ -108,20 +112,25 @@ export interface SessionRpc {
   remove(): Promise<Reply<null>>;
 }
 
+export interface EarlierPage<T> {
+  /** In order. */
+  readonly entries: readonly T[];
+  /** Whether the object has nothing at all. */
+  readonly isEmpty: boolean;
+}
+
 /** What earlier versions listed in one object of the namespace; it moves to the shards of the directory. */
 export interface EarlierIndexRpc {
   /** What sessions of an earlier version call, until all of them have restarted. */
   record(entry: ExecutionEntry): void;
   keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
-  /** A page, in order. Begins to move everything. */
-  listEarlier(
-    owner: string | null,
-    page: ExecutionsPage,
-  ): Promise<{ readonly entries: ExecutionEntry[]; readonly isEmpty: boolean }>;
+  forgetSession(sessionId: string, incarnation: string | null): void;
+  /** Pages. Both begin to move everything. */
+  listEarlier(owner: string | null, page: ExecutionsPage): Promise<EarlierPage<ExecutionEntry>>;
+  approvalsEarlier(owner: string | null, page: ApprovalsPage): Promise<EarlierPage<OpenApproval>>;
   /** @returns whether nothing is left */
   forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean>;
   settleApprovals(ids: readonly string[]): void;
-  approvals(page: ApprovalsPage): OpenApproval[];
 }
 
 export interface RateLimitRpc {

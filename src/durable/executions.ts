@@ -10,7 +10,7 @@ import { limits } from '../domain/limits.ts';
 import { objectName } from '../domain/owner.ts';
 import { mergeApprovals } from '../engine/actions/approval-list.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
-import type { DirectoryRpc, Env, EarlierIndexRpc, Remote } from './env.ts';
+import type { DirectoryRpc, EarlierIndexRpc, EarlierPage, Env, Remote } from './env.ts';
 import { platformClock } from './platform.ts';
 import { allShards } from './shards.ts';
 
@@ -50,37 +50,45 @@ export async function forgetEarlier(
   if (earlier !== null) noteEmpty(owner, await earlier.forgetEarlier(owner, sessionId, incarnation));
 }
 
-/** A page of all shards, or none, as of the directory (directory.ts). @throws EngineError `directory_unavailable` */
+/**
+ * A page of all shards, or none, as of the directory (directory.ts). The object of earlier versions is asked before them: an
+ * entry that it moves meanwhile is in its shard when that one is asked.
+ *
+ * @throws EngineError `directory_unavailable`
+ */
 export async function listExecutions(
   env: Env,
   owner: string | null,
   page: ExecutionsPage,
 ): Promise<MergedPage<ExecutionEntry>> {
   const asked = { ...page, limit: page.limit + 1 };
-  const earlier = earlierIndex(env, owner);
-  const found = await allShards([
-    ...shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).executions(asked)),
-    ...(earlier === null
-      ? []
-      : [
-          earlier.listEarlier(owner, asked).then(({ entries, isEmpty }) => {
-            noteEmpty(owner, isEmpty);
-            return { entries, scannedTo: null };
-          }),
-        ]),
-  ]);
-  return mergeExecutions(found, page.limit);
+  const earlier = await readEarlier(env, owner, async (index) => await index.listEarlier(owner, asked));
+  const found = await allShards(
+    shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).executions(asked)),
+  );
+  return mergeExecutions([...found, { entries: earlier, scannedTo: null }], page.limit);
 }
 
-/** Open approvals of all shards, oldest first. @throws EngineError `directory_unavailable` */
+/** The same for open approvals, oldest first. */
 export async function listApprovals(env: Env, owner: string | null, page: ApprovalsPage): Promise<OpenApproval[]> {
-  const earlier = earlierIndex(env, owner);
-  const found = await allShards([
-    ...shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).approvals(page)),
-    ...(earlier === null ? [] : [earlier.approvals(page)]),
-  ]);
-  const merged = new Map(found.flat().map((one) => [one.approval_id, one]));
+  const earlier = await readEarlier(env, owner, async (index) => await index.approvalsEarlier(owner, page));
+  const found = await allShards(
+    shardsOf(owner).map(async (name) => await env.DIRECTORY.getByName(name).approvals(page)),
+  );
+  const merged = new Map([...earlier, ...found.flat()].map((one) => [one.approval_id, one]));
   return mergeApprovals([[...merged.values()]], page.limit);
+}
+
+async function readEarlier<T>(
+  env: Env,
+  owner: string | null,
+  read: (index: Remote<EarlierIndexRpc>) => Promise<EarlierPage<T>>,
+): Promise<readonly T[]> {
+  const index = earlierIndex(env, owner);
+  if (index === null) return [];
+  const [page] = await allShards([read(index)]);
+  noteEmpty(owner, page?.isEmpty === true);
+  return page?.entries ?? [];
 }
 
 /** Removes settled approvals from the lists. */

@@ -5,7 +5,7 @@ import { limits } from '../domain/limits.ts';
 import type { StartedBy } from '../domain/ports/children.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { WorkflowHost } from '../http/routes/workflows.ts';
-import { workflowOf, workflowsOf } from './catalogs.ts';
+import { catalogRevisions, workflowOf, workflowsOf } from './catalogs.ts';
 import { ThreadShare } from '../domain/fair-queue.ts';
 import { Pacer } from '../domain/work.ts';
 import { platformClock, platformQueue } from './platform.ts';
@@ -62,7 +62,8 @@ export async function startWorkflow(
     budget: null,
     ...how,
   } as const;
-  return await env.SESSIONS.getByName(record.session_id).startChild(record, request);
+  const session = env.SESSIONS.getByName(record.session_id);
+  return await session.startChild(record, request, catalogRevisions.of(record.owner));
 }
 
 const scheduled = new WeakSet<Env>();

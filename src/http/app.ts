@@ -158,7 +158,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     await next();
   });
 
-  // Other answers, which may come from an object, do not change: meanwhile another request may have changed manifests.
+  /** The answer to a change says which one it was. Other answers are those of sessions, which may be under way meanwhile. */
   app.use('/manifests/*', async (c, next) => {
     const { owner } = c.get('principal');
     const before = catalogRevisions.of(owner);

@@ -6,9 +6,12 @@
  * Invariants:
  *  1. Nothing about a forgotten session is written, also by a write that arrives late.
  *  2. Runs are listed for as long as their sessions may be kept.
+ *  3. What is too old is removed by later writes, but not by each of them: after `limits.directoryPurgeAfterRows` rows, which
+ *     is less than one removal takes, so a shard does not grow; and after `limits.directoryPurgeMs` if there are few writes.
  */
 import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
+import { limits } from '../domain/limits.ts';
 import type { SqlDatabase } from '../domain/ports/storage.ts';
 import { incarnationIn } from '../domain/session.ts';
 import { DirectoryTable } from './directory-table.ts';
@@ -20,6 +23,9 @@ export class DirectoryShard {
   readonly #executions: ExecutionTable;
   readonly #now: () => number;
   readonly #keptMs: () => number;
+  /** Rows that were written since the last removal. */
+  #rows = 0;
+  #removedAt = -Infinity;
 
   /**
    * @param now epoch milliseconds
@@ -37,15 +43,16 @@ export class DirectoryShard {
     this.#db.transaction(() => {
       if (runs.length > 0 && !this.#sessions.isForgotten(id, incarnation)) {
         for (const run of runs) this.#executions.record(run);
-        this.#executions.removeBefore(this.#now() - this.#keptMs());
       }
       if (entry !== null) this.#sessions.record({ incarnation, number, entry });
+      this.#removeOld(runs.length + 1);
     });
   }
 
   /** The write of a host of an earlier version. */
   record(record: { readonly incarnation: string; readonly number: number; readonly entry: DirectoryEntry }): void {
     this.#sessions.record(record);
+    this.#removeOld(1);
   }
 
   /** Takes over runs that an earlier version has listed elsewhere. */
@@ -55,6 +62,7 @@ export class DirectoryShard {
         const isGone = this.#sessions.isForgotten(run.session_id, incarnationIn(run.execution_id) ?? '');
         if (!isGone) this.#executions.record(run);
       }
+      this.#removeOld(runs.length);
     });
   }
 
@@ -71,5 +79,17 @@ export class DirectoryShard {
 
   executions(page: ExecutionsPage): ExecutionRows {
     return this.#executions.list(page);
+  }
+
+  #removeOld(rows: number): void {
+    const now = this.#now();
+    this.#rows += rows;
+    // The clock may have been set back.
+    const hasPassed = Math.abs(now - this.#removedAt) >= limits.directoryPurgeMs;
+    if (this.#rows < limits.directoryPurgeAfterRows && !hasPassed) return;
+    this.#rows = 0;
+    this.#removedAt = now;
+    this.#executions.removeBefore(now - this.#keptMs());
+    this.#sessions.removeForgotten();
   }
 }

@@ -75,7 +75,6 @@ export class DirectoryTable {
       status,
       JSON.stringify(entry),
     );
-    this.#purge();
   }
 
   /** Whether this session was deleted. */
@@ -95,7 +94,7 @@ export class DirectoryTable {
       incarnation,
       this.#now(),
     );
-    this.#purge();
+    this.removeForgotten();
   }
 
   /** Entries of a page, in order. */
@@ -130,7 +129,8 @@ export class DirectoryTable {
     return { entries, scannedTo: place };
   }
 
-  #purge(): void {
+  /** Removes sessions that were forgotten long ago, at most `limits.directoryPurgedRows`. */
+  removeForgotten(): void {
     this.#db.exec(
       `DELETE FROM sessions WHERE (session_id, incarnation) IN (SELECT session_id, incarnation FROM sessions
          WHERE deleted_at IS NOT NULL AND deleted_at < ? ORDER BY deleted_at LIMIT ?)`,

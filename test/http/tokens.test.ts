@@ -9,6 +9,7 @@ import {
   INCARNATION_HEADER,
   INCARNATION_PATH,
   PRINCIPAL_HEADER,
+  REVISION_HEADER,
   SCOPES_HEADER,
   WORKER_HEADERS,
 } from '../../src/http/session-env.ts';
@@ -32,6 +33,7 @@ function edge(
   const lines: string[] = [];
   const asked: { path: string; principal: string | null; authorization: string | null; [header: string]: unknown }[] =
     [];
+  const revisions: (readonly [owner: string | null, revision: number])[] = [];
   const now = options.now ?? ((): number => NOW);
   const keys = options.keys ?? 'ann:run:k-ann,bob:run:k-bob';
   const app = edgeApp({
@@ -49,6 +51,7 @@ function edge(
       if (mine && path === INCARNATION_PATH) return Response.json({ incarnation: null });
       return new Response(mine ? 'yes' : 'no', { status: mine ? 200 : 404 });
     },
+    catalogRevisions: { of: () => 0, require: (owner, revision) => void revisions.push([owner, revision]) },
     executions: async () => ({ entries: [], next: null }),
     status: async (owner) => ({
       executors: [],
@@ -65,7 +68,7 @@ function edge(
     );
   const post = (path: string, body: unknown, headers: Record<string, string>): Promise<Response> =>
     call(path, { method: 'POST', body: JSON.stringify(body), headers });
-  return { asked, lines, call, post };
+  return { asked, lines, revisions, call, post };
 }
 
 async function issued(on: ReturnType<typeof edge>, body: unknown = {}): Promise<string> {
@@ -387,6 +390,22 @@ test('[H5] only the Worker tells the session when the token expires', async () =
   expect(on.asked.at(-1)).toMatchObject({ path: '/events', principal: 'ann', expires: String(NOW + 60_000) });
   await on.call(`/agent/session/${ID}/events`, { headers: { ...ANN, ...forged } });
   expect(on.asked.at(-1)).toMatchObject({ principal: 'ann', expires: null });
+});
+
+test('[Z1] a key says which change of its manifests it must see; a token and other numbers do not', async () => {
+  const on = edge();
+  const token = await issued(on);
+  for (const [caller, revision] of [
+    [ANN, String(NOW)],
+    [{ authorization: `Bearer ${token}` }, String(NOW + 1)],
+    [ANN, '1e12'],
+    [ANN, '-1'],
+    [ANN, '9'.repeat(16)],
+  ] as const) {
+    await on.call(`/agent/session/${ID}/events`, { headers: { ...caller, [REVISION_HEADER]: revision } });
+    expect(on.asked.at(-1)).toMatchObject({ [REVISION_HEADER]: null });
+  }
+  expect(on.revisions).toEqual([['ann', NOW]]);
 });
 
 test('[H1] no object is started for an invented id of a session, a run or a token', async () => {

@@ -1,5 +1,5 @@
 /** One shard of the lists of sessions and runs (C6, H1). */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ExecutionEntry, ExecutionsPage } from '../../src/domain/execution.ts';
 import { mergeExecutions } from '../../src/domain/execution.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -84,6 +84,22 @@ describe('[Z2] the index of executions', () => {
     now += KEPT_MS + 2;
     write(2, runOf(2, 2));
     expect(listed()).toEqual(['f_2 completed']);
+  });
+
+  test('does not grow beyond what it keeps, and removes by few of its writes', () => {
+    const removals = vi.spyOn(sql, 'exec');
+    const many = 1_000;
+    for (let session = 1; session <= 2 * many; session += 1) {
+      if (session === many + 1) now += KEPT_MS + 2;
+      write(session, runOf(session, 1));
+    }
+    expect(Number(sql.exec(`SELECT COUNT(*) AS count FROM executions`)[0]?.['count'])).toBe(many);
+    const count = removals.mock.calls.filter(([text]) => text.startsWith('DELETE FROM executions')).length;
+    expect(count).toBeLessThan((2 * many) / 20);
+    // Also after the clock was set back.
+    now -= KEPT_MS;
+    write(1, runOf(1, 2, { started_at: 0 }));
+    expect(listed().filter((one) => one.includes('_2 '))).toEqual([]);
   });
 
   test('has pages without gaps or repetitions, also with ties and filters that few runs fit', () => {

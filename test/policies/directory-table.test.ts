@@ -2,15 +2,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mergeShards, shardOf, shardsOf } from '../../src/domain/directory.ts';
 import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
+import type { DirectoryPosition } from '../../src/domain/list-page.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
 
-const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): NonNullable<DirectoryPage['before']> => ({
-  at,
-  id,
-});
+const positionOf = ({ updated_at: at, session_id: id }: DirectoryEntry): DirectoryPosition => ({ at, id });
 
 const ALL: DirectoryPage = { limit: 100, before: null, userId: null, agents: null, status: null };
 const idOf = (number: number): string => `ses_${number.toString(16).padStart(32, '0')}`;
@@ -95,11 +93,12 @@ describe('C6: what a session writes', () => {
     ]);
     now += limits.directoryForgottenMs;
     record(entryOf(1_000));
+    table.removeForgotten();
     expect(rows()).toBe(limits.directoryPurgedRows + 6);
     now += 1;
-    record(entryOf(1_000), 2);
+    table.removeForgotten();
     expect(rows()).toBe(6);
-    record(entryOf(1_000), 3);
+    table.forget(idOf(1_000), 'i1');
     expect(rows()).toBe(1);
   });
 });

@@ -53,6 +53,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
+  vi.restoreAllMocks();
   held?.resolve();
   held = null;
   vi.useRealTimers();
@@ -66,8 +67,8 @@ function hold(): void {
   calls.length = 0;
 }
 
-/** What was asked, except for what is written after the answer. */
-const asked = (): string[] => calls.filter((one) => !/^DirectoryObject\.write$/.test(one));
+/** What was asked, except for what is written to the lists after the answer. */
+const asked = (): string[] => calls.filter((one) => !/^DirectoryObject\.(write|keepApprovals)$/.test(one));
 
 const agent = (version: number): string =>
   `kind: Agent\nversion: "${version}"\nname: porter\nsummary: Carries.\npersona: {agent: You carry version ${version}.}\n`;
@@ -165,6 +166,22 @@ describe('[Z1] [M4] a change of an uploaded agent', () => {
     const changed = await upload(2);
     expect(Number(changed.headers.get('x-manifest-revision'))).toBeGreaterThanOrEqual(Date.now());
     expect([await say(one), await say(other), await say(await newSession('porter'))]).toEqual([2, 2, 2]);
+  });
+
+  test('that is made during a message of the namespace fails neither of the two', async () => {
+    await upload(1);
+    const id = await newSession('porter');
+    const { resolve } = CatalogObject.prototype;
+    const changes: Promise<Response>[] = [];
+    vi.spyOn(CatalogObject.prototype, 'resolve').mockImplementation(async function late(this: CatalogObject, ...given) {
+      changes.push(upload(2));
+      await changes[0];
+      return await resolve.apply(this, given);
+    });
+    // The message waits for the catalogue, and the change is answered before it is.
+    pass(1_000);
+    expect(await say(id, { 'x-manifest-revision': String(Date.now()) })).toBe(2);
+    expect(await Promise.all(changes)).toMatchObject([{ status: 200 }]);
   });
 
   test('that was made elsewhere is seen at once with its number, and within the staleness without it', async () => {

@@ -7,7 +7,8 @@
  * Invariants:
  *  1. A copy is used without a request for `limits.manifestStalenessMs` after it was asked for; after that it is used at
  *     once and asked for again behind the message; after `limits.manifestMaxAgeMs` the message waits for the catalogue.
- *  2. A copy that was asked for before a known change of its catalogue is not used.
+ *  2. A copy that was asked for before a known change of its catalogue is not used, and neither is one whose time is in the
+ *     future, because the clock was set back.
  *  3. Copies are values, and no promise is shared: a request must not wait for another request of its isolate.
  */
 import { limits } from '../../domain/limits.ts';
@@ -38,6 +39,8 @@ interface Lookup {
   readonly key: string;
   /** Another copy, which is read only if the isolate has none. Default: there is none. */
   readonly known?: () => CachedTexts | null;
+  /** The latest change that the session has used a definition of: it does not go back behind it. Default: none. */
+  readonly seen?: number;
   readonly ask: () => Promise<DefinitionTexts | null>;
   /** Keeps the request alive for work that nothing waits for; the work never rejects. */
   readonly behind: (work: Promise<void>) => void;
@@ -65,14 +68,19 @@ export class DefinitionCache {
   /**
    * From here on, copies that were asked for before this change are not used.
    *
-   * @param revision of a change; one in the future is ignored, because it would hide later ones
+   * @param revision of a change, from its catalogue, whose numbers only grow, also if its clock is set back
    */
-  require(owner: string | null, revision: number): void {
-    if (revision <= this.revision(owner) || revision > this.#clock.now() + limits.clockSkewMs) return;
+  changed(owner: string | null, revision: number): void {
+    if (revision <= this.revision(owner)) return;
     const key = keyOf(owner, '');
     this.#revisions.delete(key);
     this.#revisions.set(key, revision);
     drop(this.#revisions, limits.cachedDefinitions);
+  }
+
+  /** The same for a number that a caller presents. One in the future is ignored, because it would hide later changes. */
+  require(owner: string | null, revision: number): void {
+    if (revision <= this.#clock.now() + limits.clockSkewMs) this.changed(owner, revision);
   }
 
   /** The copy, if a message may use it; null: it must be asked for. */
@@ -81,10 +89,10 @@ export class DefinitionCache {
     return copy !== null && copy.texts !== null && this.#mayUse(copy, owner) ? copy : null;
   }
 
-  /** Takes a copy over from another isolate, unless the own one is newer. */
+  /** Takes a copy over from another isolate, unless the own one may be used and is newer. */
   take(owner: string | null, key: string, copy: CachedTexts): void {
-    const own = this.#copies.get(keyOf(owner, key));
-    if (newer(own ?? null, copy) === copy) this.#keep(keyOf(owner, key), copy);
+    const own = this.#copies.get(keyOf(owner, key)) ?? null;
+    if (own === null || !this.#mayUse(own, owner) || newer(own, copy) === copy) this.#keep(keyOf(owner, key), copy);
   }
 
   /** Copies of this namespace are asked for again behind their next use: the catalogue has learned something. */
@@ -100,7 +108,8 @@ export class DefinitionCache {
 
   /** @throws what `ask` throws, if no copy may be used */
   async find(lookup: Lookup): Promise<CachedTexts> {
-    const { owner, key, known = () => null, behind } = lookup;
+    const { owner, key, known = () => null, seen = 0, behind } = lookup;
+    this.changed(owner, seen);
     const id = keyOf(owner, key);
     const own = this.#copies.get(id) ?? null;
     const copy = own !== null && this.#mayUse(own, owner) ? own : newer(own, known());
@@ -109,7 +118,7 @@ export class DefinitionCache {
     const now = this.#clock.now();
     if (now - copy.checkedAt > limits.manifestStalenessMs) {
       // Several messages at the same time ask once. The age of the request counts: a cancelled one has no answer.
-      if (now - (this.#asked.get(id) ?? -Infinity) > limits.manifestStalenessMs) {
+      if (Math.abs(now - (this.#asked.get(id) ?? -Infinity)) > limits.manifestStalenessMs) {
         this.#asked.delete(id);
         this.#asked.set(id, now);
         drop(this.#asked, limits.cachedDefinitions);
@@ -126,7 +135,8 @@ export class DefinitionCache {
   }
 
   #mayUse({ revision, checkedAt }: Checked, owner: string | null): boolean {
-    return revision >= this.revision(owner) && this.#clock.now() - checkedAt <= limits.manifestMaxAgeMs;
+    const age = this.#clock.now() - checkedAt;
+    return revision >= this.revision(owner) && age <= limits.manifestMaxAgeMs && age >= -limits.clockSkewMs;
   }
 
   async #ask({ owner, key, ask }: Lookup): Promise<CachedTexts> {

@@ -10,7 +10,7 @@ import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-
 import { runIdOf } from '../../journal/run-id.ts';
 import { ApprovalTable } from '../../policies/approval-table.ts';
 import { readSettings } from '../../settings/settings.ts';
-import type { EarlierIndexRpc, Env } from '../env.ts';
+import type { EarlierIndexRpc, EarlierPage, Env } from '../env.ts';
 import { platformClock } from '../platform.ts';
 import { durableSql } from '../sql-storage.ts';
 
@@ -53,10 +53,6 @@ export class ExecutionIndexObject extends DurableObject<Env> implements EarlierI
     this.#approvals.settle(ids);
   }
 
-  approvals(page: ApprovalsPage): OpenApproval[] {
-    return this.#approvals.list(page);
-  }
-
   record(entry: ExecutionEntry): void {
     this.ctx.storage.sql.exec(
       `INSERT OR REPLACE INTO executions (execution_id, started_at, entry) VALUES (?, ?, ?)`,
@@ -68,19 +64,26 @@ export class ExecutionIndexObject extends DurableObject<Env> implements EarlierI
     this.ctx.storage.sql.exec(`DELETE FROM executions WHERE started_at < ?`, oldest);
   }
 
-  async listEarlier(
-    owner: string | null,
-    page: ExecutionsPage,
-  ): Promise<{ readonly entries: ExecutionEntry[]; readonly isEmpty: boolean }> {
+  /** Removes the runs of a deleted session from the list. */
+  forgetSession(sessionId: string, incarnation: string | null): void {
+    // The ids of its runs begin in the same way, and `:` follows after the digits.
+    const first = runIdOf({ session_id: sessionId, ...(incarnation === null ? {} : { incarnation }) }, 0);
+    const last = `${first.slice(0, -1)}:`;
+    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id >= ? AND execution_id < ?`, first, last);
+  }
+
+  async listEarlier(owner: string | null, page: ExecutionsPage): Promise<EarlierPage<ExecutionEntry>> {
     const entries = this.#list(page);
     return { entries, isEmpty: await this.#moveSoon(owner) };
   }
 
+  async approvalsEarlier(owner: string | null, page: ApprovalsPage): Promise<EarlierPage<OpenApproval>> {
+    const entries = this.#approvals.list(page);
+    return { entries, isEmpty: await this.#moveSoon(owner) };
+  }
+
   async forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean> {
-    // The ids of its runs begin in the same way, and `:` follows after the digits.
-    const first = runIdOf({ session_id: sessionId, ...(incarnation === '' ? {} : { incarnation }) }, 0);
-    const last = `${first.slice(0, -1)}:`;
-    this.ctx.storage.sql.exec(`DELETE FROM executions WHERE execution_id >= ? AND execution_id < ?`, first, last);
+    this.forgetSession(sessionId, incarnation === '' ? null : incarnation);
     return await this.#moveSoon(owner);
   }
 

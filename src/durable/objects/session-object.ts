@@ -365,7 +365,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   override async fetch(request: Request): Promise<Response> {
     this.#network.topUp();
     const revision = request.headers.get(REVISION_HEADER);
-    if (revision !== null) catalogRevisions.require(request.headers.get(PRINCIPAL_HEADER), Number(revision));
+    if (revision !== null) catalogRevisions.changed(request.headers.get(PRINCIPAL_HEADER), Number(revision));
     const response = await this.#app.fetch(request);
     // Only once the request has recovered the session. Usually nothing has changed.
     this.#alarm.updateLists();
@@ -493,7 +493,8 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   }
 
   /** Starts the only run of a child or workflow session, once; returns its id (M6, M7). */
-  async startChild(record: SessionRecord, request: ChildRequest): Promise<string> {
+  async startChild(record: SessionRecord, request: ChildRequest, revision = 0): Promise<string> {
+    catalogRevisions.changed(record.owner, revision);
     // A workflow's inputs are not variables, so they are not limited by the variables quota; an agent's context is.
     if (!this.#session.exists) await this.create(record, request.type === 'agent' ? request.inputs : {});
     // Its id is derived, and a derived id authorises nothing (T5).

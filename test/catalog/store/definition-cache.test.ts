@@ -10,7 +10,7 @@ const START = 1_000_000;
 function kit() {
   let now = START;
   const cache = new DefinitionCache({ now: () => now });
-  const world = { text: 'first' as string | null, isAway: false, asked: 0 };
+  const world = { text: 'first' as string | null, isAway: false, asked: 0, read: () => ask() };
   const works: Promise<void>[] = [];
   const ask = async (): Promise<DefinitionTexts | null> => {
     world.asked += 1;
@@ -92,6 +92,30 @@ describe('[Z1] copies of uploaded definitions', () => {
     world.text = 'second';
     cache.require(null, now());
     expect(await read()).toBe('second');
+    // From the catalogue: its clock was ahead, and later changes have higher numbers.
+    world.text = 'third';
+    cache.changed(null, now() + 2 * limits.clockSkewMs);
+    expect(await read()).toBe('third');
+  });
+
+  test('a session that has used a change is not served an older copy of another isolate', async () => {
+    const { cache, world, read, pass, now } = kit();
+    await read();
+    world.text = 'second';
+    pass(1);
+    const find = async (seen: number): Promise<string | undefined> =>
+      (await cache.find({ owner: null, key: 'agent/one', ask: world.read, behind: () => undefined, seen })).texts?.text;
+    expect([await find(0), await find(now()), await find(0)]).toEqual(['first', 'second', 'second']);
+  });
+
+  test('whose time is in the future are not used and replaced, because the clock was set back', async () => {
+    const { world, read, pass } = kit();
+    await read();
+    world.text = 'second';
+    pass(-limits.clockSkewMs);
+    expect(await read()).toBe('first');
+    pass(-1);
+    expect([await read(), await read(), world.asked]).toEqual(['second', 'second', 2]);
   });
 
   test('a removed definition is not found again in the copy of a session', async () => {
