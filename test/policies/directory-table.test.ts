@@ -1,8 +1,9 @@
 /** One shard of the directory of sessions, and the merging of shards (C6). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mergeShards, shardOf, shardsOf } from '../../src/domain/directory.ts';
-import type { DirectoryEntry, DirectoryPage, DirectoryPosition } from '../../src/domain/directory.ts';
+import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
 import { limits } from '../../src/domain/limits.ts';
+import type { DirectoryPosition } from '../../src/domain/list-page.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
