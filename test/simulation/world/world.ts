@@ -273,7 +273,7 @@ class World {
     const session = this.#live()?.session;
     if (session?.exists !== true) return [];
     return session
-      .runs()
+      .runs(1_000)
       .filter(({ status }) => status !== 'queued' && status !== 'running')
       .map(({ runId: id, status }) => ({ id, status }))
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
