@@ -234,7 +234,12 @@ export type Fault =
    * histories with such a fault have an index, also if it always answers (`forMs` is 0).
    */
   | { readonly type: 'index'; readonly at: number; readonly forMs: number; readonly works: boolean }
-  /** The same for the collector of traces. `loses`: it takes them, and keeps none (for the test of the invariant). */
+  /**
+   * One of several runners is lost with its jobs, and is back after this time. Only histories with such a fault have several
+   * runners.
+   */
+  | { readonly type: 'runner'; readonly runner: number; readonly at: number; readonly forMs: number }
+  /** The same as `index` for the collector of traces. `loses`: it takes them, and keeps none (for the test of the invariant). */
   | {
       readonly type: 'collector';
       readonly at: number;

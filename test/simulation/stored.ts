@@ -75,6 +75,7 @@ const fault = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('full_disk'), at: count, forMs: count }),
   z.strictObject({ type: z.literal('clock'), at: count, byMs: z.int() }),
   z.strictObject({ type: z.literal('index'), at: count, forMs: count, works: z.boolean() }),
+  z.strictObject({ type: z.literal('runner'), runner: count, at: count, forMs: count }),
   z.strictObject({
     type: z.literal('collector'),
     at: count,

@@ -140,7 +140,8 @@ export class Fleet {
     // Another job of the session may have chosen in the meantime. The known state may also be outdated: a useless
     // request is better than none.
     const now = this.#clock.now();
-    const usable = among.filter(({ full }) => full === null || full.until <= now);
+    // A full runner that became unreachable is offered again: it may have restarted, with an empty queue.
+    const usable = among.filter((runner) => !this.#isFull(runner, now));
     const best = this.runners.length > 1 ? this.#best(needs, usable)?.chosen.runner : usable[0];
     const chosen = best ?? this.#unknown(needs, usable);
     if (chosen !== null) this.stick(needs.session, chosen);
@@ -175,6 +176,10 @@ export class Fleet {
     const waitMs = own === null ? retryAfterMs : Math.max(limits.runnerRetryMs, own.waitMs);
     const pauseMs = Math.min(retryAfterMs, waitMs) * Math.min(2 ** refusals, limits.runnerBusyMostFactor);
     runner.full = { until: now + pauseMs * (1 + this.#random()), refusals: refusals + 1, isProbed: false };
+  }
+
+  #isFull(runner: FleetRunner, now: number): boolean {
+    return runner.full !== null && runner.full.until > now && this.isUp(runner);
   }
 
   /** Milliseconds until one of these runners may accept jobs of the session again; null unless all of them are full. */

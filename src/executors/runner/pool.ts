@@ -8,7 +8,7 @@
  * Invariants:
  *  1. A job that may have started on a runner starts on another one only if it is movable (S7).
  *  2. A job is offered to each runner at most once per round. A new round begins only if nothing was sent.
- *  3. A runner that was full for a session gets no job of it before the time that it asked for.
+ *  3. A runner that was full for a session gets no job of it before the time that it asked for, unless it became unreachable.
  */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';

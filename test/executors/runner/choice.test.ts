@@ -252,6 +252,30 @@ describe('[R7] many jobs', () => {
     expect(moved.result?.end ?? 'lost').toBe('lost');
   });
 
+  test.each([1, 2])('[S7] [R8] %i full runners that die make jobs wait, and do not fail them', async (count) => {
+    const runners = Array.from({ length: count }, () => runner({ places: 1, queued: 0, jobMs: 60_000 }));
+    const busy = runners.map((one, at) => submit(poolOf([one]), `ses_busy_${at}`));
+    await pass(20);
+    const mine = poolOf(runners);
+    const refused = submit(mine, 'ses_mine');
+    await pass(20);
+    expect(refused.waits).toEqual(['all runners are at capacity']);
+    for (const one of runners) one.kill();
+    // Another session notices first.
+    submit(poolOf(runners), 'ses_other');
+    await pass(20);
+    const late = submit(mine, 'ses_mine');
+    await pass(100);
+    expect([late.fault, late.waits]).toEqual([null, [expect.stringContaining('not answer')]]);
+    for (const one of runners) {
+      one.restart();
+      one.jobMs = 20;
+    }
+    await untilEnded([refused, late]);
+    expect([refused.result?.end, late.result?.end]).toEqual(['exited', 'exited']);
+    expect(busy).toHaveLength(count);
+  });
+
   test('[R8] while all runners are full, jobs wait with pauses, and all of them run', async () => {
     const runners = [runner({ queued: 16 }), runner({ queued: 16 })];
     const many = crowd(runners, 1_000, () => ({}));

@@ -27,7 +27,9 @@ applyPatch(patch);
 const { checkHistory } = await import('../check.ts');
 const { historyOf } = await import('../arbitrary.ts');
 const { exportingHistoryOf } = await import('../exporting.ts');
-const historyOfSeed = patch.exportsTraces === true ? exportingHistoryOf : historyOf;
+const { fleetHistoryOf } = await import('../fleet.ts');
+const historyOfSeed =
+  patch.exportsTraces === true ? exportingHistoryOf : patch.losesRunners === true ? fleetHistoryOf : historyOf;
 
 report(await search(patch.invariant, Number(histories), Number(first)));
 process.disconnect();

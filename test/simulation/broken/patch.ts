@@ -11,4 +11,6 @@ export interface Patch {
   readonly invariant: string;
   /** Its histories export traces (exporting.ts). */
   readonly exportsTraces?: true;
+  /** Its histories have several runners (fleet.ts). */
+  readonly losesRunners?: true;
 }

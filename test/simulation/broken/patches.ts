@@ -17,6 +17,7 @@ import { JOURNAL_PATCHES } from './patches/journal.ts';
 import { PROTOCOL_PATCHES } from './patches/protocols.ts';
 import { READER_PATCHES } from './patches/readers.ts';
 import { REDACTION_PATCHES } from './patches/redaction.ts';
+import { RUNNER_PATCHES } from './patches/runners.ts';
 import { RUN_PATCHES } from './patches/runs.ts';
 import { SEEDED_PATCHES } from './patches/seeded.ts';
 import { SCHEDULER_PATCHES } from './patches/scheduler.ts';
@@ -38,6 +39,7 @@ export const PATCHES: readonly Patch[] = [
   ...READER_PATCHES,
   ...REDACTION_PATCHES,
   ...RUN_PATCHES,
+  ...RUNNER_PATCHES,
   ...SCHEDULER_PATCHES,
   ...SEEDED_PATCHES,
   ...WORKSPACE_PATCHES,

@@ -100,6 +100,11 @@ function faultTexts(fault: Fault): Planned[] {
         { at: fault.at, text: `the index of all sessions ${fault.works ? 'loses its answers' : 'is away'}` },
         { at: fault.at + fault.forMs, text: 'the index of all sessions answers again' },
       ];
+    case 'runner':
+      return [
+        { at: fault.at, text: `runner ${fault.runner} is lost with its jobs` },
+        { at: fault.at + fault.forMs, text: `runner ${fault.runner} is back` },
+      ];
     case 'collector':
       if (fault.forMs === 0) return [{ at: 0, text: 'the collector answers' }];
       return [

@@ -57,6 +57,8 @@ export class Stage {
   readonly hasIndex: boolean;
   /** Whether traces are exported. */
   readonly hasCollector: boolean;
+  /** Whether there are several runners. */
+  readonly hasFleet: boolean;
   /** Whether messages have files. */
   readonly hasFiles: boolean;
 
@@ -64,6 +66,7 @@ export class Stage {
     this.history = history;
     this.hasIndex = history.faults.some(({ type }) => type === 'index');
     this.hasCollector = history.faults.some(({ type }) => type === 'collector');
+    this.hasFleet = history.faults.some(({ type }) => type === 'runner');
     this.hasFiles = history.messages.some(({ files }) => files.length > 0);
     this.time = new TimeQueue(history.order);
   }

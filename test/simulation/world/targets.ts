@@ -6,7 +6,7 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ChildEnd, ChildSessions } from '../../../src/domain/ports/children.ts';
 import type { CodeTools } from '../../../src/domain/ports/code-tools.ts';
-import type { JobResult, JobWorkspace, RunnerClient } from '../../../src/domain/ports/runner.ts';
+import type { JobResult, JobWorkspace, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
 import type { WorkspaceResult } from '../../../src/domain/workspace.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
@@ -15,6 +15,7 @@ import { EVERY_EVENT } from '../../support/event-sql.ts';
 import { placeOf, scriptOf } from '../script.ts';
 import { ownFile, SHARED_FILE } from '../script.ts';
 import { bytesOf, hashOf, pngOf } from './files.ts';
+import { type Program, WorldFleet } from './fleet.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
@@ -80,6 +81,14 @@ function asking(token: string, attempt: number): ActionOutcome {
   };
 }
 
+function tokenIn({ code }: RunnerJob): string {
+  return /"(\w+)"/.exec(code)?.[1] ?? '';
+}
+
+function attemptIn(jobId: string): number {
+  return Number(jobId.split('/').at(-1));
+}
+
 const FEED_ATTEMPT: AttemptScript = { ms: 5, end: 'ok' };
 
 /** A job of the runner, or a child session: it ends by itself, whatever happens to its caller. */
@@ -94,9 +103,12 @@ export class Targets {
   /** What jobs have written, by hash. */
   readonly #written = new Map<string, Uint8Array>();
   readonly #children = new Map<string, Work<ChildEnd>>();
+  /** Null: there is one runner, which is never lost. */
+  readonly fleet: WorldFleet | null;
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    this.fleet = stage.hasFleet ? new WorldFleet(stage) : null;
   }
 
   /** The executor of tools. */
@@ -158,41 +170,44 @@ export class Targets {
         yield [sha256, written.get(sha256) ?? new Uint8Array()];
       }
     }
+    const resultOf = ({ workspace, ...result }: JobEnd): JobResult =>
+      workspace === undefined ? result : { ...result, workspace: { ...workspace, read } };
     const observe = async (work: Work<JobEnd>, signal: AbortSignal): Promise<JobResult> => {
       const onAbort = (): void => work.stop();
       signal.addEventListener('abort', onAbort, { once: true });
-      const { workspace, ...result } = await work.ended;
+      const end = await work.ended;
       await life.wait(0);
       signal.removeEventListener('abort', onAbort);
-      return workspace === undefined ? result : { ...result, workspace: { ...workspace, read } };
+      return resultOf(end);
     };
+    const begin = (job: RunnerJob): Work<JobEnd> => this.#beginJob(job, incarnation);
+    const fleet = this.fleet?.client(life, (job): Program => {
+      const work = begin(job);
+      return { ended: work.ended.then(resultOf), stop: () => work.stop() };
+    });
     return {
-      run: async ({ id, code, workspace }, { signal }) => {
+      run: async (given, observer) => {
+        const { id } = given;
         life.enter();
         if (!this.#stage.isOwnKey(id, incarnation)) return EARLIER_JOB;
-        const token = /"(\w+)"/.exec(code)?.[1] ?? '';
-        const attempt = Number(id.split('/').at(-1));
-        const { ms, end } = this.#attemptOf(token, attempt);
+        const { ms, end } = this.#attemptOf(tokenIn(given), attemptIn(id));
         if (end === 'unreached') {
           await life.wait(ms);
           throw new RunnerError('runner_unavailable', 'no runner can be reached', { beforeDispatch: true });
         }
-        let job = this.#jobs.get(id);
-        if (job === undefined) {
-          this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt, incarnation);
-          const text = `${token} of ${id}`;
-          this.#written.set(hashOf(bytesOf(text)), bytesOf(text));
-          job = this.#startJob(token, ms, end, leftBy(token, text, workspace));
-          this.#jobs.set(id, job);
-        }
-        return await observe(job, signal);
+        if (fleet !== undefined) return await fleet.run(given, observer);
+        const job = this.#jobs.get(id) ?? begin(given);
+        this.#jobs.set(id, job);
+        return await observe(job, observer.signal);
       },
-      lookup: async ({ id }, { signal }) => {
+      lookup: async (given, observer) => {
+        const { id } = given;
         life.enter();
         if (!this.#stage.isOwnKey(id, incarnation)) return EARLIER_JOB;
+        if (fleet !== undefined) return await fleet.lookup(given, observer);
         const job = this.#jobs.get(id);
         await life.wait(1);
-        return job === undefined ? null : await observe(job, signal);
+        return job === undefined ? null : await observe(job, observer.signal);
       },
       callRelic: () => Promise.reject(new Error('this world has no relics')),
       stopRelics: () => Promise.resolve(),
@@ -225,6 +240,17 @@ export class Targets {
         return end;
       },
     };
+  }
+
+  #beginJob(job: RunnerJob, incarnation: number): Work<JobEnd> {
+    const { id, workspace } = job;
+    const token = tokenIn(job);
+    const attempt = attemptIn(id);
+    const { ms, end } = this.#attemptOf(token, attempt);
+    this.#effect(token, 'python', id.slice(0, id.lastIndexOf('/')), attempt, incarnation);
+    const text = `${token} of ${id}`;
+    this.#written.set(hashOf(bytesOf(text)), bytesOf(text));
+    return this.#startJob(token, ms, end, leftBy(token, text, workspace));
   }
 
   /** @param workspace what it leaves if it ends by itself */

@@ -155,6 +155,9 @@ class World {
             this.#watchAlarm();
           });
           break;
+        case 'runner':
+          time.after(fault.at, () => this.#targets.fleet?.lose(fault.runner, fault.forMs));
+          break;
         case 'index':
         case 'collector':
           // Both look at the time (directory.ts, collector.ts); the world must not end before.
