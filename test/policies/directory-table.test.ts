@@ -2,10 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mergeShards, shardOf, shardsOf } from '../../src/domain/directory.ts';
 import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
-<<<<<<< HEAD
 import type { DirectoryPosition } from '../../src/domain/list-page.ts';
-=======
->>>>>>> rv-run
 import { limits } from '../../src/domain/limits.ts';
 import type { DirectoryPosition } from '../../src/domain/list-page.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
