@@ -4,7 +4,6 @@ import { mergeShards, shardOf, shardsOf } from '../../src/domain/directory.ts';
 import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
 import type { DirectoryPosition } from '../../src/domain/list-page.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { DirectoryPosition } from '../../src/domain/list-page.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
