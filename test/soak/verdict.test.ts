@@ -4,13 +4,13 @@ import { longestLife, trendOf, verdictOf } from './verdict.ts';
 import type { Bound, Point } from './verdict.ts';
 
 const ROWS: Bound = { kind: 'count', slack: 0 };
-const MEMORY: Bound = { kind: 'trend', perHour: 8 };
+const MEMORY = { kind: 'trend', perHour: 8 } as const satisfies Bound;
 const NOISE = [0, 3, -2, 4, -3, 1, -4, 2, 3, -1, 0, -2];
 
 const points = (values: readonly number[], life = 0): Point[] =>
   values.map((value, at) => ({ hours: at / 12, value, life }));
 const resultOf = (bound: Bound, of: readonly Point[]): string =>
-  verdictOf({ name: 'x', unit: '', bound, perLife: bound === MEMORY, points: of }).result;
+  verdictOf({ name: 'x', unit: '', bound, perLife: bound.kind === 'trend', points: of }).result;
 
 describe('a soak test', () => {
   test('one row more than at the beginning is growth, and a row that goes again is none', () => {
@@ -41,6 +41,10 @@ describe('a soak test', () => {
     expect(resultOf(MEMORY, points([9, 1, 2, 3]))).toBe('too few points');
     // The first point is the warm-up.
     expect(resultOf(MEMORY, points([0, 100, 100, 100, 100]))).toBe('returns');
+    const slow = points([0, 50, 80, 100, 100, 100, 101]);
+    expect(resultOf(MEMORY, slow)).toBe('grows');
+    expect(resultOf({ ...MEMORY, warmUpPoints: 3 }, slow)).toBe('returns');
+    expect(resultOf({ ...MEMORY, warmUpPoints: 4 }, slow)).toBe('too few points');
   });
 
   test('memory is compared within one life of the process', () => {

@@ -23,7 +23,8 @@ export interface Point {
 
 export type Bound =
   | { readonly kind: 'count'; readonly slack: number }
-  | { readonly kind: 'trend'; readonly perHour: number };
+  /** `warmUpPoints`: first points of a life that are left out. Default: 1. */
+  | { readonly kind: 'trend'; readonly perHour: number; readonly warmUpPoints?: number };
 
 export interface Measure {
   readonly name: string;
@@ -56,7 +57,8 @@ const WARM_UP_POINTS = 1;
 const CONFIDENCE = 2;
 
 export function verdictOf({ bound, points, perLife }: Measure): Verdict {
-  const compared = perLife ? longestLife(points).slice(WARM_UP_POINTS) : points;
+  const warmUp = (bound.kind === 'trend' ? bound.warmUpPoints : undefined) ?? WARM_UP_POINTS;
+  const compared = perLife ? longestLife(points).slice(warmUp) : points;
   const first = compared[0];
   const last = compared.at(-1);
   const trend = trendOf(compared);
