@@ -367,12 +367,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     reportIdle();
     if (isAtRest(state)) context.rested();
     while (!progress.drained) {
-      // Each wait costs a turn of the thread's queue, also one for nothing: text arrives hundreds of times a second.
-      const arrival = inputQueue.arrival();
-      if (arrival !== null) await arrival;
-      const due = turn();
-      if (due !== null) await due;
-      const inputs = inputQueue.take();
+      const inputs = await inputQueue.take(turn);
       const areTogether = inputs.filter(isAnswer).length > 1;
       for (const taken of inputs) {
         const input = areTogether && isAnswer(taken) ? { ...taken, more: true as const } : taken;
@@ -384,8 +379,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         // The other inputs are taken in a separate turn.
         notifyResumed();
         charge();
-        const written = log.commit();
-        if (written !== null) await written;
+        await log.commit();
         const waited = turn();
         if (waited !== null) await waited;
       }
@@ -393,8 +387,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       notifyResumed();
       scheduleSave();
       charge();
-      const written = log.commit();
-      if (written !== null) await written;
+      await log.commit();
       reportIdle();
       if (isAtRest(state)) context.rested();
     }

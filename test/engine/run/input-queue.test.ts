@@ -10,11 +10,10 @@ test('[J1] a turn ends when the next one takes its inputs', async () => {
   const seen: string[] = [];
   inputQueue.put({ type: 'save' });
   void inputQueue.turnEnd(signal).then(() => seen.push('over'));
-  await inputQueue.arrival();
-  inputQueue.take();
+  await inputQueue.take(() => null);
   await settle();
   expect(seen).toEqual([]);
-  const next = inputQueue.arrival();
+  const next = inputQueue.take(() => null);
   await settle();
   expect(seen).toEqual(['over']);
   inputQueue.put({ type: 'save' });
