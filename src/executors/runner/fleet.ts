@@ -8,7 +8,7 @@
  *  1. A choice for a session that stays on its runner needs no request.
  *  2. A runner without contact within `limits.runnerAliveMs` must pass a health check before it gets a job or a call.
  *     The platform does not distinguish a refused connection from a lost answer; an unanswered health check proves that
- *     nothing was sent.
+ *     nothing was sent. For a job that may run only once, the contact must be one of this session.
  *  3. A runner that is too far away to be chosen is asked at most every `limits.runnerExploreMs` by all sessions of a
  *     thread.
  */
@@ -36,6 +36,8 @@ export interface FleetRunner {
   readonly address: RunnerAddress;
   readonly client: SingleRunner;
   readonly record: RunnerRecord;
+  /** Time of the last contact of this session, epoch milliseconds. The record has that of all sessions. */
+  readonly seen: { at: number };
   /** The pending health request. */
   asking: Promise<void> | null;
   /** What it told this session. */
@@ -71,10 +73,21 @@ export class Fleet {
         if (own !== null) runner.own = own;
         if (answer.status < 300) runner.full = null;
       };
+      const seen = { at: Number.NEGATIVE_INFINITY };
+      const alive = {
+        get at(): number {
+          return record.alive.at;
+        },
+        set at(time: number) {
+          record.alive.at = time;
+          seen.at = time;
+        },
+      };
       const runner: FleetRunner = {
         address,
-        client: connect(address.url, { alive: record.alive, jobAnswered }),
+        client: connect(address.url, { alive, jobAnswered }),
         record,
+        seen,
         asking: null,
         own: null,
         full: null,
@@ -116,9 +129,12 @@ export class Fleet {
     runner.asking = null;
   }
 
-  /** @returns why the runner is unreachable; null if it can be used */
-  async unreachable(runner: FleetRunner): Promise<RunnerError | null> {
-    if (this.#isAlive(runner)) return null;
+  /**
+   * @param runsOnce the job must not run on another runner if this one is lost
+   * @returns why the runner is unreachable; null if it can be used
+   */
+  async unreachable(runner: FleetRunner, runsOnce: boolean): Promise<RunnerError | null> {
+    if (this.#isAlive(runner, runsOnce)) return null;
     await this.measure(runner);
     if (runner.record.health !== null) return null;
     const why = describeAbsence(runner.record.lastAnswer);
@@ -161,8 +177,8 @@ export class Fleet {
     if (!stays) await this.#weigh(among, needs);
   }
 
-  #isAlive({ client }: FleetRunner): boolean {
-    return this.#clock.now() - client.lastContactAt() <= limits.runnerAliveMs;
+  #isAlive({ client, seen }: FleetRunner, forOnce = false): boolean {
+    return this.#clock.now() - (forOnce ? seen.at : client.lastContactAt()) <= limits.runnerAliveMs;
   }
 
   /** The runner has rejected a job of the session. @param retryAfterMs what it asked for, in whole seconds */

@@ -60,7 +60,7 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
         throw busy ?? refused ?? noRunnerFor(job, addresses);
       }
       tried.add(runner);
-      const away = await fleet.unreachable(runner);
+      const away = await fleet.unreachable(runner, job.movable !== true);
       if (away !== null) runner.record.submitted();
       observe.signal.throwIfAborted();
       if (away !== null) {
@@ -159,7 +159,7 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
         beforeDispatch: true,
       });
     }
-    const away = await fleet.unreachable(runner);
+    const away = await fleet.unreachable(runner, true);
     observe.signal.throwIfAborted();
     if (away !== null) throw away;
     try {

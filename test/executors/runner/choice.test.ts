@@ -266,7 +266,7 @@ describe('[R7] many jobs', () => {
     await pass(20);
     const late = submit(mine, 'ses_mine');
     await pass(100);
-    expect([late.fault, late.waits]).toEqual([null, [expect.stringContaining('not answer')]]);
+    expect([late.fault, late.waits]).toEqual([null, [expect.stringContaining('not be reached')]]);
     for (const one of runners) {
       one.restart();
       one.jobMs = 20;

@@ -163,7 +163,7 @@ describe('runner selection', () => {
     const asked = questions();
     for (let at = 3; at < 24; at += 1) {
       clock.advance(limits.runnerLoadMs / 4);
-      void start(poolOf(), job({ session: `ses_${at}` }));
+      void start(poolOf(), job({ session: `ses_${at}`, movable: true }));
       await spread(at + 1);
       // its answer has arrived; otherwise, it would seem to take as long as the clock advances
       const isTold = (): boolean => [...records.values()].some(({ loadAt }) => loadAt === clock.now());
@@ -172,6 +172,24 @@ describe('runner selection', () => {
     expect(Math.min(...(await spread(24)))).toBeGreaterThanOrEqual(4);
     // each of the 21 sessions would otherwise ask three runners
     expect(questions() - asked).toBeLessThan(12);
+  });
+
+  test('[R7] [S7] a job that may run only once needs a sign of life to its own session', async () => {
+    const questions = (): number => nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET health').length;
+    void start(poolOf(), job({ session: 'a', movable: true }));
+    await spread(1);
+    const asked = questions();
+    const pool = poolOf();
+    void start(pool, job({ session: 'b', movable: true }));
+    await spread(2);
+    expect(questions()).toBe(asked);
+    const other = poolOf();
+    void start(other, job({ session: 'c' }));
+    await spread(3);
+    expect(questions()).toBe(asked + 1);
+    void start(other, job({ session: 'c' }));
+    await spread(4);
+    expect(questions()).toBe(asked + 1);
   });
 
   test('[R7] all jobs of a session go to one runner and share one stream', async () => {
