@@ -76,7 +76,7 @@ export const ERROR_TABLE = {
   runner_unavailable: { status: 503, retry: 'later', title: 'The runner could not be reached' },
   runner_busy: { status: 503, retry: 'later', title: 'The runner is at capacity' },
   runner_rejected: { status: 502, retry: 'no', title: 'The runner rejected the job' },
-  platform_limit: { status: 503, retry: 'no', title: 'The platform allows no further requests' },
+  platform_limit: { status: 507, retry: 'no', title: 'The platform allows no further requests' },
   schema_too_new: { status: 503, retry: 'later', title: 'The stored session was written by a newer version' },
   too_deep: { status: 422, retry: 'no', title: 'Sub-agents are nested too deeply' },
   not_recoverable: { status: 500, retry: 'no', title: 'The run cannot be recovered from the journal' },

@@ -164,7 +164,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     const before = catalogRevisions.of(owner);
     await next();
     const after = catalogRevisions.of(owner);
-    if (c.req.method !== 'GET' && after > before) c.header(REVISION_HEADER, String(after));
+    if (c.req.method !== 'GET' && after > before) c.res.headers.set(REVISION_HEADER, String(after));
   });
 
   /** Expensive requests wait for their turn if their namespace has used the thread for long. */

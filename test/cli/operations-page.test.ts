@@ -19,7 +19,7 @@ test('[H8] every npm command of the page exists', () => {
 });
 
 test('[H8] every link to a section of the page has its section, and the table of contents has all sections', () => {
-  const headings = [...page.matchAll(/^#{2,3} (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
+  const headings = [...page.matchAll(/^#{2,4} (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
   const anchors = new Set(headings);
   expect(headings).toHaveLength(anchors.size);
   const links = [...page.matchAll(/\]\(#([\w-]+)\)/g)].map(([, anchor = '']) => anchor);

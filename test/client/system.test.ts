@@ -181,7 +181,7 @@ describe('[K3] the client reads', () => {
       next: 'apr_2',
     });
     expect(asked).toMatchObject([
-      { status: 'failed', kind: 'chat', limit: 3, before: { at: 5, id: RUN } },
+      { status: 'failed', kind: 'chat', limit: 2, before: { at: 5, id: RUN } },
       { limit: 3, after: { at: 7 } },
     ]);
   });

@@ -273,7 +273,9 @@ describe('T1: the table', () => {
 
   test('is not bypassed by routes for all methods: these are middleware, and what forwards to a session', () => {
     const paths = edge.routes.filter(({ method }) => method === 'ALL').map(({ path }) => path);
-    expect([...new Set(paths)].toSorted()).toEqual(['/*', `${SESSION_PATH}/*`, '/webhooks/*'].toSorted());
+    expect([...new Set(paths)].toSorted()).toEqual(
+      ['/*', '/manifests/*', `${SESSION_PATH}/*`, '/webhooks/*'].toSorted(),
+    );
     expect(new Set(sessionRoutes.routes.filter(({ method }) => method === 'ALL').map(({ path }) => path))).toEqual(
       new Set(['/*']),
     );

@@ -4,7 +4,7 @@ import { findViolation } from './broken/find.ts';
 import { PATCHES } from './broken/patches.ts';
 import { INVARIANTS } from './invariants/all.ts';
 
-const MOST_HISTORIES = 2_000;
+const MOST_HISTORIES = 3_000;
 
 describe.concurrent('a broken engine', () => {
   test.each(PATCHES)('the simulation finds: $name', async (patch) => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { findViolation } from './find.ts';
 import { PATCHES } from './patches.ts';
 
-const MOST_HISTORIES = 2_000;
+const MOST_HISTORIES = 3_000;
 
 const found = await Promise.all(
   PATCHES.map(async (patch): Promise<[string, number]> => {

@@ -67,7 +67,7 @@ export const RUN_PATCHES: readonly Patch[] = [
   {
     name: 'a run that waits for people keeps the timer of its text',
     file: RUN,
-    find: `    stopSaving?.();\n    stopSaving = null;\n    actions.timers.suspend();`,
+    find: `    stopSaving();\n    actions.timers.suspend();`,
     replace: `    actions.timers.suspend();`,
     invariant: 'parked is free',
   },
