@@ -114,7 +114,7 @@ async function* texts(
   const sse = sseReader();
   const decoder = new TextDecoder();
   for (;;) {
-    // The time counts only while bytes are waited for: a slow caller is no silent server.
+    // The time counts only while bytes are waited for: the server is not silent when its reader is slow.
     const heard = clock.schedule(silenceMs, () =>
       linked.abort(connectionLost(`The server was silent for ${silenceMs} ms`)),
     );

@@ -12,7 +12,7 @@ type ListingSource = Pick<
 
 /**
  * What is listed about a session; null if there is none, or its runs are not recovered yet. The runs of sub-agents belong to
- * those of their parents, and those of stateless clients to nobody.
+ * those of their parents; those of stateless clients are not listed.
  */
 export function listedSession(session: ListingSource): ListedSession | null {
   if (!session.exists || session.isRecovering) return null;
