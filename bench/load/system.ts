@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { startHost } from '../sessions/host.ts';
@@ -36,6 +37,18 @@ async function message<T extends ServersMessage['type']>(
   return said as Extract<ServersMessage, { type: T }>;
 }
 
+/** The isolate collects its garbage as a task of its thread, and runs those tasks only while it is used. */
+async function whileUsed(base: string, collected: Promise<unknown>): Promise<void> {
+  let isDone = false;
+  const settled = collected.finally(() => (isDone = true));
+  settled.catch(() => undefined);
+  while (!isDone) {
+    await (await fetch(`${base}/health`)).arrayBuffer();
+    await Promise.race([settled, delay(50, undefined, { ref: false })]);
+  }
+  await settled;
+}
+
 export async function startLoadSystem(): Promise<LoadSystem> {
   const servers = fork(fileURLToPath(new URL('servers.ts', import.meta.url)), { stdio: 'inherit' });
   const stopServers = (): void => servers.disconnect();
@@ -50,8 +63,7 @@ export async function startLoadSystem(): Promise<LoadSystem> {
       usage: host.usage,
       async memory() {
         const heapKb = await inspect(host.inspectorPort, async (call) => {
-          await call('HeapProfiler.collectGarbage');
-          await call('HeapProfiler.collectGarbage');
+          for (let round = 0; round < 2; round += 1) await whileUsed(host.base, call('HeapProfiler.collectGarbage'));
           const { usedSize } = (await call('Runtime.getHeapUsage')) as { readonly usedSize: number };
           return usedSize / 1_024;
         });

@@ -31,6 +31,8 @@ export class JournalDatabase {
   /** Events that were added and not written yet, in order. */
   #pending: PendingEvent[] = [];
   #syncing: Promise<void> = Promise.resolve();
+  /** Number of syncs that have not ended. */
+  #syncs = 0;
   #isAtomic = false;
   #losses = 0;
   #lostAfter = 0;
@@ -191,6 +193,11 @@ export class JournalDatabase {
     }
   }
 
+  /** Whether everything written so far is durable: `sync` has nothing to wait for. */
+  get isSynced(): boolean {
+    return this.#syncs === 0 && !this.#dirty;
+  }
+
   /** Resolves when everything appended so far is durable. */
   async sync(): Promise<void> {
     this.#write();
@@ -202,12 +209,15 @@ export class JournalDatabase {
   }
 
   async #syncTo(seq: number): Promise<void> {
+    this.#syncs += 1;
     try {
       await this.#storage.sync();
     } catch (fault) {
       // Not durable: the next call must try again.
       this.#dirty = true;
       throw fault;
+    } finally {
+      this.#syncs -= 1;
     }
     this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }

@@ -155,6 +155,11 @@ export class Journal {
     if (!this.prompts.writeWith(run, inputs)) this.runs.addInputs(run, inputs);
   }
 
+  /** Whether everything appended so far is durable. */
+  get isSynced(): boolean {
+    return this.#db.isSynced;
+  }
+
   /** Resolves when everything appended so far is durable. */
   sync(): Promise<void> {
     // Returns the database's own promise: an immediate failure must be visible immediately (RunLog.commit).

@@ -96,6 +96,8 @@ export class Segments {
   readonly #below: Block[] = [];
   /** Responses that wait for a reference, in order; may include the open block. */
   #held: Block[] = [];
+  /** Blocks whose end is not durable yet. */
+  #ending: Block[] = [];
   #responses: { readonly segment: number; content: string; final: Finality }[] = [];
   /** Responses of the current generation with values that are missing or pending. */
   #incomplete: Block[] = [];
@@ -273,8 +275,26 @@ export class Segments {
 
   /** Patches with the whole text of the open blocks, for a reader who connects late (J4). */
   catchUp(): TextPatch[] {
+    return this.#patches(this.#unended());
+  }
+
+  /** The same with the blocks that ended in a turn that could not be written: readers have their text. */
+  unwritten(): TextPatch[] {
+    return this.#patches([...this.#ending, ...this.#unended()]);
+  }
+
+  /** Everything so far is durable. */
+  written(): void {
+    if (this.#ending.length > 0) this.#ending = [];
+  }
+
+  #unended(): Block[] {
     const open = this.#open === null ? this.#below : [...this.#below, this.#open];
-    return [...new Set([...this.#held, ...open])]
+    return [...new Set([...this.#held, ...open])];
+  }
+
+  #patches(blocks: readonly Block[]): TextPatch[] {
+    return blocks
       .filter((block) => shownOf(block) !== '' && (block.type !== 'thought' || this.#streamThoughts))
       .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: shownOf(block) }));
   }
@@ -423,6 +443,7 @@ export class Segments {
     const isWhole = completes === null && !block.shortened;
     if (isWhole && pending.size + missing.size > 0) this.#incomplete.push(block);
     this.#held = this.#held.filter((held) => held !== block);
+    this.#ending.push(block);
     if (block.redacted !== null) this.#show(block, block.redacted.end());
     const { data } = this.#log.write(
       `${block.type}_completed`,

@@ -15,17 +15,17 @@ export class InputQueue {
     this.#wake = null;
   }
 
-  /**
-   * Takes all inputs; waits for the first one if there is none.
-   *
-   * @param turn is awaited once there is an input; more may arrive in the meantime
-   */
-  async take(turn: () => Promise<void> | null): Promise<readonly RunInput[]> {
-    for (const resolve of this.#taken) resolve();
-    this.#taken = [];
-    if (this.#inputs.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
-    const waited = turn();
-    if (waited !== null) await waited;
+  /** Ends the turn before. @returns what to wait for before the next one; null if there is an input */
+  arrival(): Promise<void> | null {
+    if (this.#taken.length > 0) {
+      for (const resolve of this.#taken) resolve();
+      this.#taken = [];
+    }
+    return this.#inputs.length > 0 ? null : new Promise<void>((resolve) => (this.#wake = resolve));
+  }
+
+  /** Takes all inputs for a turn. */
+  take(): readonly RunInput[] {
     const taken = this.#inputs;
     this.#inputs = [];
     this.#taken = this.#waiting;

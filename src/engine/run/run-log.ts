@@ -269,9 +269,19 @@ export class RunLog {
   /**
    * Ends a turn: makes everything appended durable, starts the effects, then notifies readers.
    *
+   * @returns null if there was nothing to wait for: patches of text are not journaled, and everything before them is durable
    * @throws if that fails, or if another writer's failure has lost events of this turn: the run cannot continue
    */
-  async commit(): Promise<void> {
+  commit(): Promise<void> | null {
+    const isLive = this.#effects.length + this.#repeatable.length === 0 && this.#outgoing.every(isUnnumbered);
+    if (!isLive || !this.#journal.isSynced) return this.#commit();
+    const outgoing = this.#outgoing;
+    this.#outgoing = [];
+    if (outgoing.length > 0) this.#publish(outgoing);
+    return null;
+  }
+
+  async #commit(): Promise<void> {
     const outgoing = this.#outgoing;
     const effects = this.#effects;
     const repeatable = this.#repeatable;
@@ -292,6 +302,10 @@ export class RunLog {
     if (losses === this.#losses || events.every(({ seq }) => seq === null || seq <= lostAfter)) return;
     throw new Error('Events of this run could not be written');
   }
+}
+
+function isUnnumbered({ seq }: SessionEvent): boolean {
+  return seq === null;
 }
 
 /** False if it has already settled: the sync of a failed write, or of nothing. */

@@ -44,6 +44,8 @@ import { renderReference } from './resolve-names.ts';
 export interface LiveRun {
   /** Patches with the whole text of the open blocks (J4). */
   catchUp(): ReturnType<Segments['catchUp']>;
+  /** The same with the blocks whose end could not be written, for a run that fails. */
+  unwritten(): ReturnType<Segments['unwritten']>;
   /** Whether a message can still be shown to its model (C5). */
   canReceive(): boolean;
   /** Whether it waits for people and clients only (J8, C3). */
@@ -363,11 +365,17 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const live = async (): Promise<void> => {
     if (replay === null) begin(context.policy);
     await log.commit();
+    segments.written();
     notifyResumed();
     reportIdle();
     if (isAtRest(state)) context.rested();
     while (!progress.drained) {
-      const inputs = await inputQueue.take(turn);
+      // Each wait costs a turn of the thread's queue, also one for nothing: text arrives hundreds of times a second.
+      const arrival = inputQueue.arrival();
+      if (arrival !== null) await arrival;
+      const due = turn();
+      if (due !== null) await due;
+      const inputs = inputQueue.take();
       const areTogether = inputs.filter(isAnswer).length > 1;
       for (const taken of inputs) {
         const input = areTogether && isAnswer(taken) ? { ...taken, more: true as const } : taken;
@@ -379,7 +387,9 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         // The other inputs are taken in a separate turn.
         notifyResumed();
         charge();
-        await log.commit();
+        const written = log.commit();
+        if (written !== null) await written;
+        segments.written();
         const waited = turn();
         if (waited !== null) await waited;
       }
@@ -387,7 +397,9 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       notifyResumed();
       scheduleSave();
       charge();
-      await log.commit();
+      const written = log.commit();
+      if (written !== null) await written;
+      segments.written();
       reportIdle();
       if (isAtRest(state)) context.rested();
     }
@@ -458,6 +470,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
 
   return {
     catchUp: () => segments.catchUp(),
+    unwritten: () => segments.unwritten(),
     canReceive: () => context.source.type === 'model' && !isOver() && !progress.drained,
     isParked: () => state.phase === 'parked',
     isAtRest: () => isAtRest(state),

@@ -427,7 +427,7 @@ export class SessionRuns {
       this.#active.delete(run);
       try {
         const error = { code: 'internal' as const, message: messageOf(fault) };
-        await this.fail(this.#journal.runs.require(run), error, active.live.catchUp());
+        await this.fail(this.#journal.runs.require(run), error, active.live.unwritten());
       } catch (again) {
         this.#ends.get(run)?.reject(again);
         this.#scope.log('internal_error', { fault: again });

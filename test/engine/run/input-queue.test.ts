@@ -10,10 +10,11 @@ test('[J1] a turn ends when the next one takes its inputs', async () => {
   const seen: string[] = [];
   inputQueue.put({ type: 'save' });
   void inputQueue.turnEnd(signal).then(() => seen.push('over'));
-  await inputQueue.take(() => null);
+  await inputQueue.arrival();
+  inputQueue.take();
   await settle();
   expect(seen).toEqual([]);
-  const next = inputQueue.take(() => null);
+  const next = inputQueue.arrival();
   await settle();
   expect(seen).toEqual(['over']);
   inputQueue.put({ type: 'save' });

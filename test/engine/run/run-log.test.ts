@@ -111,6 +111,33 @@ describe('[H2] the envelope of an event', () => {
 });
 
 describe('[J1] the end of a turn', () => {
+  test('[J4] text without an event is sent at once, but not before what was written earlier is durable', async () => {
+    const { log, journal, sql, published } = made();
+    await log.commit();
+    const patch = (offset: number): void => log.live('text', { segment: 1, offset, delta: 'x' });
+    patch(0);
+    expect(log.commit()).toBeNull();
+    expect(published).toHaveLength(1);
+    const disk = Promise.withResolvers<void>();
+    sql.onSync = () => disk.promise;
+    journal.setFeed('f', {});
+    patch(1);
+    const dirty = log.commit();
+    await settle();
+    // Its sync has begun and not ended.
+    patch(2);
+    const syncing = log.commit();
+    await settle();
+    expect(published).toHaveLength(1);
+    disk.resolve();
+    await Promise.all([dirty, syncing]);
+    expect(published.slice(1).map(([event]) => event?.data)).toMatchObject([{ offset: 1 }, { offset: 2 }]);
+    patch(3);
+    expect(log.commit()).toBeNull();
+    log.afterSync(() => undefined);
+    expect(log.commit()).not.toBeNull();
+  });
+
   test('idempotent effects run while the events are written, other effects when they are durable, and readers are informed last', async () => {
     const { log, sql, published } = made();
     const disk = Promise.withResolvers<void>();

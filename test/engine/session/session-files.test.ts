@@ -101,7 +101,8 @@ describe('C2: files of messages in the object storage', () => {
     kit.objects.before = (method) => void seen.push(method);
     await kit.send([A]);
     sync.mockRestore();
-    expect(seen).toEqual([
+    // Turns of the run itself may follow.
+    expect(seen.slice(0, 3)).toEqual([
       { runs: 0, rows: 0, files: [inObject('a.png', 'pending')] },
       'put',
       { runs: 1, rows: 0, files: [inObject('a.png')] },

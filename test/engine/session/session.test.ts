@@ -567,6 +567,29 @@ test('[J3] a run whose end cannot be written is recovered later, by the same hos
   expect(kit.session.busy).toBe(false);
 });
 
+test('[J4] a block whose end cannot be written is closed with the text that readers had', async () => {
+  const kit = await sessionKit({
+    stream: async function* () {
+      yield { type: 'text', text: '<thought>seen by readers' };
+      await settle();
+      yield { type: 'text', text: '</thought>' };
+    },
+  });
+  const { exec } = kit.sql;
+  let broken = 1;
+  kit.sql.exec = (statement, ...parameters) => {
+    const isEnd =
+      statement.startsWith('INSERT INTO events') && JSON.stringify(parameters).includes('thought_completed');
+    if (isEnd && (broken -= 1) >= 0) throw new Error('disk failure');
+    return exec(statement, ...parameters);
+  };
+  await say(kit, 'think').catch(() => null);
+  await kit.settled();
+  expect(eventsOf(kit.events, 'thought_completed').map(({ data }) => data)).toEqual([
+    { segment: expect.any(Number) as number, content: 'seen by readers', cut: true },
+  ]);
+});
+
 describe('[H1] refused requests', () => {
   test('a message with if_busy=reject during an active run', async () => {
     const kit = await sessionKit({ executors: forever });
